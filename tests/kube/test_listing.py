@@ -7,7 +7,7 @@ from fake_api import FakeApi, answer, hang_up, listing, node, refuse
 
 from placewright.api.objects import Node
 from placewright.kube.errors import ApiError
-from placewright.kube.listing import Listed, list_once
+from placewright.kube.listonce import Listed, list_once
 from placewright.kube.listwatch import Malformed
 from placewright.kube.reflector import Source
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.profiles.rejections import reconsidered
+from placewright.profiles.difference import reconsidered
 from placewright.profiles.resolve import resolve
 from profiles.makers import CATALOGUE, plugin, profile
 

@@ -64,14 +64,14 @@ class Place(NamedTuple):
     column: int
 
 
-class Node(NamedTuple):
+class YamlNode(NamedTuple):
     """Where a value stands, and the values in it: those of a mapping by key, each with the key's place. Scalars have none."""
 
     place: Place
-    inner: dict[str, tuple[Place, Node]] | list[Node] | None = None
+    inner: dict[str, tuple[Place, YamlNode]] | list[YamlNode] | None = None
 
 
-_UNPLACED: Final = Node(Place(0, 0))
+_UNPLACED: Final = YamlNode(Place(0, 0))
 
 
 class Document(NamedTuple):
@@ -80,7 +80,7 @@ class Document(NamedTuple):
     number: int
     line: int
     value: Any
-    node: Node = _UNPLACED
+    node: YamlNode = _UNPLACED
 
 
 def read_documents(text: str, file: str) -> Iterator[Document]:
@@ -128,7 +128,7 @@ def documents(text: str, *, placed: bool = False, repeated: bool = False) -> Ite
             builder.take(event)
 
 
-def place_of(path: str, document: Node, *, value: bool = False) -> Place:
+def place_of(path: str, document: YamlNode, *, value: bool = False) -> Place:
     """Where the field of a path stands: its name, or the list's item; where the field is missing, what should hold it.
 
     `value`: rather that of the value, where it is text or a number. Keys may have dots in them: of several that could begin the path, the
@@ -143,14 +143,14 @@ def place_of(path: str, document: Node, *, value: bool = False) -> Place:
     return node.place if value and not rest and node.inner is None else found
 
 
-def _entry(entries: dict[str, tuple[Place, Node]], rest: str) -> tuple[Place, Node, str] | None:
+def _entry(entries: dict[str, tuple[Place, YamlNode]], rest: str) -> tuple[Place, YamlNode, str] | None:
     """The key's place, the value's node, and what is left of the path."""
     known = [name for name in entries if name and rest.startswith(name) and rest[len(name) : len(name) + 1] in ("", ".", "[")]
     name = max(known, key=len, default=None)
     return None if name is None else (*entries[name], rest[len(name) :].removeprefix("."))
 
 
-def _item(items: list[Node] | None, rest: str) -> tuple[Place, Node, str] | None:
+def _item(items: list[YamlNode] | None, rest: str) -> tuple[Place, YamlNode, str] | None:
     index = _INDEX.match(rest)
     if not items or index is None or int(index[1]) >= len(items):
         return None
@@ -195,7 +195,7 @@ class _Built(NamedTuple):
 
     value: Any
     size: int
-    node: Node
+    node: YamlNode
 
 
 class _Frame:
@@ -203,13 +203,13 @@ class _Frame:
 
     __slots__ = ("anchor", "key", "key_place", "merged", "node", "size", "target")
 
-    def __init__(self, target: dict[str, Any] | list[Any], anchor: str | None, node: Node) -> None:
+    def __init__(self, target: dict[str, Any] | list[Any], anchor: str | None, node: YamlNode) -> None:
         self.target = target
         self.anchor = anchor
         self.node = node
         self.key: object = None
         self.key_place = node.place
-        self.merged: list[tuple[dict[str, Any], Node]] = []
+        self.merged: list[tuple[dict[str, Any], YamlNode]] = []
         self.size = 1
 
 
@@ -238,7 +238,7 @@ class _Builder:
         if len(self._frames) >= DEEPEST:
             raise _too_deep(event)
         if isinstance(event, yaml.ScalarEvent):
-            built = _Built(self._scalar(event), 1, Node(_place(event)) if self._placed else _UNPLACED)
+            built = _Built(self._scalar(event), 1, YamlNode(_place(event)) if self._placed else _UNPLACED)
             if event.anchor:
                 self._anchors[event.anchor] = built
             self._put(built, event)
@@ -279,7 +279,7 @@ class _Builder:
         if self._at_key:
             raise NotPlainError(event, "a mapping or a list as a key", "text as a key")
         target: dict[str, Any] | list[Any] = {} if mapping else []
-        self._frames.append(_Frame(target, event.anchor, Node(_place(event), {} if mapping else []) if self._placed else _UNPLACED))
+        self._frames.append(_Frame(target, event.anchor, YamlNode(_place(event), {} if mapping else []) if self._placed else _UNPLACED))
 
     def _close(self, event: yaml.Event) -> None:
         frame = self._frames.pop()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from placewright.cel.functions import FUNCTIONS
-from placewright.cel.spelling import Respelling, bound_names, respelt
+from placewright.cel.respelled import Respelling, bound_names, respelt
 from placewright.cel.syntax import Brackets, ExpressionError
 
 if TYPE_CHECKING:

@@ -57,9 +57,9 @@ from placewright.kube.writers.volumes import HttpVolumeWriter
 from placewright.leadership.election import Alone, Election
 from placewright.leadership.peers import Replica, make_replica
 from placewright.plugins.catalog import in_tree
+from placewright.profiles.difference import reconsidered
 from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.profilestate import ProfileStanding
-from placewright.profiles.rejections import reconsidered
 from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Observers

@@ -1,8 +1,12 @@
-"""How two profiles differ in effect. What is written differently and decides alike is no difference."""
+"""How two profiles differ in effect, and which earlier rejections a change puts in question.
+
+What is written differently and decides alike is no difference.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
@@ -10,6 +14,14 @@ from placewright.profiles.effective import EffectivePlugin, Stated, effective_pl
 
 #: A plugin whose weight becomes 0 leaves these; the weight says so already.
 _WEIGHED: Final = frozenset({ExtensionPoint.PRE_SCORE, ExtensionPoint.SCORE})
+#: Where plugins reject pods that then wait for an event. Pods that PreEnqueue keeps out are asked about anew after every change.
+_REJECTING: Final = (
+    ExtensionPoint.PRE_FILTER,
+    ExtensionPoint.FILTER,
+    ExtensionPoint.RESERVE,
+    ExtensionPoint.PERMIT,
+    ExtensionPoint.PRE_BIND,
+)
 
 
 class Difference(NamedTuple):
@@ -111,3 +123,19 @@ def _extenders(before: ResolvedProfile, after: ResolvedProfile) -> Iterator[Diff
             yield Difference(f"extender {url}.tlsConfig.keyData", "one key", "another")
     if [url for url in old if url in new] != [url for url in new if url in old]:
         yield Difference("order of extenders", ", ".join(old), ", ".join(new))
+
+
+def reconsidered(before: ResolvedProfile, after: ResolvedProfile) -> AbstractSet[str] | None:
+    """The plugins whose earlier rejections may not hold under `after`: switched off where they rejected, or with other arguments.
+
+    None stands for all of them: other extenders, or another way of making room, may find a place for any pod. Weights, backoff and plugins
+    that were added change nothing for a pod that no node could hold.
+    """
+    if before.extenders != after.extenders or _making_room(before) != _making_room(after):
+        return None
+    enabled = ((point, name) for point in _REJECTING for name in before.at(point))
+    return {name for point, name in enabled if name not in after.at(point) or before.args[name] != after.args[name]}
+
+
+def _making_room(profile: ResolvedProfile) -> tuple[tuple[str, object], ...]:
+    return tuple((name, profile.args[name]) for name in profile.at(ExtensionPoint.POST_FILTER))

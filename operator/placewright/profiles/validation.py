@@ -16,7 +16,7 @@ import jsonschema
 
 from placewright.api.bad_input import in_json, printable
 from placewright.api.profile import GROUP, KIND, LIVE, SchedulingProfile
-from placewright.api.yamldocs import Document, Node, Place, place_of
+from placewright.api.yamldocs import Document, Place, YamlNode, place_of
 from placewright.profiles.advice import Recommendation, advise_beforehand
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND, read_profiles
@@ -88,14 +88,14 @@ class Checked:
 class _Notes:
     """What has been found so far."""
 
-    problems: list[tuple[Problem, Node]] = field(default_factory=list)
-    advice: list[tuple[Recommendation, str, Node]] = field(default_factory=list)
+    problems: list[tuple[Problem, YamlNode]] = field(default_factory=list)
+    advice: list[tuple[Recommendation, str, YamlNode]] = field(default_factory=list)
     profiles: int = 0
     others: int = 0
     names: set[str] = field(default_factory=set)
     scheduler_names: set[str] = field(default_factory=set)
 
-    def add(self, problems: Iterable[Problem], node: Node) -> None:
+    def add(self, problems: Iterable[Problem], node: YamlNode) -> None:
         """Note problems of a document, each once."""
         self.problems += ((problem, node) for problem in dict.fromkeys(problems))
 
@@ -117,7 +117,7 @@ def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
     return Checked(tuple(sorted(findings, key=lambda finding: finding.place)), notes.profiles, notes.others, advice)
 
 
-def _place(problem: Problem, node: Node) -> Place:
+def _place(problem: Problem, node: YamlNode) -> Place:
     """Where the value is that is wrong, or the name, if that is."""
     last = problem.path.rpartition(".")[2]
     name_is_wrong = problem.found == UNKNOWN_FIELD or problem.found == in_json(last) or problem.path.endswith(problem.found.strip('"'))

@@ -22,7 +22,7 @@ from placewright.queue.queued import WINDOW_SECONDS, QueuedPod, SubQueue, window
 _NOBODY: Final[Mapping[str, QueuedPod]] = {}
 
 
-class WaitingPods:
+class UnschedulablePods:
     """Pods by uid, indexed by plugin, so that an event costs nothing for pods whose plugins do not care."""
 
     __slots__ = ("_by_plugin", "_pods")
@@ -111,8 +111,8 @@ class ProfileQueue:
         self.active: KeyedHeap[QueuedPod] = KeyedHeap()
         self.backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
-        self.unschedulable = WaitingPods()
-        self.gated = WaitingPods()
+        self.unschedulable = UnschedulablePods()
+        self.gated = UnschedulablePods()
         self.held = False
         self._policy = policy
         self.hints = Hints(policy.interests if policy else {}, timed)

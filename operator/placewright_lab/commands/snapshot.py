@@ -15,7 +15,7 @@ from placewright.cli.livecluster import UNFINISHED, now_in_words, readable
 from placewright.cli.options import Subparsers, add_cluster_options, whole_number
 from placewright.cli.profiles.connection import ask
 from placewright.kube.client import ApiClient
-from placewright.kube.listing import list_once
+from placewright.kube.listonce import list_once
 from placewright.kube.listwatch import Malformed
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.snapshots.anonymiser import anonymised

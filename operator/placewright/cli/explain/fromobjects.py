@@ -22,7 +22,7 @@ from placewright.framework.registry import installed_plugins
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
-from placewright.kube.listing import list_once
+from placewright.kube.listonce import list_once
 from placewright.offline.grouptrial import Members, tried_lacks
 from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree

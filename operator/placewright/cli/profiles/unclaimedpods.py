@@ -11,7 +11,7 @@ from placewright.cli.profiles.namedprofiles import active_generation
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.history import HistoryStore
-from placewright.kube.listing import list_once
+from placewright.kube.listonce import list_once
 from placewright.kube.listwatch import Wire
 from placewright.kube.profileapi import Object
 from placewright.kube.reflector import Source

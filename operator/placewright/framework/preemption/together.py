@@ -1,4 +1,4 @@
-"""Who leaves with whom: members of a group that cannot do without each other are evicted together or not at all.
+"""Who leaves with whom, and who matters more: members of a group that cannot do without each other are evicted together or not at all.
 
 What a group says of its disruption counts first: `Pod` lets single members go, `PodGroup` only all of them. Where it says nothing, members
 may go one by one as long as enough remain for the group to be of use; who goes beyond that takes all others along.
@@ -6,19 +6,25 @@ may go one by one as long as enough remain for the group to be of use; who goes 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
 
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import Disruption, GroupRef, PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgroups import PodGroups
-from placewright.framework.preemption.importance import importance, start_time
+from placewright.framework.interface import Seconds
 
 #: A pod with the row that it stands on.
 Move = tuple[int, PodInfo]
+#: Later than any start: the start time of pods that have not reported one. kube-scheduler takes "now" for these.
+NOT_STARTED: Final = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +195,23 @@ def _row_of(cluster: Cluster, pod: PodInfo) -> int | None:
 def _somebody_stays(cluster: Cluster, ref: GroupRef, leaving: AbstractSet[str]) -> bool:
     places = [cluster.placement(uid) for uid in cluster.pod_groups.placed(ref) if uid not in leaving]
     return any(place is not None and not cluster.leaves(place.pod) for place in places)
+
+
+def start_time(pod: PodInfo) -> Seconds:
+    """When the pod started, in seconds since 1970; `NOT_STARTED` where the kubelet has not said so, or not legibly."""
+    stated = pod.pod.status.start_time
+    return NOT_STARTED if stated is None else _seconds(stated)
+
+
+@lru_cache(maxsize=65536)
+def _seconds(stated: str) -> Seconds:
+    try:
+        time = datetime.fromisoformat(stated)
+    except ValueError:
+        return NOT_STARTED
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def importance(pod: PodInfo) -> tuple[int, Seconds]:
+    """A sort key that puts the most important pod first."""
+    return -pod.priority, start_time(pod)

@@ -27,8 +27,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import rows_where_it_may_help, why_not_eligible
-from placewright.framework.preemption.importance import importance
-from placewright.framework.preemption.together import Together
+from placewright.framework.preemption.together import Together, importance
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.defaultpreemption.candidates import Candidate, pick
 from placewright.plugins.defaultpreemption.dryrun import CandidateSearch, DryRun

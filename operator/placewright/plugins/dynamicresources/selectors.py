@@ -15,7 +15,7 @@ from placewright.api.devices import Device, DeviceAttribute
 from placewright.api.quantity import nano
 from placewright.cel.cost import ValueSizes, steps_of
 from placewright.cel.program import DOES_NOT_COMPILE, Environment, Program
-from placewright.cel.spelling import Respell
+from placewright.cel.respelled import Respell
 from placewright.cel.syntax import Brackets, ExpressionError, Item, Token, at, is_brackets, is_sign, name_of, tree
 from placewright.cel.values import quantity_functions, quantity_value, version_value
 

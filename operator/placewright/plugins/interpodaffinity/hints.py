@@ -11,7 +11,7 @@ from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.pairwisecounts import PodSelection
 from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.events import QueueingHint
-from placewright.plugins.interpodaffinity.matching import FacingTerms, OwnTerms
+from placewright.plugins.interpodaffinity.matchers import FacingTerms, OwnTerms
 from placewright.plugins.interpodaffinity.terms import Term
 
 

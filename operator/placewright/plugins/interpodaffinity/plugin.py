@@ -37,7 +37,7 @@ from placewright.framework.remedies import Remedy, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.interpodaffinity import hints
-from placewright.plugins.interpodaffinity.matching import NO_OWN_TERMS, Ban, Matcher, OwnTerms, Pull
+from placewright.plugins.interpodaffinity.matchers import NO_OWN_TERMS, Ban, Matcher, OwnTerms, Pull
 from placewright.plugins.interpodaffinity.remedies import DomainRemedies
 from placewright.plugins.interpodaffinity.rowverdicts import RowwiseDistance, nearness
 from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_leniently

@@ -15,7 +15,7 @@ from placewright.profiles.kubescheduler.history import (
     SPREAD,
     STRATEGIES,
 )
-from placewright.profiles.kubescheduler.strategy import Strategy, adopt_strategy, heaviest
+from placewright.profiles.kubescheduler.priorities import Strategy, adopt_strategy, heaviest
 
 
 def upgrade(draft: Draft, version: str, path: str, findings: ConversionFindings) -> None:

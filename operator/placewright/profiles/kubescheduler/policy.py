@@ -23,8 +23,7 @@ from placewright.profiles.kubescheduler.findings import ConversionFindings
 from placewright.profiles.kubescheduler.history import FIT, GONE, SPREAD
 from placewright.profiles.kubescheduler.policytypes import POLICY_KIND, LegacyExtender, Policy
 from placewright.profiles.kubescheduler.predicates import PREDICATES, Filters, read_predicates
-from placewright.profiles.kubescheduler.priorities import PRIORITIES, Scores, read_priorities
-from placewright.profiles.kubescheduler.strategy import adopt_strategy, heaviest
+from placewright.profiles.kubescheduler.priorities import PRIORITIES, Scores, adopt_strategy, heaviest, read_priorities
 from placewright.profiles.problem import Problem, ProfileError
 
 __all__ = ["POLICY_KIND", "read_policy"]

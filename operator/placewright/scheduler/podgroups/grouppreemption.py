@@ -22,7 +22,7 @@ from placewright.scheduler.cycle import FitError, make_room
 from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle
-from placewright.scheduler.podgroups.seating import Seating
+from placewright.scheduler.podgroups.seats import Seating
 
 
 @dataclass(slots=True)

@@ -19,7 +19,13 @@ from typing import Final
 from placewright.api.bad_input import InputError, printable
 from placewright.kube.errors import RequestError
 from placewright_lab.controlplane.children import ControlPlaneFailed
-from placewright_lab.controlplane.conformance.cluster import RunningControlPlane, Wanted, Which, cluster, control_plane
+from placewright_lab.controlplane.conformance.cluster import (
+    PodPlacer,
+    RunningControlPlane,
+    Wanted,
+    cluster,
+    control_plane,
+)
 from placewright_lab.controlplane.conformance.program import Cluster, E2eTest
 from placewright_lab.controlplane.conformance.programs import ConformancePrograms, programs
 from placewright_lab.controlplane.conformance.specs import (
@@ -59,9 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--e2e-test", type=Path, metavar="FILE", help="the program (default: E2E_TEST, or beside kube-apiserver)")
     parser.add_argument("--focus", default=FOCUS, metavar="REGEX", help=f"specs to run (default: {FOCUS})")
     parser.add_argument("--all", action="store_true", help="leave no spec out, not even those that nobody can pass here")
-    parser.add_argument(
-        "--scheduler", type=Which, choices=list(Which), default=Which.PLACEWRIGHT, help="who places the pods (default: placewright)"
-    )
+    whose = "who places the pods (default: placewright)"
+    parser.add_argument("--scheduler", type=PodPlacer, choices=list(PodPlacer), default=PodPlacer.PLACEWRIGHT, help=whose)
     parser.add_argument("--nodes", type=int, default=3, metavar="N", help="simulated nodes, in three zones (default: 3)")
     parser.add_argument("--minutes", type=float, default=60.0, metavar="N", help="the run is ended after these (default: 60)")
     parser.add_argument("--feature-gates", metavar="NAME=BOOL,...", help=f"of all programs (default from 1.{_GROUPS}: {_GROUP_GATES})")
@@ -108,7 +113,7 @@ def _check(args: argparse.Namespace, found: ConformancePrograms) -> None:
         raise InputError(f"--nodes: found {args.nodes}; allowed 1 or more")
     if args.minutes <= 0:
         raise InputError(f"--minutes: found {args.minutes:g}; allowed more than 0")
-    if args.scheduler is Which.KUBE_SCHEDULER and found.assets.kube_scheduler is None:
+    if args.scheduler is PodPlacer.KUBE_SCHEDULER and found.assets.kube_scheduler is None:
         raise InputError(f"--scheduler: {found.assets.folder} has no kube-scheduler")
 
 

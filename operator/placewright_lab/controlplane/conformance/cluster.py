@@ -35,7 +35,7 @@ _ACTIVE_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.1
 
 
-class Which(StrEnum):
+class PodPlacer(StrEnum):
     """Who places the pods."""
 
     PLACEWRIGHT = "placewright"
@@ -56,7 +56,7 @@ class Wanted:
 
     assets: Assets
     controller_manager: Path
-    scheduler: Which
+    scheduler: PodPlacer
     nodes: int
     features: Features
 
@@ -105,7 +105,7 @@ async def cluster(wanted: Wanted, running: ControlPlane, manager: ControllerMana
 
 @asynccontextmanager
 async def _scheduler(wanted: Wanted, running: ControlPlane, client: ApiClient, logs: Path) -> AsyncIterator[Callable[[], None]]:
-    if wanted.scheduler is Which.PLACEWRIGHT:
+    if wanted.scheduler is PodPlacer.PLACEWRIGHT:
         async with _placewright(running, client, logs) as check:
             yield check
         return

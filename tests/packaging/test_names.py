@@ -1,0 +1,96 @@
+"""One vocabulary: a class name is one thing's, a module is named for what it holds, and the glossary knows the words."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("placewright", "placewright_lab", "kubesandbox")
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+
+#: Public class names that two modules of a package may have, and why.
+SHARED_NAMES = {
+    ("placewright", "NodeAffinity"): "Kubernetes calls the field of a pod so, and kube-scheduler the plugin that reads it",
+}
+#: Modules whose name ends as a verb's form does, and is a noun.
+NOUNS = {
+    "binding": "Kubernetes' own noun: the kind that binds a pod to a node",
+    "coscheduling": "the name of the plugin whose arguments are read",
+    "encoding": "a dictionary encoding",
+    "gangscheduling": "the name of the plugin",
+    "peering": "Kopf's noun for replicas that know each other",
+    "recording": "the file that `placewright record` writes",
+    "testing": "public, and called as the standard library's and NumPy's are",
+    "tracing": "what OpenTelemetry calls it",
+}
+#: Modules that may have fewer lines than `SHORTEST`, and why.
+SHORT = {
+    "placewright.api.durations": "a text form of its own, read by kubeconfigs, profiles and commands",
+    "placewright.api.errors": "what ports raise, between rooms that may not import each other",
+    "placewright.cli.definitions": "definitions are looked for by doctor and by the lab",
+    "placewright.cli.options": "what all commands declare alike",
+    "placewright.cli.version": "a command",
+    "placewright.plugins.defaultbinder": "a plugin",
+    "placewright.plugins.prioritysort": "a plugin",
+    "placewright.plugins.schedulinggates": "a plugin",
+    "placewright.profiles.crd": "run by `make generate`",
+}
+SHORTEST, LONGEST = 40, 500
+
+
+@cache
+def modules(package: str) -> dict[str, Path]:
+    root = ROOT / "operator"
+    return {".".join(file.relative_to(root).with_suffix("").parts): file for file in sorted((root / package).rglob("*.py"))}
+
+
+def classes(file: Path) -> list[str]:
+    return [node.name for node in ast.parse(file.read_text()).body if isinstance(node, ast.ClassDef)]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_public_class_name_is_two_things_in_a_package(package: str) -> None:
+    where = defaultdict(list)
+    for name, file in modules(package).items():
+        for each in classes(file):
+            if not each.startswith("_"):
+                where[each].append(name)
+    twice = {name: found for name, found in where.items() if len(found) > 1}
+    allowed = {name for of, name in SHARED_NAMES if of == package}
+    assert {name: found for name, found in twice.items() if name not in allowed} == {}
+    assert allowed <= set(twice), "an exception that is none any more"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_module_is_named_for_an_activity(package: str) -> None:
+    gerunds = {name for name in modules(package) if name.rpartition(".")[2].endswith("ing")}
+    assert {name for name in gerunds if name.rpartition(".")[2] not in NOUNS} == set()
+
+
+def test_the_nouns_that_look_like_activities_are_still_there() -> None:
+    last = {name.rpartition(".")[2] for package in PACKAGES for name in modules(package)}
+    assert set(NOUNS) <= last
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_module_is_no_crumb_and_no_loaf(package: str) -> None:
+    lengths = {name: len(file.read_text().splitlines()) for name, file in modules(package).items()}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST} == {}
+    short = {name: lines for name, lines in lengths.items() if lines < SHORTEST and not name.endswith("__")}
+    allowed = {name for name in SHORT if name.startswith(f"{package}.")}
+    assert {name: lines for name, lines in short.items() if name not in allowed} == {}
+    assert allowed <= set(short), "an exception that is none any more"
+
+
+def test_every_word_of_the_glossary_that_names_a_class_names_one_that_there_is() -> None:
+    there = {each for package in PACKAGES for file in modules(package).values() for each in classes(file)}
+    rows = re.findall(r"^\|(.*?\|.*?)\|", GLOSSARY, re.MULTILINE)  # upstream's names are in the third column
+    named = {name for row in rows for name in re.findall(r"`([A-Z][A-Za-z]+)`", row)}
+    assert len(named) >= 40
+    assert named <= there, named - there
