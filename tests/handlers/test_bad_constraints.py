@@ -5,6 +5,7 @@ API servers refuse most of these; old ones, other versions and whoever writes to
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -169,6 +170,14 @@ def create(stage: Stage, plural: str, name: str, content: Object, group: str = "
     stage.sandbox.writes.create(resource, "default" if resource.namespaced else "", body)
 
 
+def leave_behind(stage: Stage, plural: str, name: str, spec: Object) -> None:
+    """Store what no API server takes today, as an older one or its database may have left it."""
+    resource = stage.sandbox.resource("", "v1", plural)
+    stored = stage.sandbox.store.get(resource.key, "default", name)
+    assert stored is not None
+    stage.sandbox.store.put(resource.key, "default", name, {**copy.deepcopy(stored.object), "spec": spec})
+
+
 def create_pod(stage: Stage, name: str, spec: Object, own: Object | None = None) -> None:
     container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "10m"}}}
     create(stage, "pods", name, {"spec": {"schedulerName": "placewright", "containers": [container], **spec}}, labels=own)
@@ -267,8 +276,9 @@ async def test_a_claim_that_makes_no_sense_keeps_its_own_pod_waiting_and_no_othe
     by_hand = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
     create(stage, "storageclasses", "disks", by_hand, "storage.k8s.io")
     for name, (asked, _) in CLAIMS.items():
-        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "disks", "resources": {"requests": {"storage": "1Gi"}}, **asked}
+        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "disks", "resources": {"requests": {"storage": "1Gi"}}}
         create(stage, "persistentvolumeclaims", name, {"spec": spec})
+        leave_behind(stage, "persistentvolumeclaims", name, {**spec, **asked})
         create_pod(stage, name, {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]})
     async with operator(stage):
         await stage.until(lambda: all(stage.condition(name) for name in CLAIMS))
