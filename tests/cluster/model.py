@@ -103,7 +103,7 @@ class Model:
             self.pods.pop(what[0], None)
 
     @contextmanager
-    def supposing(self, moves: Sequence[tuple[PodInfo, NodeName, int]]) -> Iterator[None]:
+    def dry_run(self, moves: Sequence[tuple[PodInfo, NodeName, int]]) -> Iterator[None]:
         """As if these pods stood on these nodes, too (1), or did not stand there (-1)."""
         before = dict(self.pods)
         for moved, where, sign in moves:

@@ -68,7 +68,7 @@ def test_a_trial_within_a_trial_shows_what_would_be_and_leaves_what_is(acts: lis
     _try(cluster, model, trials, journalled=journalled)
     assert view_of(cluster) == before
     assert {uid: tuple(placement) for uid, placement in placed(cluster).items()} == model.pods
-    assert cluster.supposed_rows() == frozenset()
+    assert cluster.dry_run_rows() == frozenset()
     assert journalled or cluster.pod_journal.position == journal
 
 
@@ -76,7 +76,7 @@ def _try(cluster: Cluster, model: Model, trials: list[list[tuple[str, int, Any]]
     """Each trial takes away the pods that it names where they stand, and puts those on a node that stand nowhere."""
     if not trials:
         return
-    with cluster.supposing(journalled=journalled) as supposition:
+    with cluster.dry_run(journalled=journalled) as dry_run:
         moves, touched = [], set()
         for uid, variant, where in trials[0]:
             known = model.pods.get(uid)
@@ -87,11 +87,11 @@ def _try(cluster: Cluster, model: Model, trials: list[list[tuple[str, int, Any]]
         for pod, where, sign in moves:
             row = cluster.row(where)
             assert row is not None
-            (supposition.add if sign > 0 else supposition.remove)([(row, pod)])
-            assert row in cluster.supposed_rows()
+            (dry_run.add if sign > 0 else dry_run.remove)([(row, pod)])
+            assert row in cluster.dry_run_rows()
             if journalled:
                 assert cluster.pod_journal.since(cluster.pod_journal.position - 1) == [row]
-        with model.supposing(moves):
+        with model.dry_run(moves):
             assert view_of(cluster) == model.view()
             _try(cluster, model, trials[1:], journalled=journalled)
             assert view_of(cluster) == model.view()

@@ -277,7 +277,7 @@ def test_what_is_only_supposed_shows_everywhere_and_is_undone_also_after_an_erro
     before, journal = snapshot(found), found.pod_journal.position
 
     def look_and_break() -> None:
-        with found.hypothetically(add=[new], remove=[here], row=0):
+        with found.dry_run_on_row(add=[new], remove=[here], row=0):
             assert counted(found, "a") == (1, 2000, 2000)
             assert [p.uid for p in found.pods_on(A)] == ["new"]
             raise ZeroDivisionError
@@ -295,9 +295,9 @@ def test_suppositions_nest_and_may_take_back_what_an_outer_one_took_away() -> No
     found.assume(one, A)
     found.assume(two, A)
     before = snapshot(found)
-    with found.hypothetically(remove=[one, two], row=0):
+    with found.dry_run_on_row(remove=[one, two], row=0):
         assert list(found.pods_on(A)) == []
-        with found.hypothetically(add=[two], row=0):
+        with found.dry_run_on_row(add=[two], row=0):
             assert [p.uid for p in found.pods_on(A)] == ["two"]
             assert counted(found, "a")[0] == 1
         assert list(found.pods_on(A)) == []
@@ -311,12 +311,12 @@ def test_many_pods_supposed_together_count_as_each_of_them_does_and_all_are_forg
     pods = [pod(f"p{i}", cpu=f"{i + 1}m", labels={"app": str(i % 3)}, spec=PORT if i % 4 else {}) for i in range(40)]
     moves = [(i % 2, each) for i, each in enumerate(pods)]
     before = snapshot(together)
-    with together.supposing() as supposition, one_by_one.supposing() as alone:
+    with together.dry_run() as dry_run, one_by_one.dry_run() as alone:
         for _ in range(times):
-            supposition.add(moves)
+            dry_run.add(moves)
             for move in moves:
                 alone.add([move])
         assert snapshot(together) == snapshot(one_by_one)
-        supposition.remove(moves[:20])
+        dry_run.remove(moves[:20])
     assert snapshot(together) == before
     assert list(together.pods_on(A)) == []

@@ -89,8 +89,8 @@ def test_trials_annotations_and_words_to_leave_change_no_column_and_are_not_told
     found, mirror = observed()
     found.assume(pod().info, A)
     mirror.take_heard()
-    with found.hypothetically(add=[pod("new").info], remove=[pod().info], row=0), found.supposing(journalled=True) as supposition:
-        supposition.add([(1, pod("other").info)])
+    with found.dry_run_on_row(add=[pod("new").info], remove=[pod().info], row=0), found.dry_run(journalled=True) as dry_run:
+        dry_run.add([(1, pod("other").info)])
     found.annotate("p", {"x": "1"})
     found.told_to_leave("p")
     found.stays_after_all("p")

@@ -50,7 +50,7 @@ def test_names_that_only_pods_know_make_no_columns_and_leave_nothing_behind(way:
         found.set_pod(greedy.on(A))
     elif way == "hypothetical":
         crowd = [asking(f"p{i}", MANY) for i in range(20)]
-        with found.hypothetically(add=crowd, row=0):
+        with found.dry_run_on_row(add=crowd, row=0):
             assert found.resources.names() == before
     else:
         found.set_pod(greedy.on(NodeName("later")))

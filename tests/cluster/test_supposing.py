@@ -31,12 +31,12 @@ def test_a_pod_stands_as_far_as_nobody_supposes_it_away() -> None:
     found = two_on_a()
     truth = found.placement("p")
     assert (found.stands("p"), found.stands("nobody")) == (truth, None)
-    with found.supposing() as supposition:
+    with found.dry_run() as dry_run:
         assert found.stands("p") == truth
-        supposition.remove([(0, pod().on("a"))])
+        dry_run.remove([(0, pod().on("a"))])
         assert (found.stands("p"), found.placement("p"), found.stands("nobody")) == (None, truth, None)
         assert found.stands("q") is not None
-        with found.supposing() as inner:
+        with found.dry_run() as inner:
             inner.add([(0, pod().on("a"))])
             assert found.stands("p") == truth
         assert found.stands("p") is None
@@ -46,8 +46,8 @@ def test_a_pod_stands_as_far_as_nobody_supposes_it_away() -> None:
 def test_a_pod_that_is_supposed_where_it_stands_stands_there_and_is_listed_again() -> None:
     """The caller asks whether a second one like it would fit."""
     found = two_on_a()
-    with found.supposing() as supposition:
-        supposition.add([(0, pod().on("a"))])
+    with found.dry_run() as dry_run:
+        dry_run.add([(0, pod().on("a"))])
         assert found.stands("p") is not None
         assert on(found, A) == ["p", "q"]
         assert int(found.pod_count[0]) == 3
@@ -57,42 +57,42 @@ def test_only_the_pods_of_the_row_are_supposed_away() -> None:
     found = two_on_a()
     found.set_pod(pod("r").on("b"))
     found.set_pod(pod("lost").on("c"))
-    with found.hypothetically(add=[pod("new").info], remove=[pod().requests(cpu="1").on("a")], row=0):
+    with found.dry_run_on_row(add=[pod("new").info], remove=[pod().requests(cpu="1").on("a")], row=0):
         assert (on(found, A), on(found, B), on(found, C)) == (["new", "q"], ["r"], ["lost"])
         assert found.stands("r") is not None
         assert found.stands("lost") is not None
         assert found.stands("new") is None, "it stands nowhere in truth"
-        assert found.supposed_rows() == {0}
-    assert (on(found, A), found.supposed_rows()) == (["p", "q"], frozenset())
+        assert found.dry_run_rows() == {0}
+    assert (on(found, A), found.dry_run_rows()) == (["p", "q"], frozenset())
 
 
 def test_pods_are_listed_in_the_order_in_which_they_came_and_supposed_ones_after_them() -> None:
     found = two_on_a()
     found.set_pod(pod("aaa").on("a"))
     assert [each.uid for each in found.pods_on(A)] == ["p", "q", "aaa"]
-    with found.hypothetically(add=[pod("b").info, pod("a").info], remove=[pod("q").requests(cpu="1").info], row=0):
+    with found.dry_run_on_row(add=[pod("b").info, pod("a").info], remove=[pod("q").requests(cpu="1").info], row=0):
         assert [each.uid for each in found.pods_on(A)] == ["p", "aaa", "b", "a"]
 
 
 def test_what_is_taken_away_and_put_back_in_one_trial_is_as_if_nothing_had_been_supposed() -> None:
     found = two_on_a()
-    with found.supposing() as supposition:
-        supposition.remove([(0, pod().requests(cpu="1").info)])
-        supposition.add([(0, pod().requests(cpu="1").info)])
+    with found.dry_run() as dry_run:
+        dry_run.remove([(0, pod().requests(cpu="1").info)])
+        dry_run.add([(0, pod().requests(cpu="1").info)])
         assert (on(found, A), int(found.pod_count[0])) == (["p", "q"], 2)
-        assert supposition.net(0) == {}
-        assert found.supposed_rows() == {0}, "a column that was kept meanwhile must look again"
+        assert dry_run.net(0) == {}
+        assert found.dry_run_rows() == {0}, "a column that was kept meanwhile must look again"
     assert int(found.pod_count[0]) == 2
 
 
 def test_an_outer_trial_may_go_on_while_an_inner_one_is_over() -> None:
     found = two_on_a()
-    with found.supposing() as outer:
+    with found.dry_run() as outer:
         outer.remove([(0, pod().requests(cpu="1").info)])
-        with found.supposing() as inner:
+        with found.dry_run() as inner:
             inner.add([(1, pod().requests(cpu="1").info)])
-            assert found.supposed_rows() == {0, 1}
-        assert found.supposed_rows() == {0}
+            assert found.dry_run_rows() == {0, 1}
+        assert found.dry_run_rows() == {0}
         outer.add([(1, pod("new").info)])
         assert (on(found, A), on(found, B)) == (["q"], ["new"])
     assert (on(found, A), on(found, B), list(found.pod_count)) == (["p", "q"], [], [2, 0])
@@ -103,7 +103,7 @@ def test_a_trial_that_ends_in_an_error_is_undone_and_so_are_those_around_it(brok
     found = two_on_a()
 
     def try_and_fail() -> None:
-        with found.supposing() as outer, found.supposing() as inner:
+        with found.dry_run() as outer, found.dry_run() as inner:
             outer.remove([(0, pod().requests(cpu="1").info)])
             if broken == "before":
                 raise ZeroDivisionError
@@ -113,7 +113,7 @@ def test_a_trial_that_ends_in_an_error_is_undone_and_so_are_those_around_it(brok
     with pytest.raises(ZeroDivisionError):
         try_and_fail()
     assert (list(found.pod_count), list(found.scoring_cpu), on(found, A)) == ([2, 0], [2000, 0], ["p", "q"])
-    assert (found.supposed_rows(), found._suppositions) == (frozenset(), [])
+    assert (found.dry_run_rows(), found._dry_runs) == (frozenset(), [])
 
 
 # --- journals --------------------------------------------------------------------------------------------------------------------------
@@ -122,10 +122,10 @@ def test_a_trial_that_ends_in_an_error_is_undone_and_so_are_those_around_it(brok
 def test_a_trial_is_in_the_journal_only_where_it_is_asked_for_there_and_back() -> None:
     found = two_on_a()
     position = found.pod_journal.position
-    with found.supposing() as quiet:
+    with found.dry_run() as quiet:
         quiet.remove([(0, pod().requests(cpu="1").info)])
     assert found.pod_journal.since(position) == []
-    with found.supposing(journalled=True) as told:
+    with found.dry_run(journalled=True) as told:
         told.remove([(0, pod().requests(cpu="1").info)])
         told.add([(1, pod("new").info)])
         assert found.pod_journal.since(position) == [0, 1]
@@ -144,7 +144,7 @@ def test_as_many_pods_as_you_like_count_as_one_by_one(count: int) -> None:
         each.set_node(node("a", **{"example.com/gpu": "8"}))
     makers = [pod(f"p{i}").requests(cpu=f"{i + 1}m", memory=str(i)).gpus(i % 3).labels(app=str(i % 2)).port(8000 + i) for i in range(count)]
     moves = [(i % 2, maker.info) for i, maker in enumerate(makers)]
-    with found.supposing() as together, alone.supposing() as one_by_one:
+    with found.dry_run() as together, alone.dry_run() as one_by_one:
         together.add(moves)
         for move in moves:
             one_by_one.add([move])
@@ -165,10 +165,10 @@ def test_as_many_pods_as_you_like_count_as_one_by_one(count: int) -> None:
 
 def test_no_pods_are_no_change() -> None:
     found = two_on_a()
-    with found.supposing() as supposition:
-        supposition.add([])
-        supposition.remove([])
-        assert (list(found.pod_count), supposition.rows, found.supposed_rows()) == ([2, 0], {}.keys(), frozenset())
+    with found.dry_run() as dry_run:
+        dry_run.add([])
+        dry_run.remove([])
+        assert (list(found.pod_count), dry_run.rows, found.dry_run_rows()) == ([2, 0], {}.keys(), frozenset())
 
 
 # --- a supposition alone ---------------------------------------------------------------------------------------------------------------
@@ -185,38 +185,38 @@ class Counted:
             self.by_row[row, each.uid] = self.by_row.get((row, each.uid), 0) + sign
 
 
-def supposed(info: PodInfo, *signs: int, row: int = 0) -> tuple[DryRunCluster, Counted]:
+def in_dry_runs(info: PodInfo, *signs: int, row: int = 0) -> tuple[DryRunCluster, Counted]:
     counted = Counted()
-    supposition = DryRunCluster(counted)
+    dry_run = DryRunCluster(counted)
     for sign in signs:
-        (supposition.add if sign > 0 else supposition.remove)([(row, info)])
-    return supposition, counted
+        (dry_run.add if sign > 0 else dry_run.remove)([(row, info)])
+    return dry_run, counted
 
 
 @pytest.mark.parametrize(("signs", "net"), [((1,), 1), ((-1,), -1), ((1, 1), 2), ((-1, -1), -2), ((1, -1), 0), ((-1, 1, 1), 1), ((), 0)])
 def test_a_supposition_knows_how_much_more_there_is_of_each_pod_and_undoes_just_that(signs: tuple[int, ...], net: int) -> None:
     info = pod().info
-    supposition, counted = supposed(info, *signs, row=3)
-    assert supposition.net(3) == ({"p": (info, net)} if net else {})
+    dry_run, counted = in_dry_runs(info, *signs, row=3)
+    assert dry_run.net(3) == ({"p": (info, net)} if net else {})
     assert counted.by_row.get((3, "p"), 0) == net
-    supposition.undo()
+    dry_run.undo()
     assert counted.by_row.get((3, "p"), 0) == 0
-    assert (supposition.net(3), list(supposition.rows)) == ({}, [])
-    supposition.undo()
+    assert (dry_run.net(3), list(dry_run.rows)) == ({}, [])
+    dry_run.undo()
     assert counted.by_row.get((3, "p"), 0) == 0, "undone twice is undone once"
 
 
 def test_of_no_row_nothing_is_supposed() -> None:
-    supposition, _ = supposed(pod().info, 1)
-    assert (supposition.net(None), supposition.net(7), net_of([supposition], None)) == ({}, {}, {})
+    dry_run, _ = in_dry_runs(pod().info, 1)
+    assert (dry_run.net(None), dry_run.net(7), net_of([dry_run], None)) == ({}, {}, {})
 
 
 def test_suppositions_within_each_other_add_up() -> None:
     info, newer = pod().info, pod().requests(cpu="1").info
-    first, _ = supposed(info, -1)
-    second, _ = supposed(newer, 1)
-    third, _ = supposed(pod("q").info, 1, 1)
-    elsewhere, _ = supposed(info, 1, row=1)
+    first, _ = in_dry_runs(info, -1)
+    second, _ = in_dry_runs(newer, 1)
+    third, _ = in_dry_runs(pod("q").info, 1, 1)
+    elsewhere, _ = in_dry_runs(info, 1, row=1)
     assert net_of([first, third, elsewhere], 0) == {"p": (info, -1), "q": (third.net(0)["q"][0], 2)}
     assert net_of([first, second], 0) == {"p": (newer, 0)}
     assert (net_of([], 0), net_of([second, second], 0)) == ({}, {"p": (newer, 2)})

@@ -64,10 +64,10 @@ def test_a_pod_counts_where_its_node_is_and_no_longer_once_that_is_gone(cluster:
 def test_a_pod_that_is_tried_where_it_stands_is_still_there_afterwards(cluster: Cluster) -> None:
     one = pod("p", uses("c"), disk(read_only=False))
     cluster.set_pod(one)
-    with cluster.hypothetically(add=[one], row=0):
+    with cluster.dry_run_on_row(add=[one], row=0):
         assert cluster.volumes.claimed("home", "c") == 2
         assert [each.name for each in cluster.volumes.pods(0)] == ["p"]
-    with cluster.hypothetically(remove=[one], row=0):
+    with cluster.dry_run_on_row(remove=[one], row=0):
         assert not list(cluster.volumes.pods(0))
         assert not cluster.volumes.taken([WRITER])
     assert [each.name for each in cluster.volumes.pods(0)] == ["p"]
@@ -77,7 +77,7 @@ def test_a_pod_that_is_tried_where_it_stands_is_still_there_afterwards(cluster: 
 def test_every_change_is_in_the_journal_the_hypothetical_ones_too(cluster: Cluster) -> None:
     cluster.set_pod(pod("p", uses("c"), node="n1"))
     start = cluster.volumes.journal.position
-    with cluster.hypothetically(add=[pod("q", uses("d"))], row=0):
+    with cluster.dry_run_on_row(add=[pod("q", uses("d"))], row=0):
         assert cluster.volumes.journal.since(start) == [0]
     cluster.remove_pod("p")
     assert cluster.volumes.journal.since(start) == [0, 0, 1]

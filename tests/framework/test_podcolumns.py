@@ -128,7 +128,7 @@ def test_who_has_fallen_behind_the_journal_asks_about_all_rows(journal: str) -> 
 @pytest.mark.parametrize("reads", [Reads.NODE, Reads.NODE_AND_ITS_PODS])
 def test_what_is_only_supposed_makes_nothing_stale(reads: Reads) -> None:
     kept = Kept(reads)
-    with kept.scene.cluster.hypothetically(add=[pod("x")], row=1):
+    with kept.scene.cluster.dry_run_on_row(add=[pod("x")], row=1):
         pass
     assert kept.again() == {}
 

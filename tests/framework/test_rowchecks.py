@@ -80,9 +80,9 @@ def test_a_row_is_checked_as_it_is_supposed_to_be() -> None:
     evaluator, running = scene.evaluator(), next(iter(scene.cluster.pods_on(NodeName("a"))))
     asked = pod("p")
     assert evaluator.checker.check_row(asked, 0) == FULL.by("Room")
-    with scene.cluster.hypothetically(remove=[running], row=0):
+    with scene.cluster.dry_run_on_row(remove=[running], row=0):
         assert evaluator.checker.check_row(asked, 0) == SUCCESS
-    with scene.cluster.hypothetically(add=[pod("y")], row=1):
+    with scene.cluster.dry_run_on_row(add=[pod("y")], row=1):
         assert evaluator.checker.check_row(asked, 1) == FULL.by("Room")
     assert [evaluator.checker.check_row(asked, row).ok for row in (0, 1)] == [False, True]
 
@@ -105,7 +105,7 @@ def test_a_check_leaves_kept_columns_alone() -> None:
     evaluator = scene.evaluator()
     evaluator.evaluate(pod("p"))
     script.calls.clear()
-    with scene.cluster.hypothetically(add=[pod("x")], row=0):
+    with scene.cluster.dry_run_on_row(add=[pod("x")], row=0):
         evaluator.checker.check_row(pod("p"), 0)
     assert evaluator.evaluate(pod("p")).count == 2
     assert script.asked("filter") == [("a",)], "by the check alone"
@@ -118,10 +118,10 @@ def test_a_check_leaves_kept_columns_alone() -> None:
 def test_pods_nominated_at_least_as_high_take_room(priority: int, crowded: bool) -> None:
     scene = nominate(bare(room_for(1)), "a")
     evaluator, asked = scene.evaluator(), pod("p", priority=priority)
-    assert evaluator.checker.beside_nominated(asked, 0) == (FULL.by("Room") if crowded else None)
+    assert evaluator.checker.with_nominated_pods(asked, 0) == (FULL.by("Room") if crowded else None)
     assert evaluator.checker.check_row(asked, 0).ok is not crowded
     assert evaluator.evaluate(asked).feasible.tolist() == [not crowded, True]
-    assert evaluator.checker.beside_nominated(asked, 1) is None
+    assert evaluator.checker.with_nominated_pods(asked, 1) is None
 
 
 def test_a_nominee_that_is_assumed_by_now_counts_where_it_stands_and_not_twice() -> None:
@@ -129,20 +129,20 @@ def test_a_nominee_that_is_assumed_by_now_counts_where_it_stands_and_not_twice()
     assert scene.evaluator().evaluate(pod("p")).count == 2
     scene.place(scene.nominated[NodeName("a")][0], "a")
     evaluator = scene.evaluator()
-    assert evaluator.checker.beside_nominated(pod("p"), 0) is None
+    assert evaluator.checker.with_nominated_pods(pod("p"), 0) is None
     assert evaluator.evaluate(pod("p")).count == 2
 
 
 def test_a_nominee_beside_whom_there_is_room_takes_nothing() -> None:
     scene = nominate(bare(room_for(2)), "a")
-    assert scene.evaluator().checker.beside_nominated(pod("p"), 0) == SUCCESS
+    assert scene.evaluator().checker.with_nominated_pods(pod("p"), 0) == SUCCESS
 
 
 def test_a_row_that_is_free_or_a_node_that_is_gone_has_no_nominees() -> None:
     scene = nominate(bare(room_for(1)), "a gone")
     evaluator = scene.evaluator()
     scene.cluster.remove_node(NodeName("a"))
-    assert evaluator.checker.beside_nominated(pod("p"), 0) is None
+    assert evaluator.checker.with_nominated_pods(pod("p"), 0) is None
     assert evaluator.evaluate(pod("p")).feasible.tolist() == [False, True]
 
 
@@ -150,7 +150,7 @@ def test_who_is_crowded_out_is_told_and_blamed() -> None:
     scene = nominate(bare(room_for(1), nodes="a b"), "b")
     evaluator = scene.evaluator()
     evaluation = evaluator.evaluate(pod("p"))
-    assert evaluation.beside_nominated == {1: FULL.by("Room")}
+    assert evaluation.with_nominated_pods == {1: FULL.by("Room")}
     diagnosis = evaluator.diagnose(evaluation)
     assert [(status, rows.tolist()) for status, rows in diagnosis.rejections] == [(FULL.by("Room"), [1])]
     assert diagnosis.unschedulable_plugins == {"Room"}
@@ -160,8 +160,8 @@ def test_a_node_that_prefilter_left_out_is_not_tried_beside_its_nominees() -> No
     script = room_for(1)
     scene = nominate(bare(Script("A").pre_filters(nodes="a"), script), "a b")
     evaluator = scene.evaluator()
-    assert evaluator.evaluate(pod("p")).beside_nominated == {0: FULL.by("Room")}
-    assert evaluator.checker.crowded_out(pod("p"), frozenset()) == {}
+    assert evaluator.evaluate(pod("p")).with_nominated_pods == {0: FULL.by("Room")}
+    assert evaluator.checker.rejected_with_nominated_pods(pod("p"), frozenset()) == {}
 
 
 def test_a_verdict_that_no_plugin_gave_blames_none() -> None:
@@ -173,7 +173,7 @@ def test_a_verdict_that_no_plugin_gave_blames_none() -> None:
     scene = nominate(bare(Script("A", reads=Reads.CLUSTER).pre_filters(name).filters()), "a")
     evaluator = scene.evaluator()
     evaluation = evaluator.evaluate(pod("p"))
-    assert evaluation.beside_nominated == {0: unresolvable("node(s) didn't satisfy plugin(s) [A]")}
+    assert evaluation.with_nominated_pods == {0: unresolvable("node(s) didn't satisfy plugin(s) [A]")}
     assert evaluator.diagnose(evaluation).unschedulable_plugins == set()
 
 
@@ -193,7 +193,7 @@ def test_however_many_are_nominated_and_whatever_filters_read_the_same_are_crowd
     scene = nominate(bare(room_for(2, **filters), nodes=NAMES), nominated)
     for name in "bcd":
         scene.place(pod(f"x-{name}"), name)
-    found = scene.evaluator().checker.crowded_out(pod("p"), None)
+    found = scene.evaluator().checker.rejected_with_nominated_pods(pod("p"), None)
     assert {str(scene.cluster.names[row]): status for row, status in found.items()} == {
         name: FULL.by("Room") for name in "bcd" if name in nominated.split()
     }, kind
@@ -209,7 +209,8 @@ def test_a_pod_that_is_refused_only_beside_nominees_is_refused_on_their_nodes(no
     crowd = Script("A", reads=Reads.CLUSTER).pre_filters(count).filters()
     scene = nominate(bare(crowd, nodes=NAMES), nominated)
     evaluator = scene.evaluator()
-    assert evaluator.checker.crowded_out(pod("p"), None) == dict.fromkeys(range(len(nominated.split())), unschedulable("too many").by("A"))
+    rejected = evaluator.checker.rejected_with_nominated_pods(pod("p"), None)
+    assert rejected == dict.fromkeys(range(len(nominated.split())), unschedulable("too many").by("A"))
     assert evaluator.evaluate(pod("p")).count == 6 - len(nominated.split())
 
 
@@ -228,8 +229,8 @@ def crowded(*scripts: Script) -> tuple[Scene, Evaluator]:
 def test_rows_emptied_together_are_judged_each_as_if_it_alone_were(kind: str, filters: Any) -> None:
     scene, evaluator = crowded(room_for(1, **filters))
     trials = evaluator.checker.trials(pod("p"))
-    with scene.cluster.supposing() as supposition:
-        supposition.remove([(row, other) for row in (0, 2) for other in scene.cluster.pods_on(scene.cluster.names[row])])  # type: ignore[arg-type]
+    with scene.cluster.dry_run() as dry_run:
+        dry_run.remove([(row, other) for row in (0, 2) for other in scene.cluster.pods_on(scene.cluster.names[row])])  # type: ignore[arg-type]
         rejected, unsettled = told(scene, trials.check(np.arange(4)))
     settled = kind in ("reads pods", "judges apart")
     assert rejected == (dict.fromkeys("bd", FULL.by("Room")) if settled else {})
@@ -290,8 +291,8 @@ def test_rows_with_nominees_must_hold_the_pod_with_them_and_without(kind: str, f
     nominate(scene, "a f").nominated[NodeName("b")] = [pod("first", priority=5), pod("second", priority=5)]
     evaluator, asked = scene.evaluator(), pod("p")
     trials = evaluator.checker.trials(asked)
-    with scene.cluster.supposing() as supposition:
-        supposition.remove([(row, pod(f"x-{name}")) for row, name in enumerate("abcd")])
+    with scene.cluster.dry_run() as dry_run:
+        dry_run.remove([(row, pod(f"x-{name}")) for row, name in enumerate("abcd")])
         rejected, unsettled = told(scene, trials.check(np.arange(6)))
         alone = {name: evaluator.checker.check_row(asked, row) for row, name in enumerate(NAMES.split())}
     assert alone == {"a": SUCCESS, "b": FULL.by("Room"), "c": SUCCESS, "d": SUCCESS, "e": SUCCESS, "f": FULL.by("Room")}
@@ -299,7 +300,7 @@ def test_rows_with_nominees_must_hold_the_pod_with_them_and_without(kind: str, f
         assert (rejected, unsettled) == ({name: status for name, status in alone.items() if not status.ok}, set())
     else:
         assert (rejected, unsettled) == ({}, {*"abcdef"})
-    assert not scene.cluster.supposed_rows()
+    assert not scene.cluster.dry_run_rows()
 
 
 def test_a_filter_that_has_a_say_only_beside_nominees_leaves_their_rows_unsettled() -> None:
@@ -327,7 +328,7 @@ def test_an_error_in_a_trial_takes_back_what_was_supposed() -> None:
     with pytest.raises(CycleError, match="eh"):
         trials.check(np.arange(6))
     assert scene.cluster.pod_count.tolist() == [0] * 6
-    assert not scene.cluster.supposed_rows()
+    assert not scene.cluster.dry_run_rows()
 
 
 # --- nobody is nominated --------------------------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ class World:
         """As preemption tries it: the node's pods taken away, in the columns only hypothetically."""
         row = self.cluster.row(node)
         kept = dict(self.placed)
-        with self.cluster.hypothetically(remove=list(self.cluster.pods_on(node)), row=row):
+        with self.cluster.dry_run_on_row(remove=list(self.cluster.pods_on(node)), row=row):
             self.placed = {uid: where for uid, where in kept.items() if where[0] != node}
             yield
         self.placed = kept

@@ -145,7 +145,7 @@ class StorageWorld(World):
         """Some pods of a node are taken away, in the columns only hypothetically."""
         kept, row = dict(self.placed), self.cluster.row(node)
         gone = [pod for pod in self.cluster.pods_on(node) if pod.uid in uids]
-        with self.cluster.hypothetically(remove=gone, row=row):
+        with self.cluster.dry_run_on_row(remove=gone, row=row):
             self.placed = {uid: where for uid, where in kept.items() if uid not in uids or where[0] != node}
             yield
         self.placed = kept

@@ -272,7 +272,7 @@ def test_a_namespace_selector_that_matches_no_labels_reaches_every_namespace() -
 
 def test_taking_a_pod_away_hypothetically_lifts_its_ban_and_only_for_as_long() -> None:
     cluster = two_zones(pod("p", on="a", **apart(term())))
-    with cluster.hypothetically(remove=list(cluster.pods_on("a")), row=cluster.row("a")):
+    with cluster.dry_run_on_row(remove=list(cluster.pods_on("a")), row=cluster.row("a")):
         assert said_of(cluster, pod("new")) == {}
     assert set(said_of(cluster, pod("new"))) == {"a"}
 

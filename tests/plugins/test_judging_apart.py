@@ -46,7 +46,7 @@ def alone(plugin: Any, cluster: Cluster, pod: PodInfo, gone: dict[int, list[PodI
     """The same from the plugin itself, one row changed at a time."""
     found: dict[str, Said] = {}
     for row in cluster.rows().tolist():
-        with cluster.hypothetically(remove=gone[row], row=row):
+        with cluster.dry_run_on_row(remove=gone[row], row=row):
             name = str(cluster.names[row])
             status = verdicts(plugin, cluster, pod).get(name)
             if status is not None:
@@ -69,10 +69,10 @@ def judged(plugin: Any, cluster: Cluster, pod: PodInfo, dice: Dice) -> tuple[lis
     judge = plugin.judge(state, pod, cluster)
     with ExitStack() as stack:
         for row in rows:
-            stack.enter_context(cluster.hypothetically(remove=gone[row], row=row))
+            stack.enter_context(cluster.dry_run_on_row(remove=gone[row], row=row))
         found = [apart(judge, cluster)]
         for row in rows:
-            stack.enter_context(cluster.hypothetically(add=gone[row][:1], row=row))
+            stack.enter_context(cluster.dry_run_on_row(add=gone[row][:1], row=row))
         found.append(apart(judge, cluster))
     return found, expected
 

@@ -276,7 +276,7 @@ def test_too_few_domains_count_as_if_one_were_empty() -> None:
 def test_taking_a_peer_away_hypothetically_opens_its_domain_and_only_for_as_long() -> None:
     cluster = two_zones(pod("p", on="a"))
     plugin, new = build(PodTopologySpread, cluster), info(pod("new", **spread()))
-    with cluster.hypothetically(remove=list(cluster.pods_on("a")), row=cluster.row("a")):
+    with cluster.dry_run_on_row(remove=list(cluster.pods_on("a")), row=cluster.row("a")):
         assert set(verdicts(plugin, cluster, new)) == {"c"}
     assert set(verdicts(plugin, cluster, new)) == {"a", "c"}
 

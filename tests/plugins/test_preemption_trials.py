@@ -139,10 +139,10 @@ def test_the_pod_fits_without_the_victims_and_with_none_of_them_back(
 def assert_needed(scene: Scene, handle: Handle, preemptor: PodInfo, candidate: Candidate) -> None:
     row = scene.cluster.row(NodeName(candidate.node))
     assert row is not None
-    with scene.cluster.hypothetically(remove=candidate.victims, row=row):
+    with scene.cluster.dry_run_on_row(remove=candidate.victims, row=row):
         assert handle.check_row(preemptor, row).ok
         for victim in candidate.victims:
-            with scene.cluster.hypothetically(add=[victim], row=row):
+            with scene.cluster.dry_run_on_row(add=[victim], row=row):
                 assert not handle.check_row(preemptor, row).ok
 
 
@@ -219,11 +219,11 @@ def test_many_nodes_with_nominated_pods_are_looked_at_together_and_each_is_told_
         scene.nominated[NodeName(f"n{n}")] = [neighbour(dice, f"nominated{n}", dice.randint(2, 5))]
     checker = scene.evaluator().checker
     try:
-        together = checker.crowded_out(newcomer, None)
+        together = checker.rejected_with_nominated_pods(newcomer, None)
     except CycleError:
         return
     rows = [int(row) for row in scene.cluster.rows()]
-    alone = {row: checker.beside_nominated(newcomer, row) for row in rows}
+    alone = {row: checker.with_nominated_pods(newcomer, row) for row in rows}
     assert together == {row: status for row, status in alone.items() if status is not None and not status.ok}
 
 

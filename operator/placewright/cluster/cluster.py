@@ -96,7 +96,7 @@ class Cluster:
         self._priorities: dict[int, int] = {}
         #: Uids of pods on nodes that have been told to leave, as long as the API server does not show them as being deleted.
         self._told_to_leave: set[str] = set()
-        self._suppositions: list[DryRunCluster] = []
+        self._dry_runs: list[DryRunCluster] = []
 
     # --- reading ---------------------------------------------------------------------------------------------------------
 
@@ -181,12 +181,12 @@ class Cluster:
     def pods_on(self, node: NodeName) -> Iterable[PodInfo]:
         """Pods on a node, assumed ones included; also for nodes that are not there (yet, or any more)."""
         pods = self._pods_on.get(node, {})
-        if not self._suppositions:
+        if not self._dry_runs:
             return pods.values()
-        supposed = net_of(self._suppositions, self._row_of.get(node))
+        in_dry_runs = net_of(self._dry_runs, self._row_of.get(node))
         return [
-            *(pod for uid, pod in pods.items() if not supposed.get(uid, (pod, 0))[1]),
-            *(pod for pod, net in supposed.values() if net > 0),
+            *(pod for uid, pod in pods.items() if not in_dry_runs.get(uid, (pod, 0))[1]),
+            *(pod for pod, net in in_dry_runs.values() if net > 0),
         ]
 
     def placement(self, uid: str) -> PodOnNode | None:
@@ -196,9 +196,9 @@ class Cluster:
     def stands(self, uid: str) -> PodOnNode | None:
         """Where a pod stands, as far as nobody supposes it away; or None."""
         known = self._placements.get(uid)
-        if known is None or not self._suppositions:
+        if known is None or not self._dry_runs:
             return known
-        _, more = net_of(self._suppositions, self._row_of.get(known.node)).get(uid, (known.pod, 0))
+        _, more = net_of(self._dry_runs, self._row_of.get(known.node)).get(uid, (known.pod, 0))
         return None if more < 0 else known
 
     def leaves(self, pod: PodInfo) -> bool:
@@ -356,28 +356,28 @@ class Cluster:
             self._leave(known)
         return known
 
-    def supposed_rows(self) -> AbstractSet[int]:
+    def dry_run_rows(self) -> AbstractSet[int]:
         """Rows that do not stand as they do in truth just now: journals say nothing of that."""
-        return set().union(*(supposition.rows for supposition in self._suppositions)) if self._suppositions else _NO_ROWS
+        return set().union(*(dry_run.rows for dry_run in self._dry_runs)) if self._dry_runs else _NO_ROWS
 
     @contextmanager
-    def hypothetically(self, *, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = (), row: int) -> Iterator[None]:
-        """See columns and `pods_on` as if these pods were added to, and those removed from, a row; undone at the end, not journalled."""
-        with self.supposing() as supposition:
-            supposition.add([(row, pod) for pod in add])
-            supposition.remove([(row, pod) for pod in remove])
+    def dry_run_on_row(self, *, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = (), row: int) -> Iterator[None]:
+        """See columns and `pods_on` as if these pods were added to a row, and those removed from it; undone at the end, not journalled."""
+        with self.dry_run() as dry_run:
+            dry_run.add([(row, pod) for pod in add])
+            dry_run.remove([(row, pod) for pod in remove])
             yield
 
     @contextmanager
-    def supposing(self, *, journalled: bool = False) -> Iterator[DryRunCluster]:
+    def dry_run(self, *, journalled: bool = False) -> Iterator[DryRunCluster]:
         """The same for many rows, and step by step; `journalled`, so that columns that are kept follow, too, there and back."""
-        supposition = DryRunCluster(self._count_journalled if journalled else self._count_all)
-        self._suppositions.append(supposition)
+        dry_run = DryRunCluster(self._count_journalled if journalled else self._count_all)
+        self._dry_runs.append(dry_run)
         try:
-            yield supposition
+            yield dry_run
         finally:
-            supposition.undo()
-            self._suppositions.remove(supposition)
+            dry_run.undo()
+            self._dry_runs.remove(dry_run)
 
     def _enter(self, placement: PodOnNode) -> None:
         pod, node, assumed = placement

@@ -1,4 +1,4 @@
-"""Pods that are taken away from their rows, or put on one, hypothetically: what preemption tries before anybody is evicted."""
+"""Dry runs: pods are taken away from their rows, or put on one, for as long as preemption tries it, before anybody is evicted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOTHING: Final[Net] = {}
 
 
 class DryRunCluster:
-    """What is supposed, and how to forget it again; made by `Cluster.supposing`."""
+    """The pods that one dry run adds and removes, and their undoing; made by `Cluster.dry_run`."""
 
     def __init__(self, count: Callable[[Moves, int], None]) -> None:
         """`count` counts pods onto their rows (1) or off them (-1)."""
@@ -24,11 +24,11 @@ class DryRunCluster:
 
     def add(self, pods: Moves) -> None:
         """As if these pods were there, too."""
-        self._suppose(pods, 1)
+        self._count_in(pods, 1)
 
     def remove(self, pods: Moves) -> None:
         """As if these pods were not there."""
-        self._suppose(pods, -1)
+        self._count_in(pods, -1)
 
     def undo(self) -> None:
         """Everything as it was before."""
@@ -39,14 +39,14 @@ class DryRunCluster:
 
     @property
     def rows(self) -> Iterable[int]:
-        """Rows of which something is supposed, or was."""
+        """Rows that pods were added to or removed from."""
         return self._net.keys()
 
     def net(self, row: int | None) -> Mapping[str, tuple[PodInfo, int]]:
-        """What is supposed of a row; of no row, nothing."""
+        """The net change of a row; empty for None."""
         return _NOTHING if row is None else self._net.get(row, _NOTHING)
 
-    def _suppose(self, pods: Moves, sign: int) -> None:
+    def _count_in(self, pods: Moves, sign: int) -> None:
         self._count(pods, sign)
         net_by_row = self._net
         for row, pod in pods:
@@ -59,10 +59,10 @@ class DryRunCluster:
                 net[pod.uid] = (pod, more)
 
 
-def net_of(suppositions: Iterable[DryRunCluster], row: int | None) -> Net:
+def net_of(dry_runs: Iterable[DryRunCluster], row: int | None) -> Net:
     """What several suppositions, one within the other, come to on a row."""
     total: Net = {}
-    for supposition in suppositions:
-        for uid, (pod, more) in supposition.net(row).items():
+    for dry_run in dry_runs:
+        for uid, (pod, more) in dry_run.net(row).items():
             total[uid] = (pod, total.get(uid, (pod, 0))[1] + more)
     return total

@@ -175,10 +175,10 @@ class _Search:
         pod = changed_pod(self._pod, changes)
         gone = {key for change in changes for key in change.pods}
         nominated = [other for other in self._evaluator.checker.nominations.pods_on(self._name(row)) if other.priority >= pod.priority]
-        with self._cluster.supposing() as supposition:
-            supposition.remove([place for key in gone for place in self._places_of(key)])
-            supposition.add([(row, added_pod(change)) for change in changes if change.kind is RemedyKind.ADD_POD])
-            supposition.add([(row, other) for other in nominated if other.uid != pod.uid])
+        with self._cluster.dry_run() as dry_run:
+            dry_run.remove([place for key in gone for place in self._places_of(key)])
+            dry_run.add([(row, added_pod(change)) for change in changes if change.kind is RemedyKind.ADD_POD])
+            dry_run.add([(row, other) for other in nominated if other.uid != pod.uid])
             return self._only_promises_left(pod, changes, row)
 
     def _only_promises_left(self, pod: PodInfo, changes: tuple[Remedy, ...], row: int) -> bool:

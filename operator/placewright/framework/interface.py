@@ -217,7 +217,7 @@ class Handle(Protocol):
         """Whether victims of this pod are being evicted right now."""
 
     def check_row(self, pod: PodInfo, row: int) -> Status:
-        """Run the profile's PreFilter and Filter on one row as the columns stand now (see `Cluster.hypothetically`).
+        """Run the profile's PreFilter and Filter on one row as the columns stand now (see `Cluster.dry_run_on_row`).
 
         Where pods of at least the same priority are nominated to that node, the pod must fit with and without them.
         Returns SUCCESS, or the first rejection, with the plugin's name.

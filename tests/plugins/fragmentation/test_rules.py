@@ -91,9 +91,9 @@ def test_what_is_supposed_of_a_row_is_seen_and_forgotten_again() -> None:
     stage = scene(1, 1).place(victim, "n0")
     devices = Devices(RESOURCE, UNITS)
     rows = np.arange(2)
-    with stage.cluster.hypothetically(remove=[victim], row=0):
+    with stage.cluster.dry_run_on_row(remove=[victim], row=0):
         assert devices.at(stage.cluster, rows).tolist() == [[1000], [1000]]
-        with stage.cluster.hypothetically(add=[gpu_pod("x", 300).info()], row=1):
+        with stage.cluster.dry_run_on_row(add=[gpu_pod("x", 300).info()], row=1):
             assert devices.at(stage.cluster, rows).tolist() == [[1000], [700]]
     assert devices.at(stage.cluster, rows).tolist() == [[100], [1000]]
 

@@ -137,7 +137,7 @@ class Evaluation:
     candidates: frozenset[NodeName] | None = None
     narrowed_by: tuple[str, ...] = ()
     #: Rows that fit as they stand but not beside the pods nominated there, with the verdict.
-    beside_nominated: dict[int, Status] | None = None
+    with_nominated_pods: dict[int, Status] | None = None
     #: Filled by `Evaluator.score`: the feasible rows, what normalisation knew of them, and the scores of plugins that read the cluster.
     rows: Rows = field(default_factory=lambda: NO_ROWS)
     summaries: Summaries = field(default_factory=dict)
@@ -222,11 +222,11 @@ class Evaluator:
     def _respect_nominations(self, evaluation: Evaluation) -> None:
         if not self.checker.nominations.nodes():
             return
-        verdicts = self.checker.crowded_out(evaluation.pod, evaluation.candidates)
+        verdicts = self.checker.rejected_with_nominated_pods(evaluation.pod, evaluation.candidates)
         if verdicts:
             evaluation.feasible = evaluation.feasible.copy()
             evaluation.feasible[list(verdicts)] = False
-            evaluation.beside_nominated = verdicts
+            evaluation.with_nominated_pods = verdicts
 
     # --- scoring -------------------------------------------------------------------------------------------------------------
 
@@ -329,7 +329,7 @@ class Evaluator:
                 diagnosis.unschedulable_plugins.update(evaluation.narrowed_by)  # each of them could leave another node
             return diagnosis
         remaining = self._cluster.present.copy()
-        for row, status in (evaluation.beside_nominated or {}).items():
+        for row, status in (evaluation.with_nominated_pods or {}).items():
             self._reject(diagnosis, Rejection(status, np.array([row], np.intp)))
             remaining[row] = False
         if evaluation.candidates is not None:

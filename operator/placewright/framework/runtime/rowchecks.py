@@ -66,12 +66,12 @@ class RowChecker:
 
     def check_row(self, pod: PodInfo, row: int) -> Status:
         """`Handle.check_row`: PreFilter and Filter on one row, with and without the pods nominated there."""
-        status = self.beside_nominated(pod, row)
+        status = self.with_nominated_pods(pod, row)
         if status is not None and not status.ok:
             return status
         return self._check_as_it_stands(pod, row)
 
-    def beside_nominated(self, pod: PodInfo, row: int) -> Status | None:
+    def with_nominated_pods(self, pod: PodInfo, row: int) -> Status | None:
         """The verdict with nominated pods of at least this priority added; None when there are none."""
         name = self._cluster.names[row]
         if name is None:
@@ -79,7 +79,7 @@ class RowChecker:
         others = self._in_the_way(pod, name)
         if not others:
             return None
-        with self._cluster.hypothetically(add=others, row=row):
+        with self._cluster.dry_run_on_row(add=others, row=row):
             return self._check_as_it_stands(pod, row)
 
     def _in_the_way(self, pod: PodInfo, node: NodeName) -> list[PodInfo]:
@@ -116,7 +116,7 @@ class RowChecker:
         """`Handle.trials`; raises `CycleError`."""
         return RowwiseCheck(self._runtime, self._cluster, pod, self._nominated_beside(pod))
 
-    def crowded_out(self, pod: PodInfo, among: Container[NodeName] | None) -> dict[int, Status]:
+    def rejected_with_nominated_pods(self, pod: PodInfo, among: Container[NodeName] | None) -> dict[int, Status]:
         """Rows where the pod does not fit beside the pods nominated there, with the verdict; of these nodes, or of all.
 
         Raises `CycleError`.
@@ -126,11 +126,11 @@ class RowChecker:
         verdicts: dict[int, Status] = {}
         if len(rows) >= _WORTH_TRIALS:
             together = RowwiseCheck(self._runtime, self._cluster, pod, nominated)
-            rejections, unsettled = together.check_beside_nominated(np.array(rows, np.intp))
+            rejections, unsettled = together.check_with_nominated_pods(np.array(rows, np.intp))
             verdicts = {row: status for status, rejected in rejections for row in rejected.tolist()}
             rows = unsettled.tolist()
         for row in rows:
-            status = self.beside_nominated(pod, row)
+            status = self.with_nominated_pods(pod, row)
             if status is not None and not status.ok:
                 verdicts[row] = status
         return verdicts
@@ -170,7 +170,7 @@ class RowwiseCheck:
         self._cluster = cluster
         self._pod = pod
         self._nominated = nominated
-        beside_nominated = self._filters_beside_nominated() if nominated else None  # first, so that what these pods carry is known
+        with_nominated_pods = self._filters_with_nominated_pods() if nominated else None  # first, so that what these pods carry is known
         state = CycleState()
         refusal, candidates, self._narrowed_by = self._pre_filter(state)
         self._candidates = None if candidates is None else rows_named(cluster, candidates)
@@ -178,7 +178,7 @@ class RowwiseCheck:
         self._judges = list(self._willing(filters, state))
         self.rows_are_apart = all(plugin.reads is not Reads.CLUSTER for plugin in filters)
         self._complete = refusal is None and len(self._judges) == len(filters)
-        self._beside_nominated = self._complete and beside_nominated == filters
+        self._with_nominated_pods = self._complete and with_nominated_pods == filters
         self._carriers_version = cluster.pairwise_counts.carriers_version
 
     def check(self, rows: Rows) -> RowChecks:
@@ -187,18 +187,18 @@ class RowwiseCheck:
         rejections = [] if len(inside) == len(rows) else [Rejection(outside(self._narrowed_by), np.setdiff1d(rows, inside))]
         beside = RowChecks([], _NO_ROWS)
         if self._nominated:
-            beside = self.check_beside_nominated(np.array([row for row in inside.tolist() if row in self._nominated], np.intp))
+            beside = self.check_with_nominated_pods(np.array([row for row in inside.tolist() if row in self._nominated], np.intp))
             inside = np.setdiff1d(inside, np.concatenate([beside.unsettled, *(rejected for _, rejected in beside.rejections)]))
         passing, rejected = self._check(inside)
         unsettled = beside.unsettled if self._complete else np.concatenate([beside.unsettled, passing])
         return RowChecks([*rejections, *beside.rejections, *rejected], unsettled)
 
-    def check_beside_nominated(self, rows: Rows) -> RowChecks:
+    def check_with_nominated_pods(self, rows: Rows) -> RowChecks:
         """The verdict on these rows with the pods that are nominated to them; raises `CycleError`."""
-        if not self._beside_nominated or not len(rows):
+        if not self._with_nominated_pods or not len(rows):
             return RowChecks([], rows)
-        with self._cluster.supposing() as supposition:
-            supposition.add([(row, pod) for row in rows.tolist() for pod in self._nominated[row]])
+        with self._cluster.dry_run() as dry_run:
+            dry_run.add([(row, pod) for row in rows.tolist() for pod in self._nominated[row]])
             # The judges were made without some of these pods' terms.
             if self._cluster.pairwise_counts.carriers_version != self._carriers_version:
                 return RowChecks([], rows)
@@ -234,9 +234,9 @@ class RowwiseCheck:
             return PlainRowVerdict(plugin, state, self._pod, self._cluster)
         return plugin.judge(state, self._pod, self._cluster) if isinstance(plugin, RowwiseFilter) else None
 
-    def _filters_beside_nominated(self) -> list[FilterPlugin] | None:
+    def _filters_with_nominated_pods(self) -> list[FilterPlugin] | None:
         """The filters that have something to say once the nominated pods are there; None where the pod is refused then."""
-        with self._cluster.supposing() as supposition:
-            supposition.add([(row, pod) for row, pods in self._nominated.items() for pod in pods])
+        with self._cluster.dry_run() as dry_run:
+            dry_run.add([(row, pod) for row, pods in self._nominated.items() for pod in pods])
             state = CycleState()
             return self._filters(state) if self._pre_filter(state).refusal is None else None

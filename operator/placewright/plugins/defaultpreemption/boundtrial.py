@@ -90,30 +90,30 @@ class BoundTrial:
     def run(self, handle: Handle, preemptor: PodInfo, budgets: Budgets) -> Outcome:
         """The candidate, or why evicting does not help."""
         try:
-            with handle.cluster.supposing() as supposition:
+            with handle.cluster.dry_run() as dry_run:
                 away = self._everybody()
-                supposition.remove(away)
+                dry_run.remove(away)
                 status = handle.check_row(preemptor, self.row)
                 if not status.ok:
                     return status
-                self._reprieve(handle, preemptor, budgets, supposition)
+                self._reprieve(handle, preemptor, budgets, dry_run)
                 while torn := self.torn():
                     self._lost |= torn
                     gone = {pod.uid for unit in self._victims for pod in unit.pods}
-                    supposition.remove([move for move in away if move[1].uid not in gone])
-                    self._reprieve(handle, preemptor, budgets, supposition)
+                    dry_run.remove([move for move in away if move[1].uid not in gone])
+                    self._reprieve(handle, preemptor, budgets, dry_run)
                 return self.outcome()
         except CycleError as problem:
             return error(str(problem))
 
-    def _reprieve(self, handle: Handle, preemptor: PodInfo, budgets: Budgets, supposition: DryRunCluster) -> None:
+    def _reprieve(self, handle: Handle, preemptor: PodInfo, budgets: Budgets, dry_run: DryRunCluster) -> None:
         """Everybody is away who may leave; let units come back."""
         self.rank(budgets)
-        supposition.add(self._elsewhere())
+        dry_run.add(self._elsewhere())
         for turn, (unit, _, _) in enumerate(self._ranked):
-            supposition.add(unit.moves)
+            dry_run.add(unit.moves)
             if not handle.check_row(preemptor, self.row).ok:
-                supposition.remove(unit.moves)
+                dry_run.remove(unit.moves)
                 self.condemn(turn)
 
     def _everybody(self) -> list[Move]:

@@ -73,20 +73,20 @@ class DryRun:
 
     def _alone(self, trial: NodeTrial) -> Outcome:
         try:
-            with self._cluster.supposing() as supposition:
-                supposition.remove([(trial.row, pod) for pod in trial.evictable])
+            with self._cluster.dry_run() as dry_run:
+                dry_run.remove([(trial.row, pod) for pod in trial.evictable])
                 status = self._handle.check_row(self._pod, trial.row)
-                return self._reprieve(trial, supposition) if status.ok else status
+                return self._reprieve(trial, dry_run) if status.ok else status
         except CycleError as problem:
             return error(str(problem))
 
-    def _reprieve(self, trial: NodeTrial, supposition: DryRunCluster) -> Outcome:
+    def _reprieve(self, trial: NodeTrial, dry_run: DryRunCluster) -> Outcome:
         trial.rank(self._budgets)
         turn = 0
         while pods := trial.to_reprieve(turn):
-            supposition.add([(trial.row, pod) for pod in pods])
+            dry_run.add([(trial.row, pod) for pod in pods])
             if not self._handle.check_row(self._pod, trial.row).ok:
-                supposition.remove([(trial.row, pod) for pod in pods])
+                dry_run.remove([(trial.row, pod) for pod in pods])
                 trial.condemn(turn)
             turn += 1
         return trial.outcome()
@@ -99,27 +99,27 @@ class DryRun:
             together = self._handle.trials(self._pod)
             if any(isinstance(trial, BoundTrial) for trial in trials) and not together.rows_are_apart:
                 trials = [trial for trial in trials if isinstance(trial, NodeTrial)]
-            with self._cluster.supposing() as supposition:
-                supposition.remove([(trial.row, pod) for trial in trials for pod in trial.evictable])
+            with self._cluster.dry_run() as dry_run:
+                dry_run.remove([(trial.row, pod) for trial in trials for pod in trial.evictable])
                 hopeless, unsettled = _check(together, trials)
                 hopeful = [trial for trial in trials if trial.row not in hopeless and trial.row not in unsettled]
-                settled = self._reprieve_in_step(hopeful, together, supposition)
+                settled = self._reprieve_in_step(hopeful, together, dry_run)
         except CycleError:
             return {}
         return {**hopeless, **{trial.row: trial.outcome() for trial in settled}}
 
-    def _reprieve_in_step(self, trials: list[AnyTrial], together: RowTrials, supposition: DryRunCluster) -> list[AnyTrial]:
+    def _reprieve_in_step(self, trials: list[AnyTrial], together: RowTrials, dry_run: DryRunCluster) -> list[AnyTrial]:
         """Let evictable pods come back, turn by turn, where the pod still fits beside them; the trials that this settled."""
         for trial in trials:
             trial.rank(self._budgets)
         for turn in range(max((trial.turns for trial in trials), default=0)):
             returning = [(trial, pods) for trial in trials if (pods := trial.to_reprieve(turn))]
-            supposition.add([(trial.row, pod) for trial, pods in returning for pod in pods])
+            dry_run.add([(trial.row, pod) for trial, pods in returning for pod in pods])
             rejected, unsettled = _check(together, [trial for trial, _ in returning])
             for trial, _ in returning:
                 if trial.row in rejected:
                     trial.condemn(turn)
-            supposition.remove([(trial.row, pod) for trial, pods in returning if trial.row in rejected for pod in pods])
+            dry_run.remove([(trial.row, pod) for trial, pods in returning if trial.row in rejected for pod in pods])
             if unsettled:
                 trials = [trial for trial in trials if trial.row not in unsettled]
         return [trial for trial in trials if isinstance(trial, NodeTrial) or not trial.torn()]

@@ -26,7 +26,7 @@ class UsefulColumn:
 
     def at(self, cluster: Cluster, rows: Rows, work_out: Callable[[Rows], IntColumn]) -> IntColumn:
         """The numbers of these rows; `work_out` gives those of any rows, and must be the same function each time."""
-        if cluster.supposed_rows():
+        if cluster.dry_run_rows():
             return work_out(rows)
         changed = self._changed(cluster)
         if len(changed):

@@ -41,12 +41,12 @@ class Devices:
 
     def at(self, cluster: Cluster, rows: Rows) -> IntColumn:
         """Free units of each device in these rows, 0 where a node has fewer devices; shape (len(rows), devices)."""
-        supposed = cluster.supposed_rows()
-        self._refresh(cluster, supposed)
+        in_dry_runs = cluster.dry_run_rows()
+        self._refresh(cluster, in_dry_runs)
         free: IntColumn = self._free[rows]
-        if supposed:
+        if in_dry_runs:
             for index, row in enumerate(rows.tolist()):
-                if row in supposed:
+                if row in in_dry_runs:
                     free[index] = 0
                     self._write(free[index], self.of_row(cluster, row))
         return free
@@ -85,14 +85,14 @@ class Devices:
         """How many devices a row has; what its node offers beyond whole ones belongs to none."""
         return min(int(cluster.resources.column(self.resource).allocatable[row]) // self.units, MOST_DEVICES)
 
-    def _refresh(self, cluster: Cluster, supposed: Iterable[int]) -> None:
+    def _refresh(self, cluster: Cluster, in_dry_runs: Iterable[int]) -> None:
         """Rows that are supposed to be different just now stay stale until they are not."""
         positions = (cluster.node_journal.position, cluster.pod_journal.position)
         if positions == self._positions and not self._stale:
             return
         self._note_changes(cluster)
         self._positions = positions
-        now = self._stale.difference(supposed)
+        now = self._stale.difference(in_dry_runs)
         for row in now:
             self._free[row] = 0
             self._write(self._free[row], self.of_row(cluster, row))

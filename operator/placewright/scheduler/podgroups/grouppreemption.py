@@ -83,43 +83,43 @@ class _Search:
     def run(self) -> GroupRoom:
         """Go through the members until enough have a node, or one that is needed can have none."""
         nominator = self._members.queue.nominator
-        with ExitStack() as undone, self._members.cluster.supposing(journalled=True) as supposition:
+        with ExitStack() as undone, self._members.cluster.dry_run(journalled=True) as dry_run:
             for attempt in self._group.attempts:  # where they were nominated to before is open again
                 node = nominator.node_of(attempt.uid)
                 if node is not None:
                     nominator.delete(attempt.uid)
                     undone.callback(nominator.add, attempt.pod, node)
-            seating = Seating(self._members, self._group.evaluator, self._within, supposition)
+            seating = Seating(self._members, self._group.evaluator, self._within, dry_run)
             try:
-                if self._seated(seating, supposition):
-                    self._reprieve(seating, supposition)
+                if self._seated(seating, dry_run):
+                    self._reprieve(seating, dry_run)
                     self._room.nodes = {uid: (seat.node, self._victims.get(uid, ())) for uid, seat in seating.seats.items()}
             finally:
                 seating.give_back()
         return self._room
 
-    def _seated(self, seating: Seating, supposition: DryRunCluster) -> bool:
+    def _seated(self, seating: Seating, dry_run: DryRunCluster) -> bool:
         misfits = 0
         for attempt in self._group.attempts:
             if len(seating.seats) == self._group.needed:
                 break
-            misfits += not self._seat(attempt, seating, supposition)
+            misfits += not self._seat(attempt, seating, dry_run)
             if len(self._group.attempts) - misfits < self._group.needed:
                 return False
         return len(seating.seats) == self._group.needed
 
-    def _seat(self, attempt: Attempt, seating: Seating, supposition: DryRunCluster) -> bool:
+    def _seat(self, attempt: Attempt, seating: Seating, dry_run: DryRunCluster) -> bool:
         """Give a member a node, with or without evictions."""
         try:
             evaluation = seating.evaluate(attempt)
             if not evaluation.count:
-                return self._evict(attempt, evaluation, seating, supposition)
+                return self._evict(attempt, evaluation, seating, dry_run)
             seating.take(attempt, evaluation)
         except FitError:
             return False
         return True
 
-    def _evict(self, attempt: Attempt, evaluation: Evaluation, seating: Seating, supposition: DryRunCluster) -> bool:
+    def _evict(self, attempt: Attempt, evaluation: Evaluation, seating: Seating, dry_run: DryRunCluster) -> bool:
         evaluator, cluster = self._group.evaluator, self._members.cluster
         result = make_room(evaluator.runtime, evaluation, evaluator.diagnose(evaluation))
         self._room.withdraws |= result.nominated_node == ""
@@ -127,14 +127,14 @@ class _Search:
         if row is None or result.nominated_node is None or any(victim.uid in self._uids for victim in result.victims):
             self._room.why = self._room.why or result.status.message
             return False
-        supposition.remove([move for unit in units_of(cluster, result.victims) for move in unit.moves])
-        seating.suppose(attempt, result.nominated_node, row)
+        dry_run.remove([move for unit in units_of(cluster, result.victims) for move in unit.moves])
+        seating.seat_in_dry_run(attempt, result.nominated_node, row)
         self._victims[attempt.uid] = result.victims
         return True
 
     # --- who need not leave after all --------------------------------------------------------------------------------------------
 
-    def _reprieve(self, seating: Seating, supposition: DryRunCluster) -> None:
+    def _reprieve(self, seating: Seating, dry_run: DryRunCluster) -> None:
         """Let back whom the group does not need to leave: those that break a budget first, then the most important."""
         cluster = self._members.cluster
         victims = [victim for pods in self._victims.values() for victim in pods]
@@ -144,12 +144,12 @@ class _Search:
         violations = Budgets(cluster.objects.disruption_budgets.values()).violations(unit.pods for unit in units)
         back: set[str] = set()
         for unit, _ in sorted(zip(units, violations, strict=True), key=lambda each: not each[1]):
-            supposition.add(unit.moves)
+            dry_run.add(unit.moves)
             lifted = list(seating.seats.values()) if self._look_around(unit) else seating.on({row for row, _ in unit.moves})
             if seating.moved(lifted):
                 back.update(pod.uid for pod in unit.pods)
             else:
-                supposition.remove(unit.moves)
+                dry_run.remove(unit.moves)
                 seating.restore(lifted)
         self._victims = {uid: tuple(pod for pod in pods if pod.uid not in back) for uid, pods in self._victims.items()}
 

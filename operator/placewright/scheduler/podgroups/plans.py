@@ -63,7 +63,7 @@ class Planner:
         cluster, nodes, to_free = self.cluster, dict[str, NodeName](), 0.0
         ordered = (group.largest_first() if group.mixed else group).attempts
         pods = [attempt.pod for attempt in ordered if fixed is None or attempt.uid in fixed]
-        with cluster.supposing() as supposition:
+        with cluster.dry_run() as dry_run:
             for index, pod in enumerate(pods):
                 if len(nodes) + len(pods) - index < group.needed:
                     return None
@@ -72,11 +72,11 @@ class Planner:
                 within = domain.names if domain is not None else None
                 if fixed is not None:
                     within = frozenset({fixed[pod.uid]})
-                found = self._row_for(group, pod, within, supposition)
+                found = self._row_for(group, pod, within, dry_run)
                 if found is None:
                     continue  # too large for any node, perhaps; others may be enough
                 row, shortage = found
-                supposition.add([(row, pod)])
+                dry_run.add([(row, pod)])
                 name = cluster.names[row]
                 assert name is not None  # it is a candidate
                 nodes[pod.uid] = name
@@ -84,21 +84,21 @@ class Planner:
         return Plan(nodes, to_free) if len(nodes) == group.needed else None
 
     def _row_for(
-        self, group: Group, pod: PodInfo, within: frozenset[NodeName] | None, supposition: DryRunCluster
+        self, group: Group, pod: PodInfo, within: frozenset[NodeName] | None, dry_run: DryRunCluster
     ) -> tuple[int, float] | None:
         """The node that is least too full for the pod among those that could hold it, and how much too full it is."""
         for row, shortage in self._by_shortage(pod, within):
             name = self.cluster.names[row]
             movable = [] if name is None else [(row, other) for other in self.cluster.pods_on(name) if _leaves_some_day(other)]
             movable = [(row, other) for row, other in movable if self.cluster.placement(other.uid) is not None]
-            supposition.remove(movable)
+            dry_run.remove(movable)
             try:
                 if group.evaluator.checker.check_row(pod, row).ok:
                     return row, shortage
             except CycleError:
                 return None
             finally:
-                supposition.add(movable)
+                dry_run.add(movable)
         return None
 
     def _by_shortage(self, pod: PodInfo, within: frozenset[NodeName] | None) -> Iterator[tuple[int, float]]:

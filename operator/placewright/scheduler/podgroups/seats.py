@@ -39,12 +39,12 @@ class Seating:
     Members that fit are assumed and reserved, so that what they use is not offered twice. All is given back at the end.
     """
 
-    def __init__(self, members: MemberCycle, evaluator: Evaluator, within: Collection[NodeName] | None, supposition: DryRunCluster) -> None:
+    def __init__(self, members: MemberCycle, evaluator: Evaluator, within: Collection[NodeName] | None, dry_run: DryRunCluster) -> None:
         self.seats: dict[str, Seat] = {}
         self._members = members
         self._evaluator = evaluator
         self._within = None if within is None else frozenset(within)
-        self._supposition = supposition
+        self._dry_run = dry_run
 
     def evaluate(self, attempt: Attempt) -> Evaluation:
         """The member on all nodes, as things stand; raises `FitError` where a plugin breaks."""
@@ -57,7 +57,7 @@ class Seating:
         assert row is not None  # it was chosen among them
         self._sit(Seat(attempt, placement.node, row, placement))
 
-    def suppose(self, attempt: Attempt, node: NodeName, row: int) -> None:
+    def seat_in_dry_run(self, attempt: Attempt, node: NodeName, row: int) -> None:
         """As if the member stood there."""
         self._sit(Seat(attempt, node, row))
 
@@ -98,7 +98,7 @@ class Seating:
 
     def _sit(self, seat: Seat) -> None:
         if seat.placement is None:
-            self._supposition.add([(seat.row, seat.pod)])
+            self._dry_run.add([(seat.row, seat.pod)])
         else:
             self._members.reserver.take(seat.placement)
         self.seats[seat.attempt.uid] = seat
@@ -106,6 +106,6 @@ class Seating:
     def _rise(self, seat: Seat) -> None:
         del self.seats[seat.attempt.uid]
         if seat.placement is None:
-            self._supposition.remove([(seat.row, seat.pod)])
+            self._dry_run.remove([(seat.row, seat.pod)])
         else:
             self._members.reserver.give_back(seat.placement)
