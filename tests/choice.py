@@ -9,7 +9,7 @@ from typing import Final
 CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     # The table "Commands".
     "demo": ("cli/test_demo.py",),
-    "run": ("handlers/test_commands.py", "handlers/test_configfile.py", "kube/test_login.py", "serving/test_logs_process.py"),
+    "run": ("handlers/test_commands.py", "handlers/test_configfile.py", "kube/test_login.py", "observability/test_logs_process.py"),
     "sandbox": (
         "cli/test_sandbox_command.py", "sandbox/test_process.py", "kubectl/test_reading.py", "kubectl/test_changing.py",
         "kubectl/test_nodes.py", "kubectl/test_shared_manifests.py",
@@ -36,7 +36,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/beside-default-scheduler.md": ("faults/test_two_schedulers.py",),
     "docs/upgrade.md": ("kubectl/test_operating_pages.py",),
     "docs/uninstall.md": ("kubectl/test_uninstalling.py::test_deleting_what_was_applied_leaves_profiles_and_definitions[base]",),
-    "docs/endpoints.md": ("serving/test_pages.py", "serving/test_health.py", "serving/test_watchdog.py"),
+    "docs/endpoints.md": ("serving/test_pages.py", "serving/test_health.py", "observability/test_watchdog.py"),
     "docs/troubleshooting.md": ("cli/test_doctor.py",),
     "docs/leadership.md": (
         "faults/test_leader.py::test_leader_killed_in_mid_burst",
@@ -44,11 +44,11 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
         "handlers/test_takeover.py::test_a_binding_without_an_answer_is_asked_for_before_the_next_term_begins",
     ),
     "docs/metrics.md": (
-        "serving/test_metrics.py",
-        "serving/test_prometheus.py::test_every_query_of_the_dashboard_and_the_alerts_is_answered",
+        "observability/test_metrics.py",
+        "observability/test_prometheus.py::test_every_query_of_the_dashboard_and_the_alerts_is_answered",
     ),
-    "docs/logs.md": ("serving/test_logs_document.py", "serving/test_logs_writer.py"),
-    "docs/tracing.md": ("serving/test_tracing.py",),
+    "docs/logs.md": ("observability/test_logs_document.py", "observability/test_logs_writer.py"),
+    "docs/tracing.md": ("observability/test_tracing.py",),
     "docs/runbook.md": ("packaging/test_monitoring.py",),
     "docs/security.md": ("packaging/test_rights.py", "serving/test_access.py"),
     "docs/overload.md": (

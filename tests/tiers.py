@@ -28,7 +28,9 @@ from inputs.real import takes_real_data
 
 TESTS: Final = Path(__file__).parent
 TIERS: Final = ("unit", "server", "process", "long")
-UNIT_ROOMS: Final = frozenset({"api", "cluster", "framework", "plugins", "profiles", "queue", "scheduler", "vectors"})
+UNIT_ROOMS: Final = frozenset({
+    "api", "cluster", "engine", "explain", "framework", "offline", "plugins", "profiles", "queue", "scheduler", "shadow", "vectors",
+})
 
 #: Rooms, files, or single tests of files that are otherwise of another tier.
 PROCESS: Final = frozenset({
@@ -54,11 +56,11 @@ PROCESS: Final = frozenset({
     "packaging/test_overlays.py",
     "packaging/test_tiers.py",
     "sandbox/test_process.py",
-    "serving/test_logs_process.py",
-    "serving/test_logs_writer.py",
-    "serving/test_prometheus.py",
-    "serving/test_tracing.py",
-    "serving/test_watchdog.py",
+    "observability/test_logs_process.py",
+    "observability/test_logs_writer.py",
+    "observability/test_prometheus.py",
+    "observability/test_tracing.py",
+    "observability/test_watchdog.py",
     "simulate/test_group_figures.py",
     "simulate/test_report.py",
     "simulate/test_snapshot_files.py",
@@ -85,6 +87,7 @@ LONG: Final = frozenset({
     "kubectl/test_sandbox_page.py",
     "kubectl/test_tutorial.py",
     "kubectl/test_uninstalling.py",
+    "plugins/test_plugins_under_other_names.py::test_so_are_all_the_others",
 })
 
 #: Audit events (docs.python.org, "Audit events table") that a test of the tier must not cause.

@@ -9,12 +9,12 @@ import pytest
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 import placewright
+from observability.test_tracing import traced
 from placewright.observability import decisionlog, logformat, logrepeats, logs, tracingexport
 from placewright.observability.decisionlog import DecisionLog
 from placewright.scheduler.attempts import Attempt
 from scheduler.makers import REFUSED, World, node, pod
 from scheduler.scripted import room_maker
-from serving.test_tracing import traced
 
 DOCS = Path(placewright.__file__).parents[2] / "docs"
 LOGS = (DOCS / "logs.md").read_text()

@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from handlers.stage import WITH_GROUPS, Stage, new_stage
+from observability.metricsdesk import read, watched
 from placewright.observability.metrics.groups import ClaimSeries
-
-from .groupstage import declare, join
-from .metricsdesk import read, watched
+from serving.groupstage import declare, join
 
 ATTEMPTS = "scheduler_podgroup_schedule_attempts_total"
 DURATION = "scheduler_podgroup_scheduling_attempt_duration_seconds"

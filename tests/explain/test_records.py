@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from explain.test_nearest_miss import node, pod
 from placewright.api.profile import default_profile
 from placewright.explain import records as kept_records
 from placewright.explain.records import AttemptRecord, Records, recorded
@@ -24,9 +25,7 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.bench.decisions import Nothing
 from placewright_lab.simulation.evaluation import evaluate_pod
-
-from .makers import Body
-from .test_nearest_miss import node, pod
+from scheduler.makers import Body
 
 
 class Bench:

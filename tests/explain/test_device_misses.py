@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from explain.test_nearest_miss import Object, apply, fitting, node, now, pod
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GROUP_LABEL, Form, GroupRef
 from placewright.explain.claimfacts import claim_facts
@@ -16,9 +17,7 @@ from placewright.explain.groupfacts import group_facts
 from placewright.explain.nearestmiss import Miss
 from placewright.framework.remedies import RemedyKind
 from placewright.offline.world import world_from
-
-from .podgroups.makers import group
-from .test_nearest_miss import Object, apply, fitting, node, now, pod
+from scheduler.podgroups.makers import group
 
 API = {"apiVersion": "resource.k8s.io/v1"}
 GPU = "gpu.example.com"

@@ -6,14 +6,13 @@ import pytest
 
 from handlers.stage import Stage
 from kubesandbox.faults import Rule
+from observability.metricsdesk import read, watched
 from placewright.api.pods import PodInfo
 from placewright.engine.options import EngineOptions
 from placewright.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, QueueingHint
 from placewright.observability.metrics.timings import HINT_SAMPLE, EventTimes, HintTimes, RequestTimes
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from scheduler.makers import World, node, pod
-
-from .metricsdesk import read, watched
 
 HINTS = "scheduler_queueing_hint_execution_duration_seconds_count"
 EVENTS = "scheduler_event_handling_duration_seconds"

@@ -15,11 +15,11 @@ import warnings
 
 import pytest
 
+from observability.logging_makers import Pipe, record
 from placewright.observability import logs
 from placewright.observability.logformat import TextFormatter
 from placewright.observability.logrepeats import Repeats
 from placewright.observability.logs import BackgroundHandler, LogFormat, LogOptions, logging_to_stderr
-from serving.logging_makers import Pipe, record
 
 #: A pipe holds 64 KiB; this is more, so that a writer without a reader stands still.
 MORE_THAN_A_PIPE_HOLDS = 20_000

@@ -25,6 +25,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
 from opentelemetry.trace import StatusCode
 
 from handlers.stage import Stage
+from observability.test_logs_process import running
 from placewright.api.bad_input import InputError
 from placewright.cli.main import main
 from placewright.engine.beside import nothing_beside
@@ -33,7 +34,6 @@ from placewright.observability.tracing import RATE_FLAG, TracingOptions
 from placewright.observability.tracingexport import AttemptTraces, resource_of, sampler_of
 from ports import reserved_port
 from scheduler.makers import REFUSED, World, node, pod
-from serving.test_logs_process import running
 
 #: Spans that are ready to go wait no longer than this, milliseconds, and for an answer this, seconds.
 QUICKLY = {"OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from handlers.stage import Stage
+from observability.metricsdesk import OPENMETRICS, PLAIN, Seen, watched
 from placewright.observability.metrics import families
-
-from .desk import desk
-from .metricsdesk import OPENMETRICS, PLAIN, Seen, watched
-from .test_access import account
+from serving.desk import desk
+from serving.test_access import account
 
 
 async def test_attempts_are_counted_as_the_store_shows_bindings(stage: Stage) -> None:

@@ -39,10 +39,9 @@ from placewright.shadow import tape as tape_module
 from placewright.shadow.pace import KEEPSAKES
 from placewright.shadow.shadow import Shadow
 from placewright.shadow.shadows import TIMED
-
-from .makers import CONFLICT, PodMaker, node, pod
-from .podgroups.makers import group, members, tried
-from .shadowing import Beside, Ticking
+from scheduler.makers import CONFLICT, PodMaker, node, pod
+from scheduler.podgroups.makers import group, members, tried
+from shadow.shadowing import Beside, Ticking
 
 #: Packs by CPU: the node with the most of it requested, of those that fit.
 PACK = {

@@ -14,12 +14,11 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, IntColumn, Reads, Rows, ScorePlugin
 from placewright.shadow import tape as tape_module
 from placewright.shadow.shadow import Shadow
-
-from .extenders import ALL_VERBS, ScriptedExtender
-from .makers import CONFLICT, World, node, pod
-from .podgroups.makers import bound, group, member, members, tried
-from .shadowing import Beside, Ticking
-from .test_shadow import PACK, place, stands
+from scheduler.extenders import ALL_VERBS, ScriptedExtender
+from scheduler.makers import CONFLICT, World, node, pod
+from scheduler.podgroups.makers import bound, group, member, members, tried
+from shadow.shadowing import Beside, Ticking
+from shadow.test_shadow import PACK, place, stands
 
 NO_GROUPS = {"plugins": {"multiPoint": {"disabled": [{"name": "GangScheduling"}]}}}
 

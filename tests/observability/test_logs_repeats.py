@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from observability.logging_makers import raised, record
 from placewright.kube.errors import Unreachable
 from placewright.kube.retry import AwayNotice
 from placewright.observability.logrepeats import FEW, SECONDS, Repeats
 from scheduler.extenders import extender
 from scheduler.makers import World, node, pod
-from serving.logging_makers import raised, record
 
 
 class Clock:

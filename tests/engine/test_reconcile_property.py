@@ -17,9 +17,8 @@ from placewright.api.pods import PodInfo
 from placewright.engine.reconcile.comparison import Comparison
 from placewright.queue.check import check_invariants
 from placewright.scheduler.repairs import Repairs
+from scheduler.makers import World
 from seeds import seeds
-
-from .makers import World
 
 #: Ticks that a watch may be behind; a second look comes later than that.
 LAG = 5

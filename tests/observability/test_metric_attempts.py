@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from observability.metricsdesk import Seen, read
 from placewright.framework.interface import PermitResult
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import Code, Status, unschedulable
@@ -17,8 +18,6 @@ from placewright.observability.metrics.series import Histograms
 from placewright.scheduler.attempts import PLUGINS_SAMPLED
 from scheduler.makers import REFUSED, World, node, pod
 from scheduler.scripted import Script, late_plugin
-
-from .metricsdesk import Seen, read
 
 ATTEMPTS = "scheduler_schedule_attempts_total"
 POINT = "scheduler_framework_extension_point_duration_seconds_count"

@@ -11,8 +11,7 @@ from placewright.api.objects import Node, NodeName
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.repairs import Repairs
-
-from .makers import UNKNOWN, PodMaker, World, node, pod
+from scheduler.makers import UNKNOWN, PodMaker, World, node, pod
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from observability.logging_makers import hostile, raised, record
 from placewright.observability.logformat import (
     LONGEST_EXCEPTION,
     LONGEST_FIELD,
@@ -20,7 +21,6 @@ from placewright.observability.logformat import (
     JsonFormatter,
     TextFormatter,
 )
-from serving.logging_makers import hostile, raised, record
 
 text = TextFormatter()
 as_json = JsonFormatter()

@@ -17,9 +17,8 @@ import yaml
 
 from handlers.stage import Stage
 from programs import needs, program
-
-from .desk import Desk, desk
-from .test_access import account
+from serving.desk import Desk, desk
+from serving.test_access import account
 
 MONITORING = Path(__file__).parents[2] / "manifests" / "components" / "monitoring"
 DEADLINE = 60.0
