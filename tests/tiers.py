@@ -87,7 +87,6 @@ LONG: Final = frozenset({
     "kubectl/test_sandbox_page.py",
     "kubectl/test_tutorial.py",
     "kubectl/test_uninstalling.py",
-    "plugins/test_plugins_under_other_names.py::test_so_are_all_the_others",
 })
 
 #: Audit events (docs.python.org, "Audit events table") that a test of the tier must not cause.

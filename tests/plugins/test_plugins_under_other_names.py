@@ -61,7 +61,8 @@ def without_names(found: Any) -> Any:
 # --- decisions and messages -----------------------------------------------------------------------------------------------------------
 
 
-def answered_alike(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("golden", golden_cases(), ids=lambda golden: golden.id)
+def test_golden_cases_are_answered_alike(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     case = golden.read()
     ours = answer(case, in_tree())
     monkeypatch.setattr(
@@ -69,18 +70,6 @@ def answered_alike(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     theirs = answer(case, OTHERS)
     assert without_names(theirs) == without_names(ours)
-
-
-@pytest.mark.parametrize("golden", golden_cases()[::7], ids=lambda golden: golden.id)
-def test_golden_cases_are_answered_alike(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    answered_alike(golden, monkeypatch)
-
-
-@pytest.mark.parametrize("part", range(1, 7))
-def test_so_are_all_the_others(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for golden in golden_cases()[part::7]:
-        with monkeypatch.context() as patch:
-            answered_alike(golden, patch)
 
 
 # --- remedies -------------------------------------------------------------------------------------------------------------------------
