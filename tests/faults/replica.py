@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -91,7 +92,8 @@ class Replica:
         """Ask it to end, as a rolling update does; its exit code. It is killed if it does not end."""
         assert self._process is not None
         if self.alive:
-            os.kill(self.pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and its exit code is on the way
+                os.kill(self.pid, signal.SIGTERM)
         try:
             async with asyncio.timeout(_END_SECONDS):
                 return await self._process.wait()

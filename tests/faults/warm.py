@@ -9,6 +9,7 @@ The process that forks is this module run as a program. It is asked through a so
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import importlib
 import json
@@ -103,7 +104,8 @@ async def api_server(forking: Warm, folder: Path, arguments: Sequence[str]) -> A
         yield Path(json.loads(line)["kubeconfig"])
     finally:
         if process.returncode is None:
-            os.kill(process.pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and its exit code is on the way
+                os.kill(process.pid, signal.SIGTERM)
         async with asyncio.timeout(_END_SECONDS):
             await process.wait()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -69,7 +70,8 @@ class Shift:
     async def end(self) -> None:
         for each in self._processes:
             if each.returncode is None:
-                os.kill(each.pid, signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):  # it has ended, and its exit code is on the way
+                    os.kill(each.pid, signal.SIGTERM)
         async with asyncio.timeout(DEADLINE):
             await asyncio.gather(*(each.wait() for each in self._processes))
 
