@@ -11,7 +11,7 @@ import pytest
 from placewright.api.errors import BindError, ClaimError
 from placewright.plugins.catalog import in_tree
 from placewright_lab.simulation.apiserver import ApiServer
-from placewright_lab.simulation.claimcontroller import ClaimController
+from placewright_lab.simulation.claimwriter import InstantClaimWriter
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import simulate
 
@@ -124,9 +124,9 @@ def make_bindings_unreliable(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, di
 
 
 def make_writes_unreliable(monkeypatch: pytest.MonkeyPatch, dice: random.Random) -> None:
-    reserve, release = ClaimController.reserve, ClaimController.release
+    reserve, release = InstantClaimWriter.reserve, InstantClaimWriter.release
 
-    async def reserved(self: ClaimController, *args: Any) -> Any:
+    async def reserved(self: InstantClaimWriter, *args: Any) -> Any:
         if dice.random() < 0.3:
             self._show(self._next(self._current(args[0])))  # somebody else writes, too
         await asyncio.sleep(dice.choice((0, 0, 0.5, 3)))
@@ -138,12 +138,12 @@ def make_writes_unreliable(monkeypatch: pytest.MonkeyPatch, dice: random.Random)
             raise ClaimError("the answer was lost")
         return written
 
-    async def released(self: ClaimController, *args: Any, **rest: Any) -> None:
+    async def released(self: InstantClaimWriter, *args: Any, **rest: Any) -> None:
         await asyncio.sleep(dice.choice((0, 2)))
         await release(self, *args, **rest)
 
-    monkeypatch.setattr(ClaimController, "reserve", reserved)
-    monkeypatch.setattr(ClaimController, "release", released)
+    monkeypatch.setattr(InstantClaimWriter, "reserve", reserved)
+    monkeypatch.setattr(InstantClaimWriter, "release", released)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -12,10 +12,10 @@ import pytest
 
 from placewright.api.errors import ClaimError, VolumeError
 from placewright.plugins.catalog import in_tree
-from placewright_lab.simulation.claimcontroller import ClaimController
+from placewright_lab.simulation.claimwriter import InstantClaimWriter
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import simulate
-from placewright_lab.simulation.volumecontroller import VolumeController
+from placewright_lab.simulation.volumewriter import InstantVolumeWriter
 
 from .deviceledger import Ledger
 from .test_simulation_devices import PROFILE, Body, claim, devices, keep_book, node, pod, template
@@ -27,10 +27,10 @@ GROUP = {"scheduling.x-k8s.io/pod-group": "train"}
 def make_answers_late(monkeypatch: pytest.MonkeyPatch, fails: int = 0) -> None:
     """Of the first writes into claims, `fails` are done and answered with an error."""
     failing = [ClaimError("the answer was lost")] * fails
-    answer_late(monkeypatch, ClaimController, "reserve", failing)
-    answer_late(monkeypatch, ClaimController, "release", [])
-    answer_late(monkeypatch, VolumeController, "bind", [])
-    answer_late(monkeypatch, VolumeController, "select_node", [])
+    answer_late(monkeypatch, InstantClaimWriter, "reserve", failing)
+    answer_late(monkeypatch, InstantClaimWriter, "release", [])
+    answer_late(monkeypatch, InstantVolumeWriter, "bind", [])
+    answer_late(monkeypatch, InstantVolumeWriter, "select_node", [])
 
 
 def answer_late(monkeypatch: pytest.MonkeyPatch, writer: type[Any], name: str, failing: list[ClaimError]) -> None:
@@ -94,14 +94,14 @@ def test_pods_that_want_the_devices_of_a_failed_write_get_them_when_they_are_giv
 def test_devices_that_were_taken_and_never_written_are_for_those_who_waited(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Nothing is ever shown of them: no watch wakes anybody."""
 
-    async def refused(_self: ClaimController, _claim: Any, _allocation: Any, who: Any) -> Any:
+    async def refused(_self: InstantClaimWriter, _claim: Any, _allocation: Any, who: Any) -> Any:
         await asyncio.sleep(LATE)
         if who.name == "first":
             raise ClaimError("forbidden")
         return await reserve(_self, _claim, _allocation, who)
 
-    reserve = ClaimController.reserve
-    monkeypatch.setattr(ClaimController, "reserve", refused)
+    reserve = InstantClaimWriter.reserve
+    monkeypatch.setattr(InstantClaimWriter, "reserve", refused)
     wants = {"resourceClaimName": "shared"} if count == 1 else {"resourceClaimTemplateName": "one"}
     first, others = pod("first", wants), [pod(f"other-{number}", wants) for number in range(count)]
     happenings = [*(Happening(1.0, Act.ADDED, each) for each in others), Happening(LATE + 0.1, Act.DELETED, first)]
@@ -174,15 +174,15 @@ def test_pods_that_share_a_claim_to_a_volume_are_both_placed(monkeypatch: pytest
 
 
 def test_a_volume_that_was_taken_and_never_written_is_for_those_who_waited(monkeypatch: pytest.MonkeyPatch) -> None:
-    bind = VolumeController.bind
+    bind = InstantVolumeWriter.bind
 
-    async def refused(self: VolumeController, volume: Any) -> Any:
+    async def refused(self: InstantVolumeWriter, volume: Any) -> Any:
         await asyncio.sleep(LATE)
         if volume.spec.claim_ref.name == "first":
             raise VolumeError("forbidden")
         return await bind(self, volume)
 
-    monkeypatch.setattr(VolumeController, "bind", refused)
+    monkeypatch.setattr(InstantVolumeWriter, "bind", refused)
     first, other = pod_on("first", "first"), pod_on("other", "other")
     objects = [*volumes("WaitForFirstConsumer", "disk"), volume_claim("first"), volume_claim("other"), first]
     happenings = [Happening(1.0, Act.ADDED, other), Happening(LATE + 0.1, Act.DELETED, first)]

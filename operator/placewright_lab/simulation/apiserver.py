@@ -18,9 +18,9 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.scheduler.ports import Clock
-from placewright_lab.simulation.claimcontroller import ClaimController
+from placewright_lab.simulation.claimwriter import InstantClaimWriter
 from placewright_lab.simulation.outcome import Fates
-from placewright_lab.simulation.volumecontroller import identified
+from placewright_lab.simulation.volumewriter import identified
 
 Later = Callable[[float, Callable[[], None]], None]
 #: Pods that a kubelet read from a file of its own; nobody can place them elsewhere.
@@ -44,7 +44,7 @@ class ApiServer:
     """
 
     intake: ClusterEventHandlers
-    claims: ClaimController
+    claims: InstantClaimWriter
 
     def __init__(
         self, clock: Clock, begin: datetime, durations: Mapping[str, float], fates: Fates, later: Later, changed: Callable[[], None]

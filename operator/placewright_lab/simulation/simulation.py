@@ -37,11 +37,11 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.apiserver import MIRROR, ApiServer, waiting
-from placewright_lab.simulation.claimcontroller import TEMPLATE, ClaimController, without
+from placewright_lab.simulation.claimwriter import TEMPLATE, InstantClaimWriter, without
 from placewright_lab.simulation.outcome import Fates, Outcome
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.virtualtime import VirtualTimeLoop
-from placewright_lab.simulation.volumecontroller import VolumeController
+from placewright_lab.simulation.volumewriter import InstantVolumeWriter
 
 #: How often pods are looked for that have waited too long for an event, in seconds.
 FLUSH_SECONDS: Final = 30.0
@@ -127,7 +127,7 @@ class Simulation:
         begin = _begin(scenario.objects)
         self._server = ApiServer(loop.time, begin, scenario.durations, self._fates, self._later, self._changed)
         self._cluster = Cluster()
-        self._claims = ClaimController(
+        self._claims = InstantClaimWriter(
             self._cluster, loop.time, begin.timestamp(), self._server.put, self._server.remove, self._server.claimed
         )
         self._server.claims = self._claims
@@ -171,7 +171,7 @@ class Simulation:
 
     def _build(self, profiles: Sequence[ResolvedProfile], registry: Registry) -> None:
         nominator, permits = self._queue.nominator, self._scheduler.waiting
-        volumes = VolumeController(self._cluster, self._loop.time, self._server.put)
+        volumes = InstantVolumeWriter(self._cluster, self._loop.time, self._server.put)
         for profile in profiles:
             handle = ProfileHandle(self._cluster, self._server, nominator, permits, volumes, self._claims, members=self._queue.pod_groups)
             self._evaluators[profile.scheduler_name] = handle.evaluator(profile, registry)

@@ -1,6 +1,6 @@
-"""Stands in for the claim controller and every driver: claims are made from templates, and free again, as soon as there is a reason.
+"""The simulation's `ClaimWriter`: a claim is made, reserved, released and deleted at once, and devices are ready as they are allocated.
 
-Devices are ready the moment they are allocated. A pod that is gone or finished uses nothing; what was made for it goes with it.
+Claims from templates are those that the sandbox's controller makes. A pod that is gone or finished uses nothing; its own claims go with it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TEMPLATE: Final = "ResourceClaimTemplate"
 _FIRST_VERSION: Final = 10**15
 
 
-class ClaimController:
+class InstantClaimWriter:
     """Implements the framework's `ClaimWriter`.
 
     Args:

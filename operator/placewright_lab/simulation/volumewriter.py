@@ -1,7 +1,7 @@
-"""Stands in for the volume controller and every provisioner: a claim has its volume as soon as the scheduler has said which, or where.
+"""The simulation's `VolumeWriter`: a claim has its volume as soon as the scheduler has said which, or where.
 
-Volumes are those that the sandbox's provisioner makes (`kubesandbox.provisioner`): snapshots keep no topology of drivers, so in the zone of
-the node, and reached from there; without a zone label, from everywhere.
+Volumes are those that the sandbox's provisioner makes (`kubesandbox.controllers.provisioner`). Snapshots keep no topology of drivers, so they
+are in the zone of the node, and reached from there; without a zone label, from everywhere.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 _BOUND: Final = VolumePhase(phase="Bound")
 
 
-class VolumeController:
+class InstantVolumeWriter:
     """Implements the framework's `VolumeWriter`. `show`: tells the scheduler what an object is like now."""
 
     def __init__(self, cluster: Cluster, clock: Clock, show: Callable[[ClusterObject], None]) -> None:
