@@ -250,7 +250,9 @@ class ApiClient:
                 yield answer
         except RequestError:
             raise
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and (answered or not _lost_its_descriptor(error)):
+                raise
             if isinstance(data, GuardedBody) and data.withheld:
                 raise Unreachable(f"{method} {path}: not sent, as it was not allowed any more") from error
             lost = Unreachable(f"{method} {path}: {_in_words(error)}")
@@ -290,6 +292,11 @@ class ApiClient:
         if authorization:
             headers["Authorization"] = authorization
         return headers
+
+
+def _lost_its_descriptor(error: RuntimeError) -> bool:
+    """Whether uvloop could not connect, because a connection that broke still holds the new socket's number. The next attempt may."""
+    return "is used by transport" in str(error)
 
 
 def _in_words(error: BaseException) -> str:
