@@ -1,1 +1,1 @@
-"""Who somebody is, and what that user may do."""
+"""Authentication of a request's user, and authorization of the request."""

@@ -17,7 +17,7 @@ from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change, Store
 
 GROUP: Final = "rbac.authorization.k8s.io"
-#: The group whose members nobody asks.
+#: Members of this group may do everything: no rule is looked up for them.
 MASTERS: Final = "system:masters"
 
 AUTHENTICATED: Final = "system:authenticated"
@@ -27,7 +27,7 @@ _BINDINGS: Final[GroupResource] = (GROUP, "rolebindings")
 _CLUSTER_ROLES: Final[GroupResource] = (GROUP, "clusterroles")
 _ROLES: Final[GroupResource] = (GROUP, "roles")
 
-#: What every real cluster binds to whoever has logged in: system:discovery and system:basic-user.
+#: The rules that every real cluster grants to all authenticated users: system:discovery and system:basic-user.
 _FOR_EVERYBODY: Final[tuple[Object, ...]] = (
     {"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/"]},
     {
