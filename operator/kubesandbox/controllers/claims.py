@@ -152,7 +152,7 @@ def drop_selected_node(claim: Object) -> None:
 
 
 def name_claim(volume: Object, claim: Object, *, chosen_here: bool) -> None:
-    """Bind a volume to a claim, given by its metadata; `chosen_here`: the controller chose the volume, neither the user nor the scheduler."""
+    """Bind a volume to a claim, given by its metadata; `chosen_here`: this controller chose the volume, not a user or a scheduler."""
     reference = volume["spec"].get("claimRef") or {}
     if reference.get("uid") != claim["uid"]:
         named = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": claim["namespace"], "name": claim["name"]}

@@ -47,7 +47,7 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One attempt that is over: a `AttemptRecord` for people. Durations are seconds.
+    """One attempt that is over: an `AttemptRecord` for people. Durations are seconds.
 
     Attributes:
         at: when it ended, seconds since 1970.
