@@ -20,9 +20,10 @@ from typing import Final
 from placewright.api.bad_input import bad_field
 from placewright.cli.options import whole_number
 from placewright.kube.errors import RequestError
-from placewright_lab.bench.arena import WaveFailed, open_arena
+from placewright_lab.bench.arena import open_arena
 from placewright_lab.bench.boundwatch import WatchBroken
 from placewright_lab.bench.contenders import Contender, kube_scheduler, ours
+from placewright_lab.bench.measuredcluster import WaveFailed
 from placewright_lab.bench.quickfeed import FeedBroken
 from placewright_lab.bench.wavecomparison import Wave, WaveComparison, order_of_waves
 from placewright_lab.controlplane.assets import VARIABLE, Assets, from_folder, minor_version

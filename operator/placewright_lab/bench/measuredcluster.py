@@ -1,0 +1,186 @@
+"""A real API server with one scheduler at work on it, and what benchmarks ask of both.
+
+Two things are built on it: the arena, where waves of pods meet the same nodes again and again, and the workloads of upstream's own benchmark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from placewright.api.profile import GROUP, KIND, VERSION
+from placewright.cli.definitions import shipped_definitions
+from placewright.kube.auth.login import load_config
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright_lab.bench.boundwatch import BoundWatch
+from placewright_lab.bench.contenders import Contender, RunningScheduler
+from placewright_lab.bench.processtimes import cpu_seconds
+from placewright_lab.bench.quickfeed import QuickFeed
+from placewright_lab.bench.wavecomparison import Spent
+from placewright_lab.demo.livestate import PROFILES_PATH
+
+LOOK_SECONDS: Final = 0.05
+_SCHEDULED: Final = "Scheduled"
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_REQUEST_SECONDS: Final = 120.0
+_SERVED_SECONDS: Final = 30.0
+
+
+class WaveFailed(Exception):
+    """A scheduler ended by itself, or left pods unbound."""
+
+
+class Plane(Protocol):
+    """A control plane of our own."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Of an administrator."""
+
+    @property
+    def api_server_pid(self) -> int:
+        """Process id."""
+
+    @property
+    def etcd_pid(self) -> int:
+        """Process id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """When a scheduler is taken to have given up.
+
+    Attributes:
+        binding: seconds without a binding.
+        event: seconds without an event; the rest is taken to be lost then.
+    """
+
+    binding: float = 60.0
+    event: float = 3.0
+
+
+class _ListMeta(msgspec.Struct, rename="camel", frozen=True):
+    resource_version: str = ""
+    remaining_item_count: int = 0
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Event(msgspec.Struct, rename="camel", frozen=True):
+    involved_object: _Metadata
+    reason: str = ""
+
+
+class _Some(msgspec.Struct, frozen=True):
+    metadata: _ListMeta
+    items: list[msgspec.Raw]
+
+
+class _Events(msgspec.Struct, frozen=True):
+    items: list[_Event]
+
+
+class MeasuredCluster:
+    """A control plane with connections to it; make it with `measured_cluster`.
+
+    Attributes:
+        client: for what is not counted in thousands.
+        feed: for what is.
+        patience: when a scheduler is taken to have given up.
+    """
+
+    def __init__(self, plane: Plane, client: ApiClient, feed: QuickFeed, patience: Patience) -> None:
+        self.client = client
+        self.feed = feed
+        self.patience = patience
+        self._plane = plane
+
+    async def install(self, scheduler_name: str) -> None:
+        """The shipped definitions, and a profile with all defaults for this scheduler name."""
+        for definition in shipped_definitions():
+            await self.client.post(_DEFINITIONS, definition)
+        spec = {"schedulerName": scheduler_name}
+        profile = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": "bench"}, "spec": spec}
+        async with asyncio.timeout(_SERVED_SECONDS):
+            while not await self._created(PROFILES_PATH, profile):  # a definition is served a moment after it was created
+                await asyncio.sleep(LOOK_SECONDS)
+
+    @asynccontextmanager
+    async def started(self, contender: Contender) -> AsyncIterator[RunningScheduler]:
+        """Its process, while the context is open."""
+        with tempfile.TemporaryDirectory(prefix="placewright-bench-") as folder:
+            async with contender.start(Path(folder)) as running:
+                yield running
+
+    @asynccontextmanager
+    async def watch(self, path: str) -> AsyncIterator[BoundWatch]:
+        """Hears of pods in the collection at `path` that are bound from now on."""
+        now = await self.client.get_as(path, _Some, {"limit": "1"})
+        async with BoundWatch(self.client.access, path, now.metadata.resource_version) as watch:
+            yield watch
+
+    async def all_bound(self, running: RunningScheduler, watch: BoundWatch, wanted: int) -> None:
+        """Return when so many pods were seen bound. Raises `WaveFailed` when no more are coming."""
+        count, at, patience = watch.seen(), time.monotonic(), self.patience.binding
+        while count < wanted:
+            await asyncio.sleep(LOOK_SECONDS)
+            if running.ended:
+                raise WaveFailed(f"it ended by itself: {running.last_words()}")
+            if (found := watch.seen()) > count:
+                count, at = found, time.monotonic()
+            elif time.monotonic() - at > patience:
+                raise WaveFailed(f"{count} of {wanted} pods were bound, then none for {patience:.0f} s: {running.last_words()}")
+
+    async def events_written(self, running: RunningScheduler, path: str, wanted: int) -> tuple[float, Spent]:
+        """Wait until so many events exist, or no more come: when that was, and what was spent by then."""
+        count, at, spent = -1, time.monotonic(), self.spent(running.pid)
+        while count < wanted and time.monotonic() - at < self.patience.event:
+            await asyncio.sleep(LOOK_SECONDS)
+            found = await self.count(path)
+            if found > count:
+                count, at, spent = found, time.monotonic(), self.spent(running.pid)
+        return at, spent
+
+    async def told(self, path: str, names: Iterable[str]) -> int:
+        """How many of these pods have an event that says that they were bound."""
+        events = (await self.client.get_as(path, _Events)).items
+        return len({event.involved_object.name for event in events if event.reason == _SCHEDULED} & set(names))
+
+    async def count(self, path: str) -> int:
+        """How many objects a collection has."""
+        some = await self.client.get_as(path, _Some, {"limit": "1"})
+        return len(some.items) + some.metadata.remaining_item_count
+
+    def spent(self, scheduler: int = 0) -> Spent:
+        """CPU seconds until now; of the scheduler's process 0 while there is none."""
+        plane = self._plane
+        used = cpu_seconds(scheduler) if scheduler else 0.0
+        return Spent(used, cpu_seconds(plane.api_server_pid), cpu_seconds(plane.etcd_pid), time.process_time())
+
+    async def _created(self, path: str, manifest: dict[str, Any]) -> bool:
+        try:
+            await self.client.post(path, manifest)
+        except ApiError as error:
+            if error.status != NOT_FOUND:
+                raise
+            return False
+        return True
+
+
+@asynccontextmanager
+async def measured_cluster(plane: Plane, patience: Patience = Patience()) -> AsyncIterator[MeasuredCluster]:
+    """Connections to a control plane."""
+    access = load_config(str(plane.kubeconfig))
+    async with ApiClient(access, timeout=_REQUEST_SECONDS) as client, QuickFeed(access) as feed:
+        yield MeasuredCluster(plane, client, feed, patience)
