@@ -13,7 +13,7 @@ from placewright.kube.errors import RequestError
 from placewright_lab.bench.boundwatch import BoundWatch
 from placewright_lab.bench.contenders import OUR_SCHEDULER_NAME, Contender, RunningScheduler
 from placewright_lab.bench.madeup import mixed_nodes, mixed_pods, plain_pods
-from placewright_lab.bench.measuredcluster import MeasuredCluster, Patience, Plane, WaveFailed, measured_cluster
+from placewright_lab.bench.measuredcluster import USUAL, MeasuredCluster, Patience, Plane, WaveFailed, measured_cluster
 from placewright_lab.bench.processtimes import peak_bytes
 from placewright_lab.bench.quickfeed import Post, posts
 from placewright_lab.bench.wavecomparison import Spent, WaveOutcome
@@ -128,7 +128,7 @@ class Arena:
 
 
 @asynccontextmanager
-async def open_arena(plane: Plane, patience: Patience = Patience()) -> AsyncIterator[Arena]:
+async def open_arena(plane: Plane, patience: Patience = USUAL) -> AsyncIterator[Arena]:
     """Connections to a control plane that is empty."""
     async with measured_cluster(plane, patience) as cluster:
         yield Arena(cluster)

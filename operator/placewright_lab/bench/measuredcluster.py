@@ -1,6 +1,6 @@
 """A real API server with one scheduler at work on it, and what benchmarks ask of both.
 
-Two things are built on it: the arena, where waves of pods meet the same nodes again and again, and the workloads of upstream's own benchmark.
+Two benchmarks are built on it: the arena, where waves of pods meet the same nodes again and again, and upstream's own workloads.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -68,6 +68,10 @@ class Patience:
     event: float = 3.0
 
 
+#: What suits a real API server.
+USUAL: Final = Patience()
+
+
 class _ListMeta(msgspec.Struct, rename="camel", frozen=True):
     resource_version: str = ""
     remaining_item_count: int = 0
@@ -113,8 +117,15 @@ class MeasuredCluster:
         spec = {"schedulerName": scheduler_name}
         profile = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": "bench"}, "spec": spec}
         async with asyncio.timeout(_SERVED_SECONDS):
-            while not await self._created(PROFILES_PATH, profile):  # a definition is served a moment after it was created
-                await asyncio.sleep(LOOK_SECONDS)
+            while True:  # a definition is served a moment after it was created
+                try:
+                    await self.client.post(PROFILES_PATH, profile)
+                except ApiError as error:
+                    if error.status != NOT_FOUND:
+                        raise
+                    await asyncio.sleep(LOOK_SECONDS)
+                else:
+                    return
 
     @asynccontextmanager
     async def started(self, contender: Contender) -> AsyncIterator[RunningScheduler]:
@@ -168,18 +179,9 @@ class MeasuredCluster:
         used = cpu_seconds(scheduler) if scheduler else 0.0
         return Spent(used, cpu_seconds(plane.api_server_pid), cpu_seconds(plane.etcd_pid), time.process_time())
 
-    async def _created(self, path: str, manifest: dict[str, Any]) -> bool:
-        try:
-            await self.client.post(path, manifest)
-        except ApiError as error:
-            if error.status != NOT_FOUND:
-                raise
-            return False
-        return True
-
 
 @asynccontextmanager
-async def measured_cluster(plane: Plane, patience: Patience = Patience()) -> AsyncIterator[MeasuredCluster]:
+async def measured_cluster(plane: Plane, patience: Patience = USUAL) -> AsyncIterator[MeasuredCluster]:
     """Connections to a control plane."""
     access = load_config(str(plane.kubeconfig))
     async with ApiClient(access, timeout=_REQUEST_SECONDS) as client, QuickFeed(access) as feed:
