@@ -16,7 +16,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "evaluate": ("cli/test_evaluate.py", "vectors"),
     "explain": ("cli/test_explain.py",),
-    "bench": ("cli/test_bench.py", "cli/test_bench_against.py", "cli/test_bench_reload.py"),
+    "bench": ("cli/test_bench.py", "cli/test_bench_against.py", "cli/test_bench_before.py", "cli/test_bench_reload.py"),
     "schema": ("cli/test_schema_command.py",),
     "snapshot": ("cli/test_snapshot_command.py", "simulate/test_snapshot_files.py", "kubectl/test_snapshot.py"),
     "record": ("cli/test_record_command.py",),

@@ -70,6 +70,7 @@ PROCESS: Final = frozenset({
 LONG: Final = frozenset({
     "cli/test_bench.py",
     "cli/test_bench_against.py",
+    "cli/test_bench_before.py",
     "cli/test_bench_reload.py",
     "faults/test_api_server.py",
     "faults/test_clocks.py",

@@ -35,6 +35,7 @@ from placewright_lab.bench.recordcost import SLICE, RecordCost, measure_records
 from placewright_lab.bench.reload import Reloads, measure_reloads
 from placewright_lab.bench.shadowcost import ShadowCost, measure_shadow
 from placewright_lab.bench.workloads import WORKLOADS
+from placewright_lab.commands.beforeafter import add_before_options
 from placewright_lab.commands.helptexts import TEXTS
 
 _MOST_NODES = 100_000
@@ -51,14 +52,14 @@ def register(subparsers: Subparsers) -> None:
     decisions.add_argument("--workloads", type=_workloads, default=(*WORKLOADS, *VARIETIES), metavar="W,W,...", help=f"some of: {known}")
     decisions.add_argument("--nodes", type=_counts(1), metavar="N,N,...", help="default: 1000,5000,15000 for pods by themselves, else 5000")
     decisions.add_argument("--pods", type=whole_number(1, _MOST_PODS), help="default: 10000 for pods by themselves, else 3000")
-    decisions.set_defaults(main=_decisions)
+    add_before_options(decisions, _decisions)
     end_to_end = benchmarks.add_parser("end-to-end", help="from created to bound, through a sandbox in another process")
     end_to_end.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=1000, help="default: 1000")
     end_to_end.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=5000, help="default: 5000")
     end_to_end.add_argument(
         "--assigned", type=whole_number(0, _MOST_PODS), default=0, help="pods that are on nodes before the operator starts (default: 0)"
     )
-    end_to_end.set_defaults(main=_end_to_end)
+    add_before_options(end_to_end, _end_to_end)
     reload = benchmarks.add_parser("reload", help="from a changed profile to the first decision under it, while pods arrive")
     reload.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=1000, help="default: 1000")
     reload.add_argument("--rate", type=whole_number(1, 10_000), default=300, help="pods that arrive a second (default: 300)")
@@ -82,11 +83,11 @@ def register(subparsers: Subparsers) -> None:
     gangs.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=GANG_NODES, help=f"default: {GANG_NODES}, as openb has")
     gangs.add_argument("--groups", type=whole_number(1, _MOST_PODS), default=GROUPS, help=f"default: {GROUPS}")
     gangs.add_argument("--members", type=whole_number(1, 1_000), default=MEMBERS, help=f"of each group (default: {MEMBERS})")
-    gangs.set_defaults(main=_gangs)
+    add_before_options(gangs, _gangs)
     devices = benchmarks.add_parser("devices", help="pods with claims to devices, beside pods without")
     devices.add_argument("--nodes", type=whole_number(300, _MOST_NODES), default=DEVICE_NODES, help=f"default: {DEVICE_NODES}")
     devices.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=DEVICE_PODS, help=f"for each line (default: {DEVICE_PODS})")
-    devices.set_defaults(main=_devices)
+    add_before_options(devices, _devices)
     against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
     add_options(against, _counts(FEWEST_NODES))
     against.set_defaults(main=_against)

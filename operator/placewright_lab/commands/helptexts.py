@@ -70,7 +70,11 @@ TEXTS: Final[Mapping[str, HelpText]] = {
     ),
     "bench decisions": HelpText(
         "Measure the scheduling cycle alone, without an API server.",
-        ("placewright bench decisions", "placewright bench decisions --workloads plain,openb-mix --nodes 1000,5000 --pods 3000 -o json"),
+        (
+            "placewright bench decisions",
+            "placewright bench decisions --workloads plain,openb-mix --nodes 1000,5000 --pods 3000 -o json",
+            "placewright bench decisions --before HEAD~1 --workloads hard-spread # is this code slower than that commit?",
+        ),
     ),
     "bench end-to-end": HelpText(
         "Measure pods from created to bound, through a sandbox in another process.",

@@ -1,0 +1,198 @@
+"""Two checkouts measured in turns: A B B A and so on, each turn a process, and what the ratios of neighbouring turns come to.
+
+A single figure says as much about the machine's other work as about the code. Two turns beside each other meet the same machine, so their
+ratio stands, and the median of several ratios has an interval that needs no assumption about how they are distributed.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from placewright_lab.bench.checkouts import Checkout, ChildFailed, WordsRefused
+
+#: As few ratios as have an interval for their median at `CONFIDENCE`.
+FEWEST_ROUNDS: Final = 6
+CONFIDENCE: Final = 0.95
+#: What tells measurements of one benchmark apart, where a row of its JSON has it.
+_IDENTITY: Final = ("workload", "claims", "deployments", "nodes", "running", "assigned", "groups", "members", "pods")
+
+
+class Tendency(StrEnum):
+    """What the ratios say of the code after the change."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    UNDECIDED = "no difference that stands out"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One measurement in one child.
+
+    Attributes:
+        seconds: of processor time; the best of the runs that the child made.
+        placed: how many pods or groups got a node, where that is told.
+    """
+
+    seconds: float
+    placed: int | None = None
+
+
+@dataclass(slots=True)
+class BeforeAfter:
+    """One measurement, before and after.
+
+    Attributes:
+        what: its words and sizes.
+        before, after: a turn a round, in the order of rounds.
+    """
+
+    what: dict[str, Any]
+    before: list[Turn] = field(default_factory=list)
+    after: list[Turn] = field(default_factory=list)
+
+    @property
+    def ratios(self) -> list[float]:
+        """Seconds after by seconds before, round by round: above 1 is slower."""
+        return [after.seconds / before.seconds for before, after in zip(self.before, self.after, strict=True)]
+
+    @property
+    def ratio(self) -> float:
+        """The median of them."""
+        return statistics.median(self.ratios)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the true median lies, with at least `CONFIDENCE`."""
+        return median_interval(self.ratios)
+
+    @property
+    def tendency(self) -> Tendency:
+        """Slower or faster where the whole interval says so."""
+        low, high = self.interval
+        if low > 1:
+            return Tendency.SLOWER
+        return Tendency.FASTER if high < 1 else Tendency.UNDECIDED
+
+    @property
+    def same_work(self) -> bool:
+        """Whether as many pods got a node on both sides; where not, the ratio compares different work."""
+        return {turn.placed for turn in self.before} == {turn.placed for turn in self.after}
+
+    def lost(self, tolerance: float) -> bool:
+        """Whether it is slower beyond doubt, and by more than that part."""
+        return self.tendency is Tendency.SLOWER and self.ratio > 1 + tolerance
+
+
+@dataclass(slots=True)
+class TwoTrees:
+    """What a comparison has come to.
+
+    Attributes:
+        left_out: measurements that only one side has, with the reason.
+        borrowed: words that `before` ran under the benchmark of `after`, because its own does not know them.
+    """
+
+    before: Checkout
+    after: Checkout
+    measured: list[BeforeAfter] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    borrowed: list[str] = field(default_factory=list)
+
+    def lost(self, tolerance: float) -> list[BeforeAfter]:
+        """Those that are slower beyond doubt by more than that part."""
+        return [one for one in self.measured if one.lost(tolerance)]
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Two of the values between which the median of what they are drawn from lies with at least `CONFIDENCE`.
+
+    Each value is as likely below that median as above, so the count of those below is binomial. Too few values leave it anywhere.
+    """
+    number, ordered = len(values), sorted(values)
+    outside, rank = 0.0, 0
+    while rank < number // 2:
+        outside += 2 * math.comb(number, rank) / 2**number
+        if outside > 1 - CONFIDENCE:
+            break
+        rank += 1
+    return (ordered[rank - 1], ordered[number - rank]) if rank else (-math.inf, math.inf)
+
+
+def in_turns(
+    before: Checkout, after: Checkout, parts: Sequence[Sequence[str]], rounds: int, told: Callable[[str], None] = lambda _: None
+) -> TwoTrees:
+    """Measure each part of a benchmark in so many rounds. `parts`: words for `placewright bench`; `told` hears of each turn.
+
+    Raises `ChildFailed` where `after` cannot be measured; what `before` cannot do is left out by name.
+    """
+    trees = TwoTrees(before, after)
+    for words in parts:
+        _measure_part(trees, words, rounds, told)
+    return trees
+
+
+def _measure_part(trees: TwoTrees, words: Sequence[str], rounds: int, told: Callable[[str], None]) -> None:
+    text = " ".join(words)
+    try:
+        trees.after.run(words)  # a first turn on either side does not count
+    except WordsRefused as refused:
+        trees.left_out.append(f"{text}: cannot be measured after: {refused}")
+        return
+    try:
+        sides = _who_measures(trees, words), trees.after
+    except ChildFailed as failed:
+        trees.left_out.append(f"{text}: cannot be measured before: {failed}")
+        return
+    found: dict[tuple[Any, ...], BeforeAfter] = {}
+    for number in range(rounds):
+        order = (0, 1) if number % 2 == 0 else (1, 0)
+        for side in order:
+            rows = list(_rows(words[0], sides[side].run(words, number)))
+            for what, turn in rows:
+                one = found.setdefault(tuple(what.items()), BeforeAfter(what))
+                (one.before, one.after)[side].append(turn)
+            seconds = sum(turn.seconds for _, turn in rows)
+            told(f"round {number + 1} of {rounds}: {text}: {('before', 'after')[side]} {seconds:.3f} s")
+    for one in found.values():
+        if len(one.before) == len(one.after):
+            trees.measured.append(one)
+        else:
+            trees.left_out.append(f"{named(one.what)}: measured only {'before' if one.before else 'after'}")
+
+
+def _who_measures(trees: TwoTrees, words: Sequence[str]) -> Checkout:
+    """`before` by its own benchmark where that knows the words, or else by that of `after`."""
+    try:
+        trees.before.run(words)
+    except WordsRefused:
+        borrowing = trees.before.with_benchmarks_of(trees.after)
+        borrowing.run(words)
+        trees.borrowed.append(" ".join(words))
+        return borrowing
+    return trees.before
+
+
+def named(what: dict[str, Any]) -> str:
+    """A measurement in words: `plain, 5,000 nodes, 3,000 pods`."""
+    return ", ".join(str(value) if isinstance(value, str) else f"{value:,} {name}" for name, value in what.items())
+
+
+def _rows(benchmark: str, data: Any) -> Iterator[tuple[dict[str, Any], Turn]]:
+    """What a benchmark's JSON says of each of its lines: what was measured, and how long it took."""
+    for row in data if isinstance(data, list) else [data]:
+        what = {name: row[name] for name in _IDENTITY if row.get(name) is not None}
+        yield what if {"workload", "claims"} & set(what) else {"workload": benchmark, **what}, Turn(_seconds(row), row.get("placed"))
+
+
+def _seconds(row: dict[str, Any]) -> float:
+    if "seconds" in row:
+        return float(min(row["seconds"]))
+    if "milliseconds" in row:
+        return float(statistics.median(row["milliseconds"])) / 1000
+    return float(row["operator_cpu"])
