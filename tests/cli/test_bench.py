@@ -16,6 +16,13 @@ import pytest
 from placewright.cli.main import main
 from placewright_lab.bench import decisions, devicedecisions, preemptions, recordcost, shadowcost
 from placewright_lab.bench.decisions import Measurement
+from placewright_lab.bench.deployments import (
+    ALL_DIFFERENT,
+    DEPLOYMENT_WORKLOADS,
+    KINDS,
+    RUNNING_PER_NODE,
+    DeploymentsWorkload,
+)
 from placewright_lab.bench.devicedecisions import DeviceMeasurement
 from placewright_lab.bench.end_to_end import EndToEnd
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES
@@ -23,6 +30,7 @@ from placewright_lab.bench.processtimes import cpu_seconds, peak_bytes, percenti
 from placewright_lab.bench.recordcost import SLICE
 from placewright_lab.bench.workloads import WORKLOADS, openb_mix
 from placewright_lab.commands import bench
+from placewright_lab.readers.kinds import Manifest
 
 WARM_UP = 3
 
@@ -75,9 +83,39 @@ def test_decisions_are_measured_for_every_workload_and_size(capsys: pytest.Captu
 
 
 @pytest.mark.usefixtures("short")
+def test_pods_come_from_as_many_deployments_as_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ",".join((*DEPLOYMENT_WORKLOADS, ALL_DIFFERENT))
+    words = ("decisions", "--workloads", names, "--deployments", "2,7", "--nodes", "4", "--pods", "5", "--percentage", "50", "-o", "json")
+    data = json.loads(output(capsys, *words))
+    asked_for = [(name, count) for name in DEPLOYMENT_WORKLOADS for count in (2, 7)]
+    assert [(row["workload"], row["deployments"]) for row in data] == [*asked_for, (ALL_DIFFERENT, None)]
+    assert all(row["running"] == RUNNING_PER_NODE * 4 for row in data)
+
+
+def apps(pods: list[Manifest]) -> set[str]:
+    return {pod["metadata"]["labels"]["app"] for pod in pods}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_workload_of_deployments_is_the_same_for_the_same_seed(kind: str) -> None:
+    once, again, other = (DeploymentsWorkload(20, kind, seed) for seed in (1, 1, 2))
+    assert once.cluster(9) == again.cluster(9) != other.cluster(9)
+    assert once.pods(30) == again.pods(30) != other.pods(30)
+    assert len(apps(once.pods(1000))) == 20
+    assert apps(once.cluster(200)[200:]) == apps(once.pods(1000))
+
+
+def test_no_two_pods_that_are_all_different_agree_in_requests_or_label() -> None:
+    workload = DeploymentsWorkload(None, "plain")
+    pods = [*workload.pods(400), *workload.cluster(100)[100:]]
+    requests = {json.dumps(pod["spec"]["containers"][0]["resources"]) for pod in pods}
+    assert len(apps(pods)) == len(requests) == len(pods) == 1000
+
+
+@pytest.mark.usefixtures("short")
 def test_the_table_has_a_line_a_measurement(capsys: pytest.CaptureFixture[str]) -> None:
     out = output(capsys, "decisions", "--nodes", "2", "--pods", "5")
-    assert all(workload in out for workload in (*WORKLOADS, *VARIETIES))
+    assert all(workload in out for workload in (*WORKLOADS, *DEPLOYMENT_WORKLOADS, ALL_DIFFERENT, *VARIETIES))
     assert "decisions/s" in out
     assert "≥ 1,500" in out
     assert "≤ 50" in out
@@ -152,7 +190,7 @@ def test_a_cluster_that_has_room_is_none_to_measure_preemption_on(monkeypatch: p
 
 
 def test_the_median_run_counts() -> None:
-    measured = Measurement("w", 1, 0, 100, 100, 0, None, (9.0, 0.5, 1.0))
+    measured = Measurement("w", None, 1, 0, 100, 100, 0, None, (9.0, 0.5, 1.0))
     assert measured.per_second == 100.0
 
 

@@ -11,7 +11,7 @@ import statistics
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -24,7 +24,6 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.scheduler import Ports, Scheduler
-from placewright_lab.bench.workloads import WORKLOADS
 from placewright_lab.readers.kinds import Manifest
 
 RUNS: Final = 3
@@ -36,6 +35,7 @@ class Measurement:
     """One line of the table.
 
     Attributes:
+        deployments: from how many the pods come; None where the workload does not say.
         running: pods on nodes before the first decision.
         placed, pending: what became of the measured pods.
         wanted: decisions a second; None where nothing was set.
@@ -43,6 +43,7 @@ class Measurement:
     """
 
     workload: str
+    deployments: int | None
     nodes: int
     running: int
     pods: int
@@ -73,17 +74,56 @@ class Nothing:
         """Nobody is evicted here."""
 
 
-def measure(name: str, nodes: int, pods: int) -> Measurement:
-    """Decide `pods` pods of a workload on `nodes` nodes, `RUNS` times on a fresh cluster each; `KeyError` for an unknown workload."""
-    workload = WORKLOADS[name]
-    before = workload.cluster(nodes)
-    pending = workload.pods(pods + WARM_UP)
-    profile = resolve(default_profile(preset=workload.preset), in_tree())
-    outcomes = [run_once(before, pending, profile) for _ in range(RUNS)]
-    placed = outcomes[-1][1]
-    return Measurement(
-        name, nodes, len(before) - nodes, pods, placed, pods - placed, workload.wanted, tuple(seconds for seconds, _ in outcomes)
-    )
+class DecisionWorkload(Protocol):
+    """What is to be placed, and on what."""
+
+    @property
+    def wanted(self) -> int | None:
+        """Decisions a second that we want; None where nothing was set."""
+
+    @property
+    def preset(self) -> str | None:
+        """Of the profile that decides."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """On how many nodes it is measured by default."""
+
+    @property
+    def count(self) -> int:
+        """How many pods by default."""
+
+    def cluster(self, nodes: int) -> list[Manifest]:
+        """The nodes, and what runs on them."""
+
+    def pods(self, count: int) -> list[Manifest]:
+        """Pending pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionBenchmark:
+    """A workload, and how it is decided.
+
+    Attributes:
+        deployments: from how many the pods come; None where the workload does not say.
+        percentage: of nodes to score; 0 for all.
+    """
+
+    name: str
+    workload: DecisionWorkload
+    deployments: int | None = None
+    percentage: int = 0
+
+    def measure(self, nodes: int, pods: int) -> Measurement:
+        """Decide `pods` pods on `nodes` nodes, `RUNS` times on a fresh cluster each."""
+        workload = self.workload
+        before = workload.cluster(nodes)
+        pending = workload.pods(pods + WARM_UP)
+        profile = resolve(default_profile(preset=workload.preset, percentage_of_nodes_to_score=self.percentage), in_tree())
+        outcomes = [run_once(before, pending, profile) for _ in range(RUNS)]
+        placed, seconds = outcomes[-1][1], tuple(seconds for seconds, _ in outcomes)
+        running = len(before) - nodes
+        return Measurement(self.name, self.deployments, nodes, running, pods, placed, pods - placed, workload.wanted, seconds)
 
 
 def run_once(before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> tuple[float, int]:

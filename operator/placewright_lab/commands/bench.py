@@ -20,9 +20,10 @@ from placewright.api.profile import ShadowSettings
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.terminal import plain, print_json
-from placewright.profiles.rules import MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
+from placewright.profiles.rules import MAX_PERCENTAGE, MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
 from placewright_lab.bench.against import FEWEST_NODES, BenchFailed, add_options, compare
-from placewright_lab.bench.decisions import RUNS, Measurement, measure
+from placewright_lab.bench.decisions import RUNS, DecisionBenchmark, Measurement
+from placewright_lab.bench.deployments import ALL_DIFFERENT, DEPLOYMENT_WORKLOADS, DEPLOYMENTS, deployment_benchmarks
 from placewright_lab.bench.devicedecisions import DEVICES_A_NODE, DeviceMeasurement, measure_devices
 from placewright_lab.bench.devicedecisions import NODES as DEVICE_NODES
 from placewright_lab.bench.devicedecisions import PODS as DEVICE_PODS
@@ -41,18 +42,16 @@ from placewright_lab.commands.helptexts import TEXTS
 _MOST_NODES = 100_000
 _MOST_PODS = 1_000_000
 _MOST_RELOADS = 1_000
+_MOST_SEED = 2**32
+#: All that `bench decisions` knows.
+_DECISIONS = (*WORKLOADS, *DEPLOYMENT_WORKLOADS, ALL_DIFFERENT, *VARIETIES)
 
 
 def register(subparsers: Subparsers) -> None:
     """Add the subcommand and its two benchmarks."""
     parser = subparsers.add_parser("bench", help="measure how fast pods are placed")
     benchmarks = parser.add_subparsers(title="benchmarks", required=True, metavar="BENCHMARK")
-    decisions = benchmarks.add_parser("decisions", help="the scheduling cycle alone, without an API server")
-    known = ", ".join((*WORKLOADS, *VARIETIES))
-    decisions.add_argument("--workloads", type=_workloads, default=(*WORKLOADS, *VARIETIES), metavar="W,W,...", help=f"some of: {known}")
-    decisions.add_argument("--nodes", type=_counts(1), metavar="N,N,...", help="default: 1000,5000,15000 for pods by themselves, else 5000")
-    decisions.add_argument("--pods", type=whole_number(1, _MOST_PODS), help="default: 10000 for pods by themselves, else 3000")
-    add_before_options(decisions, _decisions)
+    decisions = _register_decisions(benchmarks)
     end_to_end = benchmarks.add_parser("end-to-end", help="from created to bound, through a sandbox in another process")
     end_to_end.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=1000, help="default: 1000")
     end_to_end.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=5000, help="default: 5000")
@@ -96,9 +95,25 @@ def register(subparsers: Subparsers) -> None:
     describe(parser, "bench", TEXTS)
 
 
-def _counts(least: int) -> Callable[[str], tuple[int, ...]]:
+def _register_decisions(benchmarks: Subparsers) -> argparse.ArgumentParser:
+    decisions = benchmarks.add_parser("decisions", help="the scheduling cycle alone, without an API server")
+    known = ", ".join(_DECISIONS)
+    decisions.add_argument("--workloads", type=_workloads, default=_DECISIONS, metavar="W,W,...", help=f"some of: {known}")
+    decisions.add_argument("--nodes", type=_counts(1), metavar="N,N,...", help="default: 1000,5000,15000 for pods by themselves, else 5000")
+    decisions.add_argument("--pods", type=whole_number(1, _MOST_PODS), help="default: 10000 for pods by themselves, else 3000")
+    several = f"pods of deployments-* come from so many (default: {','.join(map(str, DEPLOYMENTS))})"
+    decisions.add_argument("--deployments", type=_counts(1, _MOST_PODS), default=DEPLOYMENTS, metavar="N,N,...", help=several)
+    seed = "of the order in which pods of deployments-* and all-different come (default: 0)"
+    decisions.add_argument("--seed", type=whole_number(0, _MOST_SEED), default=0, help=seed)
+    percentage = "the profile's percentageOfNodesToScore (default: 0, all nodes)"
+    decisions.add_argument("--percentage", type=whole_number(0, MAX_PERCENTAGE), default=0, help=percentage)
+    add_before_options(decisions, _decisions)
+    return decisions
+
+
+def _counts(least: int, most: int = _MOST_NODES) -> Callable[[str], tuple[int, ...]]:
     """An argparse type: whole numbers with commas between them."""
-    one = whole_number(least, _MOST_NODES)
+    one = whole_number(least, most)
     return lambda text: tuple(one(part) for part in text.split(","))
 
 
@@ -106,8 +121,8 @@ def _workloads(text: str) -> tuple[str, ...]:
     """An argparse type: names of workloads with commas between them."""
     names = tuple(text.split(","))
     for name in names:
-        if name not in WORKLOADS and name not in VARIETIES:
-            known = ", ".join((*WORKLOADS, *VARIETIES))
+        if name not in _DECISIONS:
+            known = ", ".join(_DECISIONS)
             raise argparse.ArgumentTypeError(f"found {name!r}; allowed some of {known}, with commas between them")
     return names
 
@@ -134,10 +149,11 @@ def _budget(text: str) -> float:
 
 def _decisions(args: argparse.Namespace) -> int:
     measured = [
-        measure(name, nodes, args.pods or WORKLOADS[name].count)
+        benchmark.measure(nodes, args.pods or benchmark.workload.count)
         for name in args.workloads
-        if name in WORKLOADS
-        for nodes in args.nodes or WORKLOADS[name].sizes
+        if name not in VARIETIES
+        for benchmark in _benchmarks(name, args)
+        for nodes in args.nodes or benchmark.workload.sizes
     ]
     attempts = [measure_attempts(name, nodes) for name in args.workloads if name in VARIETIES for nodes in args.nodes or (5000,)]
     if args.output == "json":
@@ -151,9 +167,15 @@ def _decisions(args: argparse.Namespace) -> int:
     return 0
 
 
+def _benchmarks(name: str, args: argparse.Namespace) -> list[DecisionBenchmark]:
+    if name in WORKLOADS:
+        return [DecisionBenchmark(name, WORKLOADS[name], percentage=args.percentage)]
+    return deployment_benchmarks(name, args.deployments, args.seed, args.percentage)
+
+
 def _decision_row(m: Measurement) -> dict[str, Any]:
     return {
-        "workload": m.workload,
+        "workload": m.workload if m.deployments is None else f"{m.workload} of {m.deployments}",
         "nodes": m.nodes,
         "running": m.running,
         "pods": m.pods,
@@ -353,7 +375,7 @@ def _failed(failed: BenchFailed) -> int:
 def _print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     table = Table(title=plain(title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in rows[0]:
-        table.add_column(column, justify="right", overflow="fold")
+        table.add_column(column, justify="right", overflow="fold", no_wrap=column == "workload")  # it is copied into the next command
     for row in rows:
         table.add_row(*(plain(f"{value:,}" if isinstance(value, int) else value) for value in row.values()))
     Console().print(table)

@@ -74,6 +74,7 @@ TEXTS: Final[Mapping[str, HelpText]] = {
             "placewright bench decisions",
             "placewright bench decisions --workloads plain,openb-mix --nodes 1000,5000 --pods 3000 -o json",
             "placewright bench decisions --before HEAD~1 --workloads hard-spread # is this code slower than that commit?",
+            "placewright bench decisions --workloads deployments-soft --deployments 20,200,1000,3000",
         ),
     ),
     "bench end-to-end": HelpText(
