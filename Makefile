@@ -10,7 +10,7 @@ ARGS :=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit test-all faults soak e2e conformance lint types imports generate generated check clean
+.PHONY: help demo test unit test-all faults soak e2e conformance figures lint types imports generate generated check clean
 
 help: ## What there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -52,6 +52,11 @@ e2e: $(READY) ## The tests that want a real API server (docs/e2e.md)
 conformance: $(READY) ## Upstream's own end-to-end tests of scheduling, on a real control plane
 	@$(BIN)/python -m placewright_lab.controlplane.conformance $(ARGS)
 
+# Takes some twenty minutes, and a machine that has nothing else to do. What wants a real API server is measured where KUBEBUILDER_ASSETS names one
+# with a kube-scheduler. ARGS="decisions reload" measures only these.
+figures: $(READY) ## Measure what the README and the docs quote, and write it there
+	@$(BIN)/python -m placewright_lab.bench.quotedfigures measure $(ARGS)
+
 lint: $(READY) ## Style, by ruff
 	@$(BIN)/ruff check --quiet operator tests manifests
 
@@ -77,6 +82,7 @@ generate: $(READY) ## Write the files that are made from code
 	done
 	@$(BIN)/python manifests/helm/generate.py
 	@$(BIN)/python manifests/components/monitoring/dashboard.py
+	@$(BIN)/python -m placewright_lab.bench.quotedfigures write
 
 generated: $(READY) ## Are the files that are made from code up to date?
 	@for each in $(MADE); do \
@@ -85,6 +91,7 @@ generated: $(READY) ## Are the files that are made from code up to date?
 	done
 	@$(BIN)/python manifests/helm/generate.py --check
 	@$(BIN)/python manifests/components/monitoring/dashboard.py --check
+	@$(BIN)/python -m placewright_lab.bench.quotedfigures check
 
 check: lint types imports generated test-all ## Everything that CI checks
 

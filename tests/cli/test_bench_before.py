@@ -14,6 +14,7 @@ from placewright.api.bad_input import InputError
 from placewright.cli.main import main
 from placewright_lab.bench.beforeafter import CONFIDENCE, FEWEST_ROUNDS, BeforeAfter, Tendency, Turn, median_interval
 from placewright_lab.bench.checkouts import checkout_named, commit_of
+from programs import program
 
 ROUNDS = FEWEST_ROUNDS
 #: A benchmark that takes as long as the file beside it says, and knows some workloads. It notes each turn.
@@ -132,7 +133,7 @@ def test_a_commit_is_taken_from_the_repository_as_it_was_committed(tmp_path: Pat
     folder = checkout(tmp_path / "repository", 1.0)
     (folder / "crds").mkdir()
     (folder / "crds" / "one.yaml").touch()
-    git = ["git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e"]
+    git = [program("git"), "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "one"]):
         subprocess.run([*git, *words], check=True)
     (folder / "operator" / "placewright" / "times.json").write_text("{}")

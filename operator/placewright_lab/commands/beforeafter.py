@@ -104,7 +104,8 @@ def _table(trees: TwoTrees, rounds: int) -> Table:
 
 def _row(one: BeforeAfter) -> Iterator[str]:
     low, high = one.interval
-    yield ", ".join(str(one.what[name]) for name in ("workload", "claims") if name in one.what)
+    name = ", ".join(str(one.what[name]) for name in ("workload", "claims") if name in one.what)
+    yield f"{name}, {one.what['deployments']:,}" if "deployments" in one.what else name
     yield f"{one.what['nodes']:,}"
     yield from (f"{min(turn.seconds for turn in side):.3f}" for side in (one.before, one.after))
     yield f"{one.ratio:.3f}"

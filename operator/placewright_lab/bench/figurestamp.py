@@ -1,0 +1,102 @@
+"""Where and when figures were measured: what has to stand beside a figure for anybody to compare it with another."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+import placewright
+from placewright_lab.bench.checkouts import commit_of
+
+_MODEL: Final = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
+_MEMORY: Final = re.compile(r"^MemTotal:\s*(\d+) kB$", re.MULTILINE)
+#: What the figures stand on beside Python, by the name of the distribution.
+_STANDS_ON: Final = ("numpy", "kopf")
+
+
+@dataclass(frozen=True, slots=True)
+class FigureStamp:
+    """One measurement's circumstances.
+
+    Attributes:
+        date: of its end, UTC, as 2026-11-23.
+        commit: of the code, "+" where it was changed since; "" where git knows nothing of it.
+        cpu, cores, memory_bytes: the machine; cores that this process may use.
+        versions: by what they are versions of.
+        load: the average of one minute when it began: other work on the machine.
+        note: instead of all these, where figures were measured before there were stamps.
+    """
+
+    date: str = ""
+    commit: str = ""
+    cpu: str = ""
+    cores: int = 0
+    memory_bytes: int = 0
+    versions: Mapping[str, str] | None = None
+    load: float = 0.0
+    note: str = ""
+
+    def sentence(self) -> str:
+        """For people, under a table."""
+        if self.note:
+            return self.note
+        versions = ", ".join(f"{name} {number}" for name, number in (self.versions or {}).items())
+        machine = f"{self.cpu}, {self.cores} cores, {self.memory_bytes / 2**30:.0f} GiB"
+        code = self.commit[:7] + "+" * self.commit.endswith("+") or "an unknown commit"
+        return f"Measured {self.date} at {code} on {machine}; {versions}; load {self.load:.1f} at the start."
+
+
+def stamp_here(load: float) -> FigureStamp:
+    """Of this machine, this code and this day. `load`: when the measurement began."""
+    versions = {"Python": platform.python_version(), **{_name(each): _version(each) for each in _STANDS_ON}}
+    return FigureStamp(
+        datetime.now(UTC).date().isoformat(),
+        commit_of(Path(placewright.__file__).resolve().parents[1]),
+        _found(_MODEL, "/proc/cpuinfo") or platform.processor() or platform.machine(),
+        usable_cores(),
+        int(_found(_MEMORY, "/proc/meminfo") or 0) * 1024,
+        versions,
+        load,
+    )
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # neither macOS nor Windows has it
+        return os.cpu_count() or 1
+
+
+def load_now() -> float:
+    """The machine's load average of the last minute; 0 where it is not told."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return 0.0
+
+
+def _name(distribution: str) -> str:
+    return {"numpy": "NumPy", "kopf": "Kopf"}[distribution]
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _found(pattern: re.Pattern[str], file: str) -> str:
+    try:
+        match = pattern.search(Path(file).read_text(encoding="utf-8"))
+    except OSError:
+        return ""
+    return match[1].strip() if match else ""

@@ -1,0 +1,131 @@
+"""What the README and the docs quote of our benchmarks, as data: which benchmark gives it, what of its rows is kept, and where that lies.
+
+A benchmark runs as `placewright bench WORDS -o json` in a child, as a reader would run it. Kept are the columns that a table shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.bad_input import InputError
+from placewright_lab.bench.checkouts import Checkout, ChildFailed
+from placewright_lab.bench.figurestamp import FigureStamp, load_now, stamp_here
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """One benchmark's figures.
+
+    Attributes:
+        commands: words for `placewright bench`, one run each; their rows come one after the other.
+        columns: of each row, what is kept.
+        needs_server: whether it wants a real API server and a kube-scheduler, which are not at hand everywhere.
+    """
+
+    name: str
+    commands: Sequence[str]
+    columns: Sequence[str]
+    needs_server: bool = False
+
+
+_PAIRWISE: Final = "hard-spread,soft-spread,required-anti-affinity,required-affinity"
+_PREEMPTION: Final = "preemption,preemption-hard-spread,preemption-anti-affinity,preemption-affinity,preemption-claims"
+_DEPLOYMENTS: Final = "deployments-plain,deployments-soft,deployments-hard,deployments-anti"
+
+QUOTED: Final[dict[str, Quoted]] = {
+    each.name: each
+    for each in (
+        Quoted("decisions", ("decisions --workloads plain,openb-mix",), ("workload", "nodes", "pods", "per_second")),
+        Quoted("pairwise", (f"decisions --workloads {_PAIRWISE}",), ("workload", "nodes", "running", "per_second")),
+        Quoted(
+            "deployments",
+            (f"decisions --workloads {_DEPLOYMENTS} --deployments 20,200,1000,3000",),
+            ("workload", "deployments", "nodes", "running", "per_second"),
+        ),
+        Quoted("shares", ("decisions --workloads gpu-shares",), ("workload", "nodes", "per_second", "wanted")),
+        Quoted("preemption", (f"decisions --workloads {_PREEMPTION}",), ("workload", "nodes", "running", "median")),
+        Quoted("groups", ("gangs",), ("nodes", "members", "per_second")),
+        Quoted("devices", ("devices",), ("claims", "nodes", "devices", "per_second", "wanted")),
+        Quoted("reload", ("reload",), ("nodes", "rate", "reloads", "p50", "p99", "pods", "bound", "twice")),
+        Quoted("records", ("records",), ("workload", "nodes", "pods", "ratio", "quartiles", "microseconds_without")),
+        Quoted("shadow", ("shadow",), ("workload", "nodes", "pods", "budget_percent", "per_second", "ratio", "decided")),
+        Quoted(
+            "end-to-end",
+            ("end-to-end", "end-to-end --nodes 5000", "end-to-end --nodes 5000 --pods 2000 --assigned 50000"),
+            ("nodes", "assigned", "pods", "bound", "per_second", "operator_cpu", "operator_bytes"),
+        ),
+        Quoted(
+            "against",
+            ("against --nodes 100,1000,5000 --pods 4000",),
+            ("nodes", "pods", "mode", "schedulers"),
+            needs_server=True,
+        ),
+    )
+}
+
+
+class QuotedFigures(msgspec.Struct, frozen=True):
+    """The file of one benchmark's figures.
+
+    Attributes:
+        stamp: under which circumstances they were measured.
+        commands: what was run.
+        rows: what came of it.
+    """
+
+    stamp: FigureStamp
+    commands: list[str]
+    rows: list[Row]
+
+
+def measure(quoted: Quoted, code: Checkout, told: Callable[[str], None]) -> QuotedFigures:
+    """Run its commands, and keep their columns. Raises `ChildFailed`."""
+    load, rows = load_now(), []
+    for command in quoted.commands:
+        told(f"{quoted.name}: placewright bench {command}")
+        answer = code.run(command.split())
+        rows += [_kept(quoted, row) for row in (answer if isinstance(answer, list) else [answer])]
+    return QuotedFigures(stamp_here(load), list(quoted.commands), rows)
+
+
+def _kept(quoted: Quoted, row: Row) -> Row:
+    missing = [column for column in quoted.columns if column not in row]
+    if missing:
+        raise ChildFailed(f"{quoted.name}: a row without {', '.join(missing)}")
+    return {column: _rounded(row[column]) for column in quoted.columns}
+
+
+def _rounded(value: Any) -> Any:
+    """Five digits: what lies below changes with every run."""
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """Where a benchmark's figures lie."""
+    return folder / f"{name}.json"
+
+
+def read_figures(folder: Path, name: str) -> QuotedFigures:
+    """What was measured last. Raises `InputError` where that is not there, or not to be read."""
+    file = file_of(folder, name)
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=QuotedFigures)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise InputError(f"{file}: {getattr(error, 'strerror', None) or error}; make it with: make figures ARGS={name}") from None
+
+
+def write_figures(folder: Path, name: str, figures: QuotedFigures) -> None:
+    """Write the file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file_of(folder, name).write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")

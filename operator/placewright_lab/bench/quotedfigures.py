@@ -1,0 +1,144 @@
+"""`make figures`: measures what the README and the docs quote, keeps it as data, and writes the regions of the pages from it.
+
+    python -m placewright_lab.bench.quotedfigures measure [NAME …]   measure all or some, then write
+    python -m placewright_lab.bench.quotedfigures write              write the pages from the data that is there
+    python -m placewright_lab.bench.quotedfigures check              say which pages are not as the data has them
+
+A region stands between `<!-- figures: NAME -->` and `<!-- end of figures -->`. What cannot be measured here keeps its data and its stamp.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from placewright.api.bad_input import InputError, bad_field, printable
+from placewright_lab.bench.checkouts import ChildFailed, running
+from placewright_lab.bench.quoteddata import QUOTED, QuotedFigures, measure, read_figures, write_figures
+from placewright_lab.bench.quotedregions import REGIONS
+from placewright_lab.controlplane.provide import at_hand
+
+END: Final = "<!-- end of figures -->"
+_REGION: Final = re.compile(r"^<!-- figures: (\S+) -->\n(.*?)^<!-- end of figures -->$", re.MULTILINE | re.DOTALL)
+_MARKER: Final = re.compile(r"^<!-- (?:figures: |end of figures)", re.MULTILINE)
+_ROOT: Final = Path(__file__).resolve().parents[3]
+
+
+class QuotingPages:
+    """The pages of a checkout that quote figures, and the data beside them.
+
+    Attributes:
+        data: the folder of the data.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.data = root / "docs" / "figures"
+
+    def stale(self) -> dict[Path, str]:
+        """Pages that are not as the data has them, with the text that they should have. Raises `InputError` for a marker without a pair."""
+        figures = {name: read_figures(self.data, name) for name in QUOTED}
+        texts = {page: page.read_text(encoding="utf-8") for page in self._pages()}
+        there = [name for page, text in texts.items() for name in self._regions(page, text)]
+        for name in REGIONS:
+            if there.count(name) != 1:
+                raise bad_field(f"<!-- figures: {name} -->", f"on {there.count(name)} pages", "one page")
+        written = {page: _REGION.sub(lambda found: _written(found[1], figures), text) for page, text in texts.items()}
+        return {page: text for page, text in written.items() if text != texts[page]}
+
+    def write(self) -> list[str]:
+        """Bring all pages up to date; returns those that were not."""
+        stale = self.stale()
+        for page, text in stale.items():
+            page.write_text(text, encoding="utf-8")
+        return [str(page.relative_to(self._root)) for page in stale]
+
+    def check(self) -> list[str]:
+        """The pages that are not up to date."""
+        return [str(page.relative_to(self._root)) for page in self.stale()]
+
+    def _pages(self) -> list[Path]:
+        readme = self._root / "README.md"
+        if not readme.is_file():
+            raise InputError(f"{self._root}: no README.md: figures are written in a checkout")
+        return [readme, *sorted((self._root / "docs").glob("*.md"))]
+
+    def _regions(self, page: Path, text: str) -> list[str]:
+        names = [found[1] for found in _REGION.finditer(text)]
+        if len(_MARKER.findall(text)) != 2 * len(names):
+            raise InputError(f"{page.relative_to(self._root)}: a marker of figures without its pair")
+        for name in names:
+            if name not in REGIONS:
+                raise bad_field(f"{page.relative_to(self._root)}: figures", name, ", ".join(REGIONS))
+        return names
+
+
+def _written(name: str, figures: dict[str, QuotedFigures]) -> str:
+    return f"<!-- figures: {name} -->\n{REGIONS[name].written(figures)}\n{END}"
+
+
+def outside_regions(text: str) -> str:
+    """A page without its regions, every other line where it was."""
+    return _REGION.sub(lambda found: "\n" * found[0].count("\n"), text)
+
+
+def _names(words: Sequence[str]) -> list[str]:
+    for word in words:
+        if word not in QUOTED:
+            raise bad_field("figures", word, ", ".join(QUOTED))
+    return list(words or QUOTED)
+
+
+def _measure(pages: QuotingPages, names: Sequence[str]) -> Iterator[str]:
+    """Measure, and yield what failed; what was measured until then is written."""
+    with TemporaryDirectory(prefix="placewright-figures-") as folder:
+        code = running(Path(folder))
+        for name in names:
+            if QUOTED[name].needs_server and not _server_at_hand():
+                _say(f"{name}: left as it was: no kube-apiserver, etcd and kube-scheduler at hand (KUBEBUILDER_ASSETS)")
+                continue
+            try:
+                write_figures(pages.data, name, measure(QUOTED[name], code, _say))
+            except ChildFailed as failed:
+                yield f"{name}: left as it was: {failed}"
+
+
+def _server_at_hand() -> bool:
+    assets = at_hand(os.environ)
+    return assets is not None and assets.kube_scheduler is not None
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{printable(line)}\n")
+
+
+def main(words: Sequence[str], root: Path = _ROOT) -> int:
+    """Exit code 1 where something is out of date or could not be measured, 2 for words that mean nothing."""
+    pages = QuotingPages(root)
+    try:
+        if words[:1] == ["check"]:
+            problems = [f"{page} is out of date: run 'make generate'" for page in pages.check()]
+        elif words[:1] == ["write"]:
+            pages.write()
+            problems = []
+        elif words[:1] == ["measure"]:
+            problems = list(_measure(pages, _names(words[1:])))
+            for page in pages.write():
+                _say(f"{page}: written")
+        else:
+            raise bad_field("figures", " ".join(words), "measure [NAME …], write or check")
+    except InputError as error:
+        _say(f"placewright: error: {error}")
+        return 2
+    for problem in problems:
+        _say(problem)
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
