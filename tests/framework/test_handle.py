@@ -14,6 +14,7 @@ from placewright.api.devices import ResourceClaim
 from placewright.api.errors import BindError, ClaimError, VolumeError
 from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
 from placewright.api.podgroups import Form, GroupRef
+from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.framework.interface import Plugin
 from placewright.framework.runtime.evaluation import Evaluator
@@ -65,6 +66,9 @@ class Around:
     def members(self, ref: GroupRef) -> list[Any]:
         return [f"member of {ref.name}"]
 
+    def ready_members(self, ref: GroupRef, beside: PodInfo) -> dict[str, int]:
+        return {f"{beside.name} of {ref.name}": 7}
+
     def evaluator(self) -> Evaluator:
         return self.handle.evaluator(self.profile, self.scene.registry.extended(self.scene.extra))
 
@@ -82,6 +86,7 @@ def test_a_handle_leads_to_what_is_around_the_profile() -> None:
     assert handle.guarding is around.guarding
     assert handle.waiting_members(GROUP) == ["member of g"]
     asked = pod("p")
+    assert handle.ready_members(GROUP, asked) == {"p of g": 7}
     handle.announce(asked, "Reason", "Action", "message")
     assert around.announced == [(asked, "Reason", "Action", "message")]
 
@@ -203,3 +208,4 @@ async def test_work_beside_everything_else_is_put_away_unstarted() -> None:
 
 def test_no_group_has_members() -> None:
     assert list(NoPodGroupMembers().members(GROUP)) == []
+    assert NoPodGroupMembers().ready_members(GROUP, pod("p")) == {"default-scheduler": 1}

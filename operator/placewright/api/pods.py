@@ -132,6 +132,11 @@ class PodInfo:
         return self.pod.metadata.deletion_timestamp is not None
 
     @property
+    def may_be_tried(self) -> bool:
+        """False for a pod that is being deleted, or has a scheduling gate."""
+        return not (self.terminating or self.pod.spec.scheduling_gates)
+
+    @property
     def finished(self) -> bool:
         """True for pods that hold no resources any more (Succeeded, Failed)."""
         return self.pod.status.phase in FINISHED_PHASES

@@ -213,6 +213,9 @@ class Handle(Protocol):
     def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
         """The pods of a group that have no node yet, of all profiles, those that are being tried included."""
 
+    def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
+        """How many of them may be tried, by scheduler name, `beside` counted as it is here: not leaving, and without a scheduling gate."""
+
     def making_room_for(self, pod: PodInfo) -> bool:
         """Whether victims of this pod are being evicted right now."""
 

@@ -40,6 +40,12 @@ class PodGroupMembers(Protocol):
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
         """The members without a node, of all profiles, those that are being tried included."""
 
+    def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
+        """How many of them may be tried, by scheduler name, `beside` counted as it is here: not leaving, and without a scheduling gate.
+
+        Asked for each member's sake, so it must not go through all of them.
+        """
+
 
 class Binder(Protocol):
     """The port through which a decision becomes a Binding."""

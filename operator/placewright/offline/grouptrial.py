@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from placewright.api.podgroups import GroupRef
@@ -31,6 +32,11 @@ class Members:
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
         """Those of one group."""
         return self._pods.get(ref, ())
+
+    def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
+        """How many of them may be tried, by scheduler name."""
+        ready = {pod.uid: pod.scheduler_name for pod in (*self.members(ref), beside) if pod.may_be_tried}
+        return Counter(ready.values())
 
 
 def tried_lacks(evaluator: Evaluator, cluster: Cluster, ref: GroupRef, members: Collection[PodInfo]) -> str:

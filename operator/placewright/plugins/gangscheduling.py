@@ -6,7 +6,6 @@ stands on a node, the others are pods like any other: they join.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
@@ -69,21 +68,16 @@ class GangScheduling(PodGroupPlugin):
         return self._enough(pod, pod_group)
 
     def _enough(self, pod: PodInfo, pod_group: PodGroup) -> Status:
-        ready = {member.uid: member for member in (*self.handle.waiting_members(pod_group.ref), pod) if _may_be_tried(member)}
-        if len(ready) >= pod_group.min_member:
-            names = Counter(member.scheduler_name for member in ready.values())
-            return unresolvable(members_complaint(pod_group, names)) if len(names) > 1 else SUCCESS
-        missing = pod_group.min_member - len(ready)
-        told = members_complaint(pod_group, Counter(member.scheduler_name for member in ready.values()))
+        ready = self.handle.ready_members(pod_group.ref, pod)
+        missing = pod_group.min_member - sum(ready.values())
+        if missing <= 0:
+            return unresolvable(members_complaint(pod_group, ready)) if len(ready) > 1 else SUCCESS
+        told = members_complaint(pod_group, ready)
         return unresolvable(f"waiting for minCount pods from a gang to appear in scheduling queue: {missing} more needed ({told})")
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """The group is declared, or otherwise. The coming of members needs no event: the last one brings all (see `queue.pod_groups`)."""
         return (interest(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),)
-
-
-def _may_be_tried(pod: PodInfo) -> bool:
-    return not (pod.terminating or pod.pod.spec.scheduling_gates)
 
 
 def _declares_its_group(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:

@@ -283,26 +283,25 @@ class ProfileQueue:
     def _make_active(self, queued: QueuedPod, policy: QueuePolicy, now: float) -> None:
         key = queued.turn(policy)
         self.take(queued.uid)
-        queued.gated = False
+        queued.ungate()
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = now
         self.active.push(queued.uid, key, queued)
 
     def _back_off(self, queued: QueuedPod, key: SortKey) -> None:
         self.take(queued.uid)
-        queued.gated = False
+        queued.ungate()
         heap = self.backoff if queued.rejected else self.error_backoff
         heap.push(queued.uid, key, queued)
 
     def _park(self, queued: QueuedPod) -> None:
         self.take(queued.uid)
-        queued.gated = False
+        queued.ungate()
         self.unschedulable.put(queued, queued.rejecting_plugins)
 
     def _gate(self, queued: QueuedPod, plugin: str) -> None:
         self.take(queued.uid)
-        queued.gated, queued.gating_plugin = True, plugin
-        queued.unschedulable_plugins |= {plugin}
+        queued.gate(plugin)
         self.gated.put(queued, (plugin,))
 
 

@@ -198,7 +198,7 @@ class SchedulingQueue:
         taken = [q for q in pod_group.members.values() if q is popped or self._may_go_with(q, queue)]
         for queued in (member for member in taken if member is not popped):
             queue.take(queued.uid)
-            queued.gated = False
+            queued.ungate()
             self._hand_out(queued, queue)
         return sorted(taken, key=lambda q: -q.pod.priority)
 
@@ -460,16 +460,17 @@ class SchedulingQueue:
         self.in_flight.begin(queued, queue.hints)
 
     def _regroup(self, queued: QueuedPod) -> None:
-        """List the pod with the group that it names now, if it is not."""
-        if queued.pod.pod_group != (None if queued.pod_group is None else queued.pod_group.ref):
+        """List the pod, as it is now, with the group that it names."""
+        if queued.pod.pod_group is not None or queued.pod_group is not None:
             self._join(queued)
 
     def _join(self, queued: QueuedPod) -> None:
         """Note which group the pod belongs to; all its members' turns change when its first one does."""
-        before = queued.pod_group.first if queued.pod_group is not None and queued.pod_group.members else None
+        joined = None if queued.pod.pod_group is None else self.pod_groups.get(queued.pod.pod_group)
+        before = None if joined is None else joined.first
         self.pod_groups.join(queued, self._clock())
         pod_group = queued.pod_group
-        if pod_group is None or len(pod_group.members) == 1 or pod_group.first is before:
+        if pod_group is None or before is None or pod_group.first is before:
             return
         for member in pod_group.members.values():
             queue = self._queues.get(member.pod.scheduler_name)
@@ -479,7 +480,7 @@ class SchedulingQueue:
     def _reopen(self, ref: GroupRef, label: str) -> None:
         """A member stands on a node: others may have been kept back only because too few were known."""
         pod_group = self.pod_groups.get(ref)
-        for queued in [] if pod_group is None else [member for member in pod_group.members.values() if member.gated]:
+        for queued in () if pod_group is None else tuple(pod_group.gated.values()):
             queue = self._queues.of(queued.pod.scheduler_name)
             if not queue.served or self._requeue(queue, queued, Requeue.AFTER_BACKOFF, label) is SubQueue.GATED:
                 return

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
@@ -95,6 +96,20 @@ class QueuedPod:
         """True when plugins rejected the pod, False after an error."""
         return bool(self.unschedulable_plugins or self.pending_plugins)
 
+    def gate(self, plugin: str) -> None:
+        """This PreEnqueue plugin keeps it back."""
+        self.gated, self.gating_plugin = True, plugin
+        self.unschedulable_plugins |= {plugin}
+        if self.pod_group is not None:
+            self.pod_group.gated[self.uid] = self
+
+    def ungate(self) -> None:
+        """It is let go; harmless for a pod that was not gated."""
+        if self.gated:
+            self.gated = False
+            if self.pod_group is not None:
+                self.pod_group.gated.pop(self.uid, None)
+
     def record_failure(self, now: float, unschedulable: AbstractSet[str], pending: AbstractSet[str]) -> None:
         """Note a failed attempt: a rejection when plugins are named, otherwise an error."""
         self.timestamp = now
@@ -138,22 +153,31 @@ def window_of(seconds: float) -> int:
 class QueuedPodGroup:
     """A group with members that have no node yet. Only the queue changes it.
 
+    What is asked for each member's sake (how many may be tried, who comes first, who is gated) is kept as members come, change and go:
+    a group may have thousands.
+
     Attributes:
         ref: what members call it.
         since: when its first member came, seconds on the queue's clock: the group's age, which its failures do not touch.
         members: by uid, in order of arrival; those in flight included.
+        gated: those of them that a PreEnqueue plugin keeps back.
+        ready: how many of them may be tried, by scheduler name: those that are neither leaving nor have a scheduling gate.
         tried_at: when it was first tried as a group; None before.
         failed_at: when it last failed as a group; None once it is placed, and then its members are pods like any other.
         failures: how often in a row.
         lacks: what it lacked then, in words.
     """
 
-    __slots__ = ("_first", "failed_at", "failures", "lacks", "members", "ref", "since", "tried_at")
+    __slots__ = ("_counted", "_first", "failed_at", "failures", "gated", "lacks", "members", "ready", "ref", "since", "tried_at")
 
     def __init__(self, ref: GroupRef, since: float) -> None:
         self.ref = ref
         self.since = since
         self.members: dict[str, QueuedPod] = {}
+        self.gated: dict[str, QueuedPod] = {}
+        self.ready: Counter[str] = Counter()
+        #: The version of each member that `ready` and `first` know.
+        self._counted: dict[str, PodInfo] = {}
         self.tried_at: float | None = None
         self.failed_at: float | None = None
         self.failures = 0
@@ -178,9 +202,47 @@ class QueuedPodGroup:
         self.failed_at, self.failures, self.tried_at = None, 0, None
         self.lacks = ""
 
-    def changed(self) -> None:
-        """A member came, left, or has another priority."""
-        self._first = None
+    def put(self, queued: QueuedPod) -> None:
+        """A member came, or there is a newer version of it."""
+        before, now = self._counted.get(queued.uid), queued.pod
+        if before is now:
+            return
+        self._uncount(before)
+        self.members[queued.uid] = queued
+        self._counted[queued.uid] = now
+        if now.may_be_tried:
+            self.ready[now.scheduler_name] += 1
+        if queued.gated:
+            self.gated[queued.uid] = queued
+        if before is not None:
+            self._first = self._first if before.priority == now.priority else None
+        elif self._first is not None and now.priority > self._first.pod.priority:
+            self._first = queued
+
+    def remove(self, queued: QueuedPod) -> None:
+        """A member left; harmless for a pod that was none."""
+        if self.members.pop(queued.uid, None) is None:
+            return
+        self._uncount(self._counted.pop(queued.uid))
+        self.gated.pop(queued.uid, None)
+        if self._first is queued:
+            self._first = None
+
+    def ready_beside(self, pod: PodInfo) -> Counter[str]:
+        """`ready`, with this member as it is here."""
+        known = self._counted.get(pod.uid)
+        if known is pod:
+            return self.ready
+        counts = self.ready.copy()
+        if known is not None:
+            counts[known.scheduler_name] -= known.may_be_tried
+        counts[pod.scheduler_name] += pod.may_be_tried
+        return +counts
+
+    def _uncount(self, pod: PodInfo | None) -> None:
+        if pod is not None and pod.may_be_tried:
+            self.ready[pod.scheduler_name] -= 1
+            self.ready += Counter()  # names of which none is left go
 
 
 class QueuedPodGroups:
@@ -208,6 +270,11 @@ class QueuedPodGroups:
         pod_group = self._pod_groups.get(ref)
         return () if pod_group is None else [queued.pod for queued in pod_group.members.values()]
 
+    def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
+        """How many members may be tried, by scheduler name, with this one as it is here."""
+        pod_group = self._pod_groups.get(ref)
+        return Counter({beside.scheduler_name: 1} if beside.may_be_tried else {}) if pod_group is None else pod_group.ready_beside(beside)
+
     def declared_by(self, item: GroupObject) -> Iterator[QueuedPod]:
         """Members of the groups that stand in this object."""
         meta = item.metadata
@@ -225,8 +292,7 @@ class QueuedPodGroups:
         if pod_group is None:
             pod_group = self._pod_groups[ref] = QueuedPodGroup(ref, now)
             self._declared.setdefault(_declarer(ref), {})[ref] = None
-        pod_group.members[queued.uid] = queued
-        pod_group.changed()
+        pod_group.put(queued)
         queued.pod_group = pod_group
 
     def leave(self, queued: QueuedPod) -> None:
@@ -234,8 +300,7 @@ class QueuedPodGroups:
         pod_group, queued.pod_group = queued.pod_group, None
         if pod_group is None:
             return
-        pod_group.members.pop(queued.uid, None)
-        pod_group.changed()
+        pod_group.remove(queued)
         if not pod_group.members:
             self._pod_groups.pop(pod_group.ref, None)
             self._undeclare(pod_group.ref)

@@ -218,6 +218,11 @@ class BindingCycle:
         self.counts.bind_failures += not bound
         return bound
 
+    def expect(self, placement: ScheduleResult, barrier: Barrier) -> None:
+        """The pod's `run` comes soon; from now on it can be called off."""
+        self.under_way[placement.pod.uid] = placement
+        self.barriers[placement.pod.uid] = barrier
+
     async def _run(self, attempt: Attempt, placement: ScheduleResult, barrier: Barrier | None) -> bool:
         unknown, uid = False, attempt.uid
         self.under_way[uid] = placement

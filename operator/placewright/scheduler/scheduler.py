@@ -215,17 +215,32 @@ class Scheduler:
 
     def schedule_one(self, queued: QueuedPod) -> None:
         """Decide a pod that the queue handed out, and start its binding, as kube-scheduler's `ScheduleOne` does."""
-        pod = queued.pod
-        if self.attempts.skip(pod):
-            self.queue.done(queued.uid)
+        evaluator = self._evaluator_for(queued)
+        if evaluator is not None:
+            self._way_of(queued.pod, evaluator).schedule_one(queued, evaluator)
+
+    async def schedule_in_turns(self, queued: QueuedPod) -> None:
+        """The same for a member of a group. Between the members of a large group others are heard, but nothing else is to be decided."""
+        evaluator = self._evaluator_for(queued)
+        if evaluator is None:
             return
-        evaluator = self._profiles(pod.scheduler_name)
+        way = self._way_of(queued.pod, evaluator)
+        if way is self.pod_groups:
+            await self.pod_groups.schedule_in_turns(queued, evaluator)
+        else:
+            way.schedule_one(queued, evaluator)
+
+    def _evaluator_for(self, queued: QueuedPod) -> Evaluator | None:
+        """What the pod is decided with; None where it is not to be decided, and has been seen to."""
+        if self.attempts.skip(queued.pod):
+            self.queue.done(queued.uid)
+            return None
+        evaluator = self._profiles(queued.pod.scheduler_name)
         if evaluator is None:
             self.queue.return_unschedulable(queued)
-            return
-        if self.pod_groups.reservations:
+        elif self.pod_groups.reservations:
             self.pod_groups.reservations.review()
-        self._way_of(pod, evaluator).schedule_one(queued, evaluator)
+        return evaluator
 
     def _way_of(self, pod: PodInfo, evaluator: Evaluator) -> PodScheduler:
         if pod.pod_group is not None and self.pod_groups.decides(pod, evaluator):
@@ -251,7 +266,10 @@ class Scheduler:
             queued = self.queue.pop()
             if queued is None:
                 return
-            self.schedule_one(queued)
+            if queued.pod_group is None:
+                self.schedule_one(queued)
+            else:
+                await self.schedule_in_turns(queued)
 
     @property
     def _room(self) -> int:

@@ -1,17 +1,19 @@
 """How fast groups of pods are decided without an API server: the real queue, columns and cycle, and bindings that always succeed.
 
 One decision is: pop, take the other members along, and for each of them PreFilter, Filter, PreScore, Score, choose, assume, Reserve; then
-Permit for all. The members of a group are alike, as a job's are. As in `benchmark`, the processor's time is measured.
+Permit for all. The members of a group are alike, as a job's are. As in `benchmark`, the processor's time is measured. The decisions run on
+an event loop, as the operator's do, with somebody beside them who sees for how long it is held.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from placewright.api.podgroups import GROUP_LABEL
 from placewright.api.profile import default_profile
@@ -23,17 +25,19 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
-from placewright_lab.bench.decisions import RUNS, Nothing, bound_at_once, timed
+from placewright_lab.bench.decisions import RUNS, Nothing, bound_at_once, nothing_old_collected
+from placewright_lab.bench.loopprobe import LoopProbe
 from placewright_lab.bench.madeup import gpu_nodes
 from placewright_lab.bench.workloads import openb_mix
 from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import NAMESPACE
 
 NODES: Final = 1523
-GROUPS: Final = 300
+#: Pods of all groups together, where nobody says how many groups.
+PODS: Final = 2400
 MEMBERS: Final = 8
 WANTED: Final = 200
-_WARM_UP: Final = 20
+_WARM_UP_PODS: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class Groups:
         members: of each group; all of them are needed.
         placed: groups that found nodes.
         seconds: of processor time, of each run.
+        arrivals: seconds in which a pod was taken into the queue, of each run.
+        holds: the longest time for which the event loop was held, in seconds, of each run.
     """
 
     nodes: int
@@ -51,18 +57,40 @@ class Groups:
     members: int
     placed: int
     seconds: tuple[float, ...]
+    arrivals: tuple[float, ...]
+    holds: tuple[float, ...]
 
     @property
     def per_second(self) -> float:
         """Groups decided a second, by the median run."""
         return self.groups / statistics.median(self.seconds)
 
+    @property
+    def microseconds(self) -> float:
+        """What a member's decision takes, by the median run."""
+        return 1e6 * statistics.median(self.seconds) / (self.groups * self.members)
 
-def measure_groups(nodes: int = NODES, groups: int = GROUPS, members: int = MEMBERS) -> Groups:
-    """Decide groups of pods in the openb proportions on nodes like openb's, `RUNS` times on a fresh cluster each."""
-    manifests = [*gpu_nodes(nodes), *_groups(groups + _WARM_UP, members)]
-    outcomes = [_run(manifests, groups) for _ in range(RUNS)]
-    return Groups(nodes, groups, members, outcomes[-1][1], tuple(seconds for seconds, _ in outcomes))
+
+class _Run(NamedTuple):
+    """What came of one run; times in seconds."""
+
+    seconds: float
+    placed: int
+    arrival: float
+    hold: float
+
+
+def measure_groups(nodes: int = NODES, groups: int | None = None, members: int = MEMBERS) -> Groups:
+    """Decide groups of pods in the openb proportions on nodes like openb's, `RUNS` times on a fresh cluster each.
+
+    Raises `RuntimeError` where a decision breaks.
+    """
+    groups = max(PODS // members, 1) if groups is None else groups
+    warm_up = max(_WARM_UP_PODS // members, 1)
+    manifests = [*gpu_nodes(nodes), *_groups(groups + warm_up, members)]
+    runs = [_run(manifests, groups, warm_up) for _ in range(RUNS)]
+    seconds, placed, arrivals, holds = zip(*runs, strict=True)
+    return Groups(nodes, groups, members, placed[-1], seconds, arrivals, holds)
 
 
 def _groups(groups: int, members: int) -> list[Manifest]:
@@ -80,8 +108,8 @@ def _groups(groups: int, members: int) -> list[Manifest]:
     return made
 
 
-def _run(manifests: Sequence[Manifest], groups: int) -> tuple[float, int]:
-    """(seconds, groups placed) of everything after the warm-up."""
+def _run(manifests: Sequence[Manifest], groups: int, warm_up: int) -> _Run:
+    """Everything after the warm-up; the arrivals are of all."""
     world = world_from(manifests, "benchmark")
     queue = SchedulingQueue(lambda _name: policy, time.monotonic)
     handle = ProfileHandle(world.cluster, NoBinder(), queue.nominator, (), NoVolumeWriter(), members=queue.pod_groups)
@@ -90,6 +118,35 @@ def _run(manifests: Sequence[Manifest], groups: int) -> tuple[float, int]:
     cycle = SchedulingCycle(world.cluster, queue.nominator, random.Random(0))
     ports = Ports(Nothing(), Nothing(), Nothing(), start=bound_at_once)
     scheduler = Scheduler(world.cluster, queue, lambda _name: evaluator, cycle, ports, time.monotonic)
+    start = time.process_time()
     for pod in world.pending.values():
         queue.add(pod)
-    return timed(scheduler, groups, _WARM_UP)
+    arrival = (time.process_time() - start) / len(world.pending)
+    return asyncio.run(_decided(scheduler, groups, warm_up, arrival))
+
+
+async def _decided(scheduler: Scheduler, groups: int, warm_up: int, arrival: float) -> _Run:
+    for _ in range(warm_up):
+        await _decide(scheduler)
+    with nothing_old_collected:
+        async with LoopProbe() as probe:
+            start = time.process_time()
+            placed = sum([await _decide(scheduler) for _ in range(groups)])
+            seconds = time.process_time() - start
+    if scheduler.counts.errors:
+        raise RuntimeError(f"{scheduler.counts.errors} decisions broke; their errors are in the log")
+    return _Run(seconds, placed, arrival, probe.longest)
+
+
+async def _decide(scheduler: Scheduler) -> bool:
+    """Whether the next group was placed; its pods are gone afterwards."""
+    queued = scheduler.queue.pop()
+    if queued is None:
+        raise RuntimeError("the queue ran empty before the benchmark was over")
+    before = scheduler.counts.scheduled
+    await scheduler.schedule_in_turns(queued)
+    await asyncio.sleep(0)  # as after each slice of decisions
+    placed = scheduler.counts.scheduled > before
+    for flight in tuple(scheduler.queue.in_flight):
+        scheduler.queue.done(flight.queued.uid)
+    return placed

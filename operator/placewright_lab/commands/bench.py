@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,8 +29,9 @@ from placewright_lab.bench.devicedecisions import DEVICES_A_NODE, DeviceMeasurem
 from placewright_lab.bench.devicedecisions import NODES as DEVICE_NODES
 from placewright_lab.bench.devicedecisions import PODS as DEVICE_PODS
 from placewright_lab.bench.end_to_end import EndToEnd, measure_end_to_end
-from placewright_lab.bench.groupdecisions import GROUPS, MEMBERS, Groups, measure_groups
+from placewright_lab.bench.groupdecisions import MEMBERS, Groups, measure_groups
 from placewright_lab.bench.groupdecisions import NODES as GANG_NODES
+from placewright_lab.bench.groupdecisions import PODS as GANG_PODS
 from placewright_lab.bench.groupdecisions import WANTED as GROUPS_WANTED
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES, WANTED_MS, Attempts, measure_attempts
 from placewright_lab.bench.recordcost import SLICE, RecordCost, measure_records
@@ -80,8 +82,8 @@ def register(subparsers: Subparsers) -> None:
     shadow.set_defaults(main=_shadow)
     gangs = benchmarks.add_parser("gangs", help="groups of pods that are placed all or none, without an API server")
     gangs.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=GANG_NODES, help=f"default: {GANG_NODES}, as openb has")
-    gangs.add_argument("--groups", type=whole_number(1, _MOST_PODS), default=GROUPS, help=f"default: {GROUPS}")
-    gangs.add_argument("--members", type=whole_number(1, 1_000), default=MEMBERS, help=f"of each group (default: {MEMBERS})")
+    gangs.add_argument("--groups", type=whole_number(1, _MOST_PODS), help=f"default: as many as {GANG_PODS} pods make, at least 1")
+    gangs.add_argument("--members", type=whole_number(1, 10_000), default=MEMBERS, help=f"of each group (default: {MEMBERS})")
     add_before_options(gangs, _gangs)
     devices = benchmarks.add_parser("devices", help="pods with claims to devices, beside pods without")
     devices.add_argument("--nodes", type=whole_number(300, _MOST_NODES), default=DEVICE_NODES, help=f"default: {DEVICE_NODES}")
@@ -337,7 +339,7 @@ def _shadow_row(m: ShadowCost) -> dict[str, Any]:
 def _gangs(args: argparse.Namespace) -> int:
     measured = measure_groups(args.nodes, args.groups, args.members)
     if args.output == "json":
-        print_json(asdict(measured) | {"per_second": measured.per_second})
+        print_json(asdict(measured) | {"per_second": measured.per_second, "microseconds": measured.microseconds})
     else:
         _print_table(f"groups: members alike, processor time, median of {RUNS} runs", [_gangs_row(measured)])
     return 0
@@ -348,8 +350,11 @@ def _gangs_row(m: Groups) -> dict[str, Any]:
         "nodes": m.nodes,
         "groups": m.groups,
         "members": m.members,
-        "groups/s": round(m.per_second),
-        "wanted": f"≥ {GROUPS_WANTED}",
+        "groups/s": round(m.per_second) if m.per_second >= 10 else round(m.per_second, 2),
+        "wanted": f"≥ {GROUPS_WANTED}" if m.members == MEMBERS else "",
+        "µs/pod": round(m.microseconds),
+        "arriving µs/pod": round(1e6 * statistics.median(m.arrivals)),
+        "loop held ms": round(1000 * max(m.holds), 1),
         "placed": m.placed,
     }
 

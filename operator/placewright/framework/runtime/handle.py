@@ -119,6 +119,10 @@ class NoPodGroupMembers:
         """None."""
         return ()
 
+    def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
+        """This one alone."""
+        return {beside.scheduler_name: 1} if beside.may_be_tried else {}
+
 
 class ProfileHandle:
     """The `Handle` of one profile's plugins.
@@ -186,6 +190,10 @@ class ProfileHandle:
     def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
         """The pods of a group that have no node yet."""
         return self._members.members(ref)
+
+    def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
+        """How many of them may be tried, by scheduler name."""
+        return self._members.ready_members(ref, beside)
 
     def making_room_for(self, pod: PodInfo) -> bool:
         """Whether victims of this pod are being evicted right now."""

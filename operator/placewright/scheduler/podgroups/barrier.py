@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from placewright.api.pods import PodInfo
 from placewright.framework.status import SUCCESS, Status, error, unschedulable
 from placewright.scheduler.messages import go_duration
 
+#: So many members begin to be bound, or are let go, in one turn of the event loop.
+MEMBERS_A_TURN: Final = 32
 LEFT: Final = "deleted while its group was being prepared"
 
 
@@ -100,9 +103,16 @@ class Barrier:
     def _decide(self, verdict: Status) -> None:
         self._verdict = verdict
         self._opened(verdict.ok)
-        for told in self._arrived.values():
+        self._let_go(iter(tuple(self._arrived.values())), verdict)
+
+    def _let_go(self, waiting: Iterator[asyncio.Future[Status]], verdict: Status) -> None:
+        """Some now, the others in later turns of the event loop: thousands that go at once would hold it up."""
+        told = None
+        for told in islice(waiting, MEMBERS_A_TURN):
             if not told.done():
                 told.set_result(verdict)
+        if told is not None:
+            told.get_loop().call_soon(self._let_go, waiting, verdict)
 
     def _for_the_others(self, pod: PodInfo | None, status: Status) -> Status:
         """What happened to one member, as its group's fate: a rejection is waited out, an error tried again."""

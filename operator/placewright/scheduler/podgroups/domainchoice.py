@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from placewright.scheduler.podgroups.domains import Domain, domains
 from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.trial import GroupTrial
+from placewright.scheduler.podgroups.turns import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,45 +16,48 @@ class DomainChoice:
 
     members: MemberCycle
 
-    def best(self, group: Group) -> GroupTrial:
-        """The trial with the best placement of the whole group; one that does not fit when there is none, as it went in the best domain.
+    def best(self, group: Group) -> Steps[GroupTrial]:
+        """In steps of a member each, the trial with the best placement of the whole group.
+
+        When there is none, a trial that does not fit, as it went in the best domain.
 
         Of the domains that hold the whole group the one with the highest sum of members' scores is taken, ties by lot. They are tried in
         the order of `domains`, and no more are compared than the profile says. Each domain is a trial of its own, on the real columns.
         """
         pod_group = group.pod_group
         if not pod_group.topology_key:
-            return self._trial(group, None)
+            return (yield from self._trial(group, None))
         found = self.domains(group)
         holding: list[tuple[int, int, Domain]] = []
         for domain in found:
             if domain.room < 1 or len(holding) == group.settings.domains_to_compare:
                 break
-            trial = self._trial(group, domain, compared=True)
+            trial = yield from self._trial(group, domain, compared=True)
             if trial.fits():
                 holding.append((trial.score, self.members.cycle.draw(1 << 30), domain))
             trial.take_back()
         for _, _, domain in sorted(holding, key=lambda each: each[:2], reverse=True):
-            trial = self._trial(group, domain)
+            trial = yield from self._trial(group, domain)
             if trial.fits():
                 return trial
             trial.take_back()
-        return self._trial(group, self._otherwise(group, found))
+        return (yield from self._trial(group, self._otherwise(group, found)))
 
-    def _trial(self, group: Group, domain: Domain | None, *, compared: bool = False) -> GroupTrial:
+    def _trial(self, group: Group, domain: Domain | None, *, compared: bool = False) -> Steps[GroupTrial]:
         """A trial of the members in their order; if they differ in size and too few fit, another one with the largest first.
 
         Small ones that were spread over all nodes may have left no node whole for the large ones.
         """
-        trial = GroupTrial(self.members, group, domain, compared=compared).run(to_the_end=not compared)
+        trial = yield from GroupTrial(self.members, group, domain, compared=compared).run(to_the_end=not compared)
         if trial.fits() or not group.mixed:
             return trial
         trial.take_back()
-        largest_first = GroupTrial(self.members, group.largest_first(), domain, compared=compared).run(to_the_end=not compared)
+        turned = GroupTrial(self.members, group.largest_first(), domain, compared=compared)
+        largest_first = yield from turned.run(to_the_end=not compared)
         if largest_first.fits():
             return largest_first
         largest_first.take_back()
-        return GroupTrial(self.members, group, domain, compared=compared).run(to_the_end=not compared)
+        return (yield from GroupTrial(self.members, group, domain, compared=compared).run(to_the_end=not compared))
 
     async def best_with_extenders(self, group: Group) -> GroupTrial:
         """The same, but the first domain that holds the group is taken: every question costs a request."""

@@ -29,7 +29,7 @@ from placewright.scheduler.attempts import Attempt, Attempts, GroupAttempt, Grou
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
 from placewright.scheduler.decisiondetail import NO_NODE_REFUSED
-from placewright.scheduler.podgroups.barrier import Barrier
+from placewright.scheduler.podgroups.barrier import MEMBERS_A_TURN, Barrier
 from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import joined_domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle
@@ -38,6 +38,7 @@ from placewright.scheduler.podgroups.plans import Planner
 from placewright.scheduler.podgroups.reservations import Reservations
 from placewright.scheduler.podgroups.shortage import lacking
 from placewright.scheduler.podgroups.trial import GroupTrial
+from placewright.scheduler.podgroups.turns import at_once, in_turns
 from placewright.scheduler.ports import GroupStatusWriter, Start
 
 _logger = logging.getLogger(__name__)
@@ -91,16 +92,33 @@ class PodGroupScheduler:
 
     def schedule_one(self, popped: QueuedPod, evaluator: Evaluator) -> None:
         """Decide the group of a pod that was popped, and start the bindings of its members."""
-        group = self._gathered(popped, evaluator)
-        if group is None:
-            return
-        if _asks_extenders(group):
-            self._queue.hold(group.scheduler_name)
-            self._start(self._schedule_with_extenders(group))
-            return
-        trial = self.scheduling_cycle(group)
+        group = self._to_decide_here(popped, evaluator)
+        trial = None if group is None else self.scheduling_cycle(group)
         if trial is not None:
             self._start(self.binding_cycle(trial))
+
+    async def schedule_in_turns(self, popped: QueuedPod, evaluator: Evaluator) -> None:
+        """The same; between the members of a large group the event loop has its turns. The caller decides nothing else meanwhile."""
+        group = self._to_decide_here(popped, evaluator)
+        if group is None:
+            return
+        large = len(group.attempts) > MEMBERS_A_TURN
+        trial = await self._scheduling_cycle_in_turns(group) if large else self.scheduling_cycle(group)
+        if trial is not None:
+            self._start(self.binding_cycle(trial))
+
+    async def _scheduling_cycle_in_turns(self, group: Group) -> GroupTrial | None:
+        lead = self._attempts.failures.lead
+        self._observers.group_tried(group.attempts)
+        try:
+            trial = await in_turns(self._choosing.best(group), self._attempts.clock, lambda: lead.active)
+            trial.drop_lost()
+            return self._settled(trial)
+        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+            self._broke(group, problem)
+            return None
+        finally:
+            self._observers.group_settled(group.attempts, at_once=False)
 
     def scheduling_cycle(self, group: Group) -> GroupTrial | None:
         """Place, assume, reserve and permit the members; None for a group that is back in the queue. Shadows hear of it as a whole."""
@@ -113,7 +131,7 @@ class PodGroupScheduler:
 
     def _tried(self, group: Group) -> GroupTrial | None:
         try:
-            return self._choosing.best(group)
+            return at_once(self._choosing.best(group))
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
             self._broke(group, problem)
             return None
@@ -130,6 +148,15 @@ class PodGroupScheduler:
             self._observers.group_settled(group.attempts, at_once=False)
             self._queue.release(group.scheduler_name)
         return trial is not None and await self.binding_cycle(trial)
+
+    def _to_decide_here(self, popped: QueuedPod, evaluator: Evaluator) -> Group | None:
+        """The group of a pod; None where it cannot be decided, or is by now, beside other profiles' pods, as extenders are asked."""
+        group = self._gathered(popped, evaluator)
+        if group is None or not _asks_extenders(group):
+            return group
+        self._queue.hold(group.scheduler_name)
+        self._start(self._schedule_with_extenders(group))
+        return None
 
     # --- who is decided --------------------------------------------------------------------------------------------------------
 
@@ -204,7 +231,7 @@ class PodGroupScheduler:
             if attempt.uid in left_over:
                 self._attempts.fail(attempt, left_over[attempt.uid])
             elif attempt.uid not in waits:
-                self._queue.done(attempt.uid)  # gone while extenders were asked
+                self._queue.done(attempt.uid)  # gone while others had their turn
         self._ended(group, GroupResult.SCHEDULED)
 
     # --- the binding cycle -------------------------------------------------------------------------------------------------------
@@ -229,7 +256,7 @@ class PodGroupScheduler:
         seconds = group.pod_group.timeout_seconds or group.settings.schedule_timeout_seconds
         timer = asyncio.get_running_loop().call_later(seconds, barrier.expire, seconds) if seconds else None
         try:
-            bound = await asyncio.gather(*(self._binding.run(attempt, placement, barrier) for attempt, placement in placed))
+            bound = await self._bind_all(placed, barrier)
         finally:
             if timer is not None:
                 timer.cancel()
@@ -241,6 +268,22 @@ class PodGroupScheduler:
         if any(bound) and standing_now >= group.needed:
             self._status.group_placed(group.pod_group, standing_now)
         return all(bound)
+
+    async def _bind_all(self, placed: Sequence[tuple[Attempt, ScheduleResult]], barrier: Barrier) -> list[bool]:
+        """Thousands begin in turns; those that have not begun yet can be called off, too."""
+        for _, placement in placed:
+            self._binding.expect(placement, barrier)
+        begun: list[asyncio.Task[bool]] = []
+        try:
+            for attempt, placement in placed:
+                begun.append(asyncio.create_task(self._binding.run(attempt, placement, barrier)))
+                if len(begun) % MEMBERS_A_TURN == 0:
+                    await asyncio.sleep(0)
+            return await asyncio.gather(*begun)
+        except asyncio.CancelledError:
+            for task in begun:
+                task.cancel()
+            raise
 
     def _refuse(self, trial: GroupTrial) -> None:
         """Too few members fit: nobody gets anything, but others may be made to leave, or room be kept."""

@@ -1,6 +1,7 @@
 """Members of a group put on nodes one after the other, for real but for the time being: ports, volumes, devices and spread all count.
 
-Nothing is awaited between the first and the last member, unless extenders are asked; so nobody else has seen what is taken back.
+Nobody else decides between the first and the last member; so nobody has seen what is taken back. Others may be heard in between: while
+extenders are asked, and while a large group is placed in turns (see `turns`).
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 from typing import Final, Self
 
 from placewright.scheduler.attempts import Attempt
-from placewright.scheduler.cycle import FitError, ScheduleResult
+from placewright.scheduler.cycle import FitError, ScheduleResult, broken
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle, Misfit
+from placewright.scheduler.podgroups.turns import Steps
 
 #: Where too few can fit, so many members are looked at to say why.
 MOST_MISFITS: Final = 32
@@ -47,8 +49,8 @@ class GroupTrial:
         """The sum of the members' scores: how good the whole group's placement is."""
         return sum(placement.score for _, placement in self.placed)
 
-    def run(self, *, to_the_end: bool = True) -> Self:
-        """Try all members; without `to_the_end`, only until too few can fit. What breaks is raised, with all members taken back.
+    def run(self, *, to_the_end: bool = True) -> Steps[Self]:
+        """Try all members, a step each; without `to_the_end`, only until too few can fit. What breaks is raised, with all taken back.
 
         Even then no more than `MOST_MISFITS` that fit nowhere are looked at: a group may have hundreds, and others wait.
         """
@@ -56,7 +58,9 @@ class GroupTrial:
             for attempt in self.group.attempts:
                 if self.hopeless and (len(self.misfits) >= MOST_MISFITS or not to_the_end):
                     break
-                self._try(attempt)
+                if not self._gone(attempt):
+                    self._try(attempt)
+                yield
         except BaseException:
             self.take_back()
             raise
@@ -78,6 +82,17 @@ class GroupTrial:
             attempt, placement = self.placed.pop()
             attempt.placement = None
             self._members.reserver.give_back(placement)
+
+    def drop_lost(self) -> None:
+        """Give back what members have that were deleted meanwhile, or whose nodes were; the latter are to be tried again."""
+        cluster, in_flight = self._members.cluster, self._members.queue.in_flight
+        for attempt, placement in tuple(self.placed):
+            flight = in_flight.get(attempt.uid)
+            if flight is None or flight.gone:
+                self.drop(attempt)
+            elif cluster.row(placement.node) is None:
+                self.drop(attempt)
+                self.misfits.append(Misfit(attempt, broken(f"node {placement.node} was deleted while the pod's group was decided")))
 
     def drop(self, dropped: Attempt) -> None:
         """Give back what one member has."""
@@ -121,6 +136,6 @@ class GroupTrial:
         self.misfits.append(Misfit(attempt, failure))
 
     def _gone(self, attempt: Attempt) -> bool:
-        """Deleted, or placed by somebody else, while extenders were asked: it is no member any more."""
+        """Deleted, or placed by somebody else, while others had their turn: it is no member any more."""
         flight = self._members.queue.in_flight.get(attempt.uid)
         return flight is None or flight.gone or self._members.cluster.placement(attempt.uid) is not None
