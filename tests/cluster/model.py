@@ -15,7 +15,7 @@ from placewright.api.objects import Node, NodeName
 from placewright.api.pods import HostPort, PodInfo
 from placewright.api.selectors import selector_from_pairs
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.pairwisecounts import PodSelection
+from placewright.cluster.podselections import PodSelection
 
 View = dict[str, Any]
 RESOURCES = ("cpu", "memory", "pods", "example.com/gpu")
@@ -163,7 +163,7 @@ def view_of(cluster: Cluster) -> View:
             "requests": {resource: int(column.requested[row]) for resource, column in columns.items() if column.requested[row]},
             "scoring": (int(cluster.scoring_cpu[row]), int(cluster.scoring_memory[row])),
             "free": [bool(cluster.ports.free([port], np.array([row]))[0]) for port in PORTS],
-            "tallies": [int(cluster.pairwise_counts.tally(each, cluster.size).counts[row]) for each in SELECTIONS],
+            "tallies": [int(cluster.pairwise_counts.tally(each, cluster.size)[row]) for each in SELECTIONS],
             "with volumes": sorted(pod.uid for pod in cluster.volumes.pods(row)),
         }
         assert int(cluster.pod_count[row]) == len(view[str(name)]["pods"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +12,9 @@ from hypothesis import strategies as st
 from placewright.api.objects import Affinity, ObjectMeta, Pod, PodAffinity, PodSpec
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import selector_from_pairs
-from placewright.cluster import pairwisecounts
-from placewright.cluster.pairwisecounts import AffinityCarrier, PairwiseCounts, PodSelection
+from placewright.cluster import pairwisegroups, tallies
+from placewright.cluster.pairwisecounts import PairwiseCounts
+from placewright.cluster.podselections import AffinityCarrier, PodSelection
 
 ROWS = 5
 
@@ -48,9 +48,9 @@ def any_selection(dice: random.Random) -> PodSelection:
 @given(st.integers(0, 2**32))
 def test_a_tally_is_what_a_recount_would_be(seed: int) -> None:
     dice, counts, placed = random.Random(seed), PairwiseCounts(), []
-    with pytest.MonkeyPatch.context() as patch:  # small limits, so that tallies and pairwisecounts are dropped and come back
-        patch.setattr(pairwisecounts, "_MAX_TALLY_ROWS", 4 * ROWS)
-        patch.setattr(pairwisecounts, "_MAX_EMPTY_GROUPS", 2)
+    with pytest.MonkeyPatch.context() as patch:  # small limits, so that tallies and groups are dropped and come back
+        patch.setattr(tallies, "_MAX_TALLY_BYTES", 4 * 1500)
+        patch.setattr(pairwisegroups, "_MAX_EMPTY_GROUPS", 2)
         for _ in range(40):
             if placed and dice.random() < 0.5:
                 one, row = placed.pop(dice.randrange(len(placed)))
@@ -63,23 +63,23 @@ def test_a_tally_is_what_a_recount_would_be(seed: int) -> None:
                 placed.append((one, row))
                 counts.add(one, row, 1)
             selection = any_selection(dice)
-            assert counts.tally(selection, ROWS).counts[:ROWS].tolist() == recount(placed, selection)
+            assert counts.tally(selection, ROWS).by_row(ROWS).tolist() == recount(placed, selection)
         assert {one.pairwise_key for one, _ in placed} == set(counts)
-        kept = {id(tally) for tally in counts._tallies.values()}
-        assert all(id(tally) in kept for _, record in counts._groups_in(None) for tally in record.tallies)
+        kept = {id(tally) for tally in counts._tallies._kept.values()}
+        assert all(id(tally) in kept for group in counts._groups for tally in group.tallies)
         assert {AffinityCarrier(g.namespace, g.affinity) for g in counts if g.affinity} <= set(counts.carriers)
 
 
 def test_a_tally_grows_with_the_cluster() -> None:
     counts = PairwiseCounts()
     everywhere = PodSelection(None)
-    assert counts.tally(everywhere, 1).counts.tolist() == [0]
+    assert counts.tally(everywhere, 1).by_row(1).tolist() == [0]
     counts.add(pod("a", "x"), 6, 1)
-    assert np.flatnonzero(counts.tally(everywhere, 7).counts).tolist() == [6]
+    assert counts.tally(everywhere, 7).taken().rows.tolist() == [6]
 
 
 def test_an_affinity_that_no_pod_carries_any_more_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairwisecounts, "_MAX_EMPTY_GROUPS", 0)
+    monkeypatch.setattr(pairwisegroups, "_MAX_EMPTY_GROUPS", 0)
     counts, one = PairwiseCounts(), pod("a", "x", carries=True)
     counts.add(one, 0, 1)
     seen = counts.carriers_version

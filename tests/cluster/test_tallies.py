@@ -1,21 +1,25 @@
-"""Which pairwisecounts a selection picks, against the rule written out; and what tallies promise to those that keep them."""
+"""Which groups a selection picks, against the rule written out; and what tallies promise to those that keep them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from cluster.makers import pod
 from placewright.api.objects import LabelSelector, Requirement
 from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.selectors import compile_label_selector, selector_from_pairs
-from placewright.cluster import pairwisecounts
-from placewright.cluster.pairwisecounts import AffinityCarrier, PairwiseCounts, PodSelection, Tally
+from placewright.cluster import pairwisegroups, tallies
+from placewright.cluster import tally as tally_room
+from placewright.cluster.pairwisecounts import PairwiseCounts
+from placewright.cluster.podselections import AffinityCarrier, PodSelection
+from placewright.cluster.tally import Tally
 
 ROWS = 4
 APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
@@ -104,7 +108,7 @@ def test_a_tally_counts_what_was_there_before_it_and_what_comes_after(moves: lis
             standing[which, row] = standing.get((which, row), 0) + (1 if comes else -1)
     for said in asked:
         expected = [sum(n for (which, at), n in standing.items() if at == row and picked(said, PODS[which])) for row in range(ROWS)]
-        assert counts.tally(selection(said), ROWS).counts.tolist() == expected
+        assert counts.tally(selection(said), ROWS).by_row(ROWS).tolist() == expected
     assert set(counts) == {PODS[which].pairwise_key for (which, _), n in standing.items() if n}
     for info in PODS:
         rows = {row: n for (which, row), n in standing.items() if n and PODS[which].pairwise_key == info.pairwise_key}
@@ -145,7 +149,7 @@ def test_equal_serials_and_versions_promise_equal_counts() -> None:
     for row in (0, 1, 1, 0):
         for wanted in (PodSelection(None), PodSelection(frozenset({"m"}))):
             tally = counts.tally(wanted, ROWS)
-            assert seen.setdefault((tally.serial, tally.version), tally.counts.tolist()) == tally.counts.tolist()
+            assert seen.setdefault((tally.serial, tally.version), tally.by_row(ROWS).tolist()) == tally.by_row(ROWS).tolist()
         counts.add(one(), row, 1)
     everywhere, elsewhere = counts.tally(PodSelection(None), ROWS), counts.tally(PodSelection(frozenset({"m"})), ROWS)
     assert everywhere.serial != elsewhere.serial
@@ -155,25 +159,61 @@ def test_equal_serials_and_versions_promise_equal_counts() -> None:
     assert elsewhere.version == before[1], "none of its pods moved"
 
 
-@pytest.mark.parametrize(("first", "then", "room"), [(4, 4, 4), (4, 5, 8), (4, 9, 9), (4, 3, 4), (0, 1, 1)])
-def test_a_tally_makes_room_for_as_many_rows_as_are_asked_for_and_keeps_its_counts(first: int, then: int, room: int) -> None:
-    counts = PairwiseCounts()
-    wanted = PodSelection(None)
-    if first:
-        counts.add(one(), 1, 1)
-    kept = counts.tally(wanted, first)
-    assert counts.tally(wanted, then) is kept
-    assert len(kept.counts) == room
-    assert kept.counts.sum() == (1 if first else 0)
-    assert kept.counts.dtype == np.int32
+CHANGES = st.lists(st.tuples(st.integers(0, 199), st.sampled_from([1, 1, 1, 2, 200, -1])), max_size=60)
+SIZES = st.lists(st.tuples(st.integers(0, 59), st.sampled_from([0, 3, 70, 200, 5000])), max_size=6)
 
 
-@pytest.mark.parametrize(("row", "room"), [(3, 4), (4, 8), (20, 21)])
-def test_a_row_beyond_the_end_is_counted_all_the_same(row: int, room: int) -> None:
-    tally = Tally(7, 4)
-    tally.add(row, 2)
-    tally.add(row, -1)
-    assert (tally.counts[row], len(tally.counts), tally.serial, tally.version) == (1, room, 7, 2)
+@settings(max_examples=200)
+@given(CHANGES, SIZES)
+def test_a_tally_says_the_same_whether_it_is_kept_as_a_dictionary_or_as_a_column(changes: list[Any], sizes: list[Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tally_room, "_FEW", 4)
+        tally, standing, kept_as = Tally(7), Counter[int](), set[bool]()
+        for step, (row, more) in enumerate(changes):
+            delta = max(more, -standing[row])
+            if delta:
+                tally.add(row, delta)
+            standing[row] += delta
+            for _, size in (each for each in sizes if each[0] == step):
+                tally.fit(size)
+            kept_as.add(tally._column is None)
+            assert tally[row] == standing[row]
+        rows, counts = tally.taken()
+        expected = {row: count for row, count in standing.items() if count}
+        assert dict(zip(rows.tolist(), counts.tolist(), strict=True)) == expected
+        assert tally.by_row(300).tolist() == [standing[row] for row in range(300)]
+        assert (counts.dtype, rows.dtype, tally.by_row(300).dtype) == (np.int64, np.intp, np.int32)
+        event(f"kept in {len(kept_as)} ways")
+
+
+def test_a_tally_becomes_a_column_where_many_rows_have_pods_and_a_dictionary_again_where_few_have() -> None:
+    tally = Tally(7)
+    for row in range(200):
+        tally.add(row, 1)
+    as_dictionary = tally.nbytes
+    tally.fit(200)
+    assert tally.nbytes < as_dictionary / 8, "a byte a row, while no row has many"
+    tally.add(3, 200)
+    assert (tally[3], tally[4]) == (201, 1)
+    for row in range(195):
+        tally.add(row, -tally[row])
+    tally.fit(200)
+    assert sorted(tally.taken().rows.tolist()) == [195, 196, 197, 198, 199]
+    assert tally._column is None
+
+
+def test_what_changed_in_a_tally_is_told_to_those_who_follow_and_not_for_ever() -> None:
+    tally = Tally(7)
+    tally.add(1, 1)
+    assert tally.changes_since(0) is None, "nobody followed then"
+    start = tally.follow()
+    tally.add(1, 2)
+    tally.add(4, -1)
+    assert tally.changes_since(start) == [(1, 2), (4, -1)]
+    assert tally.changes_since(tally.follow()) == []
+    for _ in range(1000):
+        tally.add(1, 1)
+    assert tally.changes_since(start) is None
 
 
 def test_the_version_of_all_counts_grows_with_every_change() -> None:
@@ -189,55 +229,65 @@ def test_the_version_of_all_counts_grows_with_every_change() -> None:
 # --- what is forgotten -----------------------------------------------------------------------------------------------------------
 
 
-def test_of_more_tallies_than_there_is_room_for_the_half_not_asked_for_the_longest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairwisecounts, "_MAX_TALLY_ROWS", 4 * ROWS)
+def test_of_more_tallies_than_there_is_room_for_the_one_not_asked_for_the_longest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = PairwiseCounts()
     counts.add(one(app="0"), 2, 1)
     wanted = [PodSelection(frozenset({"n"}), selector_from_pairs({"app": str(n)})) for n in range(5)]
     first = [counts.tally(each, ROWS) for each in wanted[:4]]
+    monkeypatch.setattr(tallies, "_MAX_TALLY_BYTES", sum(each.nbytes for each in first))
     assert [counts.tally(each, ROWS) for each in wanted[:2]] == first[:2], "there is room for four; these two were asked for again"
     fifth = counts.tally(wanted[4], ROWS)
-    assert len(counts._tallies) == 3
-    assert [counts.tally(wanted[n], ROWS) for n in (0, 1, 4)] == [*first[:2], fifth]
-    assert len(counts._tallies_at) == 3, "nothing hangs on what is gone"
+    assert len(counts._tallies) == 4
+    assert [counts.tally(wanted[n], ROWS) for n in (0, 1, 3, 4)] == [first[0], first[1], first[3], fifth]
     counts.add(one(app="0"), 2, 1)
-    assert first[0].counts.tolist() == [0, 0, 2, 0]
+    assert first[0].by_row(ROWS).tolist() == [0, 0, 2, 0]
     again = counts.tally(wanted[2], ROWS)
     assert again is not first[2]
     assert again.serial != first[2].serial, "who kept the old one's versions must look again"
 
 
 def test_a_tally_that_was_dropped_is_not_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairwisecounts, "_MAX_TALLY_ROWS", 0)
+    monkeypatch.setattr(tallies, "_MAX_TALLY_BYTES", 0)
     counts = PairwiseCounts()
-    dropped = counts.tally(PodSelection(frozenset({"n"})), ROWS)
-    counts.add(one(), 0, 1)
-    counts.tally(PodSelection(None), ROWS)
-    counts.tally(PodSelection(frozenset({"m"})), ROWS)
-    counts.add(one(), 0, 1)
-    assert dropped.counts[0] == 1
-    assert counts.tally(PodSelection(frozenset({"n"})), ROWS).counts[0] == 2
+    carried = PodSelection(None, carriers=frozenset({AffinityCarrier("n", CARRIED)}))
+    for wanted in (PodSelection(frozenset({"n"})), PodSelection(None, selector_from_pairs({"app": "web"})), carried):
+        dropped = counts.tally(wanted, ROWS)
+        counts.add(one(carries=True, app="web"), 0, 1)
+        before = dropped[0]
+        counts.tally(PodSelection(frozenset({"m"})), ROWS)
+        counts.add(one(carries=True, app="web"), 0, 1)
+        counts.add(one(carries=True, app="web", new=str(wanted)), 0, 1)
+        assert dropped[0] == before
+        assert counts.tally(wanted, ROWS)[0] == before + 2
 
 
-@pytest.mark.parametrize(("limit", "kept"), [(2, True), (1, False)])
-def test_groups_without_pods_are_kept_up_to_a_number_and_then_all_forgotten(
-    monkeypatch: pytest.MonkeyPatch, limit: int, *, kept: bool
-) -> None:
-    monkeypatch.setattr(pairwisecounts, "_MAX_EMPTY_GROUPS", limit)
+def test_a_tally_that_grew_counts_with_what_it_takes_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, everywhere, elsewhere = PairwiseCounts(), PodSelection(None), PodSelection(frozenset({"m"}))
+    tally = counts.tally(everywhere, 100_000)
+    monkeypatch.setattr(tallies, "_MAX_TALLY_BYTES", 2 * tally.nbytes)
+    assert counts.tally(elsewhere, 100_000) is counts.tally(elsewhere, 100_000)
+    for row in range(500):
+        counts.add(one(), row, 1)
+    assert counts.tally(everywhere, 100_000) is tally
+    assert len(counts._tallies) == 1
+
+
+def test_groups_without_pods_are_kept_up_to_a_number_and_then_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairwisegroups, "_MAX_EMPTY_GROUPS", 2)
     counts = PairwiseCounts()
-    for info in (one(app="a"), one("m", carries=True)):
+    for info in (one(app="a"), one("m", carries=True), one(app="b")):
         counts.add(info, 0, 1)
         counts.add(info, 0, -1)
     assert list(counts) == []
-    assert set(counts._by_namespace) == ({"n", "m"} if kept else set())
-    assert len(counts.carriers) == int(kept)
+    assert {group.key for group in counts._groups} == {one("m", carries=True).pairwise_key, one(app="b").pairwise_key}
+    assert len(counts.carriers) == 1
     counts.add(one(app="a"), 3, 1)
     assert dict(counts.rows(one(app="a").pairwise_key)) == {3: 1}
     assert list(counts) == [one(app="a").pairwise_key]
 
 
 def test_a_group_that_gets_pods_again_is_not_forgotten_with_the_empty_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairwisecounts, "_MAX_EMPTY_GROUPS", 1)
+    monkeypatch.setattr(pairwisegroups, "_MAX_EMPTY_GROUPS", 1)
     counts, back = PairwiseCounts(), one(app="back")
     counts.add(back, 0, 1)
     counts.add(back, 0, -1)
@@ -253,7 +303,7 @@ def test_a_group_that_gets_pods_again_is_not_forgotten_with_the_empty_ones(monke
 
 
 def test_an_affinity_is_carried_while_some_group_carries_it_and_says_what_its_pods_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairwisecounts, "_MAX_EMPTY_GROUPS", 0)
+    monkeypatch.setattr(pairwisegroups, "_MAX_EMPTY_GROUPS", 0)
     counts, carrier = PairwiseCounts(), AffinityCarrier("n", CARRIED)
     with pytest.raises(KeyError):
         counts.affinity(carrier)
@@ -276,7 +326,7 @@ def test_the_same_affinity_means_something_else_in_another_namespace() -> None:
         counts.add(one(namespace, carries=True), 0, 1)
     assert set(counts.carriers) == {AffinityCarrier("n", CARRIED), AffinityCarrier("m", CARRIED)}
     only = PodSelection(None, carriers=frozenset({AffinityCarrier("m", CARRIED)}))
-    assert counts.tally(only, 1).counts.tolist() == [1]
+    assert counts.tally(only, 1).by_row(1).tolist() == [1]
 
 
 def test_rows_of_a_group_can_only_be_read() -> None:

@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
+import pytest
 
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.workloads import Namespace, ReplicaSet, Service
+from placewright.cluster import pairwisegroups, selectorindex, tallies, tally
 from placewright.cluster.cluster import Cluster
+from placewright.plugins.interpodaffinity import matchers
 
 Body = dict[str, Any]
 HOST = "kubernetes.io/hostname"
@@ -168,6 +171,21 @@ class World:
             self.placed = {uid: where for uid, where in kept.items() if where[0] != node}
             yield
         self.placed = kept
+
+
+@contextmanager
+def hardly_any_room(dice: Dice) -> Iterator[None]:
+    """In every other world what is kept is bounded so narrowly that it comes, goes and changes its form all the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if dice.maybe(0.5):
+            patch.setattr(pairwisegroups, "_MAX_EMPTY_GROUPS", 1)
+            patch.setattr(pairwisegroups, "_CARRIER_CHANGES", 2)
+            patch.setattr(tallies, "_MAX_TALLY_BYTES", 3500)
+            patch.setattr(tally, "_FEW", 1)
+            patch.setattr(tally, "_CHANGES", 1)
+            patch.setattr(matchers, "_MAX_LOOKS", 2)
+            patch.setattr(selectorindex, "_MOST_BUCKETS", 1)
+        yield
 
 
 def info(pod: Body) -> PodInfo:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import Pairwise, build, load, scores, verdicts
-from pairwise_worlds import KEYS, NAMESPACES, NODES, Body, Dice, World, happen, info, matches, populate
+from pairwise_worlds import KEYS, NAMESPACES, NODES, Body, Dice, World, happen, hardly_any_room, info, matches, populate
 
 from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
@@ -162,19 +162,21 @@ def newcomer(dice: Dice) -> Body:
 @settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
-    dice, world = Dice(seed), World()
-    args = {"hardPodAffinityWeight": dice.choice([0, 1, 30]), "ignorePreferredTermsOfExistingPods": dice.maybe(0.3)}
-    plugin = build(InterPodAffinity, world.cluster, args)
-    populate(world, dice, any_spec)
-    incoming = [newcomer(dice) for _ in range(3)]
-    for _ in range(6):
-        for one in incoming:
-            assert _said(world, plugin, one) == _by_the_rules(world, one, args)
-        name = dice.choice(NODES)
-        if name in world.nodes:
-            with world.without_pods_of(name):
-                assert _said(world, plugin, incoming[0]) == _by_the_rules(world, incoming[0], args)
-        happen(world, dice, any_spec)
+    dice = Dice(seed)
+    with hardly_any_room(dice):
+        world = World()
+        args = {"hardPodAffinityWeight": dice.choice([0, 1, 30]), "ignorePreferredTermsOfExistingPods": dice.maybe(0.3)}
+        plugin = build(InterPodAffinity, world.cluster, args)
+        populate(world, dice, any_spec)
+        incoming = [newcomer(dice) for _ in range(3)]
+        for _ in range(6):
+            for one in incoming:
+                assert _said(world, plugin, one) == _by_the_rules(world, one, args)
+            name = dice.choice(NODES)
+            if name in world.nodes:
+                with world.without_pods_of(name):
+                    assert _said(world, plugin, incoming[0]) == _by_the_rules(world, incoming[0], args)
+            happen(world, dice, any_spec)
 
 
 Answers = tuple[dict[str, str], Any]

@@ -10,7 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import Pairwise, build, load, scores, verdicts
-from pairwise_worlds import HOST, KEYS, NODES, ZONE, Body, Dice, World, empty, happen, info, matches, populate
+from pairwise_worlds import (
+    HOST,
+    KEYS,
+    NODES,
+    ZONE,
+    Body,
+    Dice,
+    World,
+    empty,
+    happen,
+    hardly_any_room,
+    info,
+    matches,
+    populate,
+)
 
 from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
@@ -198,19 +212,21 @@ def arguments(dice: Dice) -> Body:
 @settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
-    dice, world = Dice(seed), World()
-    args = arguments(dice)
-    plugin = build(PodTopologySpread, world.cluster, args)
-    populate(world, dice, lambda _: {})
-    incoming = [newcomer(dice) for _ in range(3)]
-    for _ in range(6):
-        for pod in incoming:
-            assert _said(world, plugin, pod) == _by_the_rules(world, pod, args)
-        name = dice.choice(NODES)
-        if name in world.nodes:
-            with world.without_pods_of(name):
-                assert _said(world, plugin, incoming[0]) == _by_the_rules(world, incoming[0], args)
-        happen(world, dice, lambda _: {})
+    dice = Dice(seed)
+    with hardly_any_room(dice):
+        world = World()
+        args = arguments(dice)
+        plugin = build(PodTopologySpread, world.cluster, args)
+        populate(world, dice, lambda _: {})
+        incoming = [newcomer(dice) for _ in range(3)]
+        for _ in range(6):
+            for one in incoming:
+                assert _said(world, plugin, one) == _by_the_rules(world, one, args)
+            name = dice.choice(NODES)
+            if name in world.nodes:
+                with world.without_pods_of(name):
+                    assert _said(world, plugin, incoming[0]) == _by_the_rules(world, incoming[0], args)
+            happen(world, dice, lambda _: {})
 
 
 Answers = tuple[dict[str, str], Any]

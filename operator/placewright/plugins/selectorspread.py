@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.pairwisecounts import PodSelection
+from placewright.cluster.podselections import PodSelection
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface import (
     MAX_NODE_SCORE,

@@ -21,7 +21,7 @@ from placewright.api.selectors import selector_from_pairs
 from placewright.api.workloads import Service
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObjects
-from placewright.cluster.pairwisecounts import PodSelection
+from placewright.cluster.podselections import PodSelection
 from placewright.framework.assignedpods import in_its_namespace
 from placewright.framework.constraints import not_empty
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest

@@ -8,7 +8,7 @@ from typing import Any
 from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.cluster.objects import ClusterObjects
-from placewright.cluster.pairwisecounts import PodSelection
+from placewright.cluster.podselections import PodSelection
 from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.events import QueueingHint
 from placewright.plugins.interpodaffinity.matchers import FacingTerms, OwnTerms

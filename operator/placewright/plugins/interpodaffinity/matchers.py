@@ -1,31 +1,34 @@
 """Whose terms meet whom: what an incoming pod's terms select, and which existing pods' terms mean the incoming pod.
 
-Both are worked out once per look of pod and kept until the affinities in the cluster, or the namespaces, change. What comes out are
-selections to be counted; the counting itself happens in every cycle.
+Both are worked out once per look of pod and kept: a pod's own terms until namespaces change, what it faces until a term comes or goes that
+its labels come past. What comes out are selections to be counted; the counting itself happens in every cycle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from placewright.api.pods import PodInfo
+from placewright.api.objects import Affinity
+from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.workloads import Namespace
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObjects
-from placewright.cluster.pairwisecounts import AffinityCarrier, PairwiseCounts, PodSelection
+from placewright.cluster.pairwisecounts import PairwiseCounts
+from placewright.cluster.podselections import AffinityCarrier, PodSelection
+from placewright.plugins.interpodaffinity.carriedterms import CarriedTerm, CarriedTerms
 from placewright.plugins.interpodaffinity.terms import (
     NO_TERMS,
+    CompiledTerms,
     PodTerms,
-    Term,
-    compile_leniently,
-    compile_strictly,
+    compile_terms,
     selection,
 )
 from placewright.plugins.shared.memory import Memory
 
-_MAX_LOOKS: Final = 4096
+#: Each of some 1.5 KB at most places; Deployments and their revisions, not members of StatefulSets, which look alike here.
+_MAX_LOOKS: Final = 16_384
 
 
 class Pull(NamedTuple):
@@ -76,52 +79,76 @@ NO_OWN_TERMS: Final = OwnTerms()
 NONE_FACING: Final = FacingTerms()
 
 
+class _BothWays(NamedTuple):
+    """The own terms of pods with the same affinity: of those that they do not mean themselves, and of those that they do."""
+
+    others: OwnTerms
+    likes: OwnTerms
+
+
+class _Kept:
+    """What some labels face, and how to tell that it still holds.
+
+    Attributes:
+        labels: in the order in which the stamps were taken.
+        version: the latest one of all terms for which this is known to hold.
+    """
+
+    __slots__ = ("facing", "labels", "stamps", "version")
+
+    def __init__(self, labels: Iterable[tuple[str, str]]) -> None:
+        self.labels = tuple(labels)
+        self.stamps: tuple[int, ...] | None = None
+        self.version = -1
+        self.facing = NONE_FACING
+
+
 class Matcher:
     """Works out `OwnTerms` and `FacingTerms`, and remembers."""
 
     def __init__(self, hard_weight: int) -> None:
         self._hard_weight = hard_weight
+        self._compiled = Memory(_MAX_LOOKS)
         self._own = Memory(_MAX_LOOKS)
         self._facing = Memory(_MAX_LOOKS)
-        self._alike = Memory(_MAX_LOOKS)
-        self._mentioned: frozenset[str] = frozenset()
-        self._carried: dict[AffinityCarrier, PodTerms] = {}
-        self._groups: PairwiseCounts | None = None
+        self._asked: tuple[PairwiseKey, _Kept] | None = None
+        self._counts: PairwiseCounts | None = None
+        self._carried = CarriedTerms(PairwiseCounts(), self._carried_terms, hard_weight)
         self._namespaces: list[Namespace] = []
-        self._carriers_version = self._objects_version = -1
+        self._objects_version = -1
 
     def own(self, pod: PodInfo, cluster: Cluster) -> OwnTerms:
         """The pod's own terms; raise `TermsError` when they do not parse."""
-        if not pod.pairwise_key.affinity:
+        namespace, _, _, affinity = key = pod.pairwise_key
+        if not affinity:
             return NO_OWN_TERMS
         self._refresh(cluster)
-        return self._own.recall(pod.pairwise_key, lambda: _own_terms(pod, cluster.objects.namespaces))
+        own = self._own.recall((namespace, affinity), lambda: self._own_terms(pod, cluster))
+        wanted = own.others.wanted
+        return own.likes if wanted is not None and wanted.selects(key, pod.labels) else own.others
 
     def facing(self, pod: PodInfo, cluster: Cluster) -> FacingTerms:
         """Terms of existing pods that mean this pod."""
         if not cluster.pairwise_counts.carriers:
             return NONE_FACING
         self._refresh(cluster)
-        look = (pod.pairwise_key.namespace, pod.pairwise_key.labels)
-        return self._facing.recall(look, lambda: self._face_alike(pod, cluster))
-
-    def _face_alike(self, pod: PodInfo, cluster: Cluster) -> FacingTerms:
-        """Pods that differ only in labels that no term mentions, such as the members of a StatefulSet, face the same."""
-        mentioned = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in self._mentioned])
-        return self._alike.recall((pod.namespace, mentioned), lambda: self._face(pod, cluster))
+        key, carried = pod.pairwise_key, self._carried
+        if self._asked is None or self._asked[0] is not key or self._asked[1].version != carried.version:
+            self._asked = (key, self._face(key, cluster))
+        return self._asked[1].facing
 
     def _refresh(self, cluster: Cluster) -> None:
-        groups = cluster.pairwise_counts
-        if groups is not self._groups or self._namespaces_changed(cluster.objects):
-            self._own.forget()
-        elif groups.carriers_version == self._carriers_version:
-            return
+        if cluster.pairwise_counts is not self._counts or not self._carried.follow():
+            self._counts = cluster.pairwise_counts
+            self._carried = CarriedTerms(self._counts, self._carried_terms, self._hard_weight)
+            self._forget()
+        if self._namespaces_changed(cluster.objects):
+            self._forget()
+
+    def _forget(self) -> None:
+        self._own.forget()
         self._facing.forget()
-        self._alike.forget()
-        self._carried = {c: self._carried.get(c) or _carried_terms(c, groups) for c in groups.carriers}
-        self._mentioned = frozenset(key for terms in self._carried.values() for key in _label_keys(terms))
-        self._groups = groups
-        self._carriers_version = groups.carriers_version
+        self._asked = None
 
     def _namespaces_changed(self, objects: ClusterObjects) -> bool:
         if objects.version == self._objects_version:
@@ -130,55 +157,63 @@ class Matcher:
         before, self._namespaces = self._namespaces, list(objects.namespaces.values())
         return before != self._namespaces
 
-    def _face(self, pod: PodInfo, cluster: Cluster) -> FacingTerms:
-        namespace, labels = pod.namespace, pod.labels
-        namespace_labels = cluster.objects.namespace_labels(namespace)
-        banning: dict[str, set[AffinityCarrier]] = {}
-        pulling: dict[str, dict[AffinityCarrier, int]] = {}
-        for carrier, terms in self._carried.items():
-            for term in terms.anti_affinity:
-                if term.matches(namespace, labels, namespace_labels):
-                    banning.setdefault(term.key, set()).add(carrier)
-            for weight, term in self._scoring(terms):
-                if term.matches(namespace, labels, namespace_labels):
-                    weights = pulling.setdefault(term.key, {})
-                    weights[carrier] = weights.get(carrier, 0) + weight
-        bans = tuple(Ban(key, _pods_of(carriers)) for key, carriers in banning.items())
-        return FacingTerms(bans, tuple(pull for key, weights in pulling.items() for pull in _pulls(key, weights)))
+    def _face(self, key: PairwiseKey, cluster: Cluster) -> _Kept:
+        """Pods that differ only in labels that no term mentions, such as the members of a StatefulSet, face the same."""
+        carried, namespace = self._carried, key.namespace
+        labels = carried.mentioned(key.labels)
+        kept = self._facing.recall((namespace, labels), lambda: _Kept(labels))
+        if kept.version != carried.version:
+            stamps = carried.stamps(namespace, kept.labels)
+            if stamps != kept.stamps:
+                terms = carried.meeting(namespace, kept.labels)
+                kept.facing = _facing(terms, namespace, dict(kept.labels), cluster.objects.namespace_labels(namespace))
+                kept.stamps = stamps
+            kept.version = carried.version
+        return kept
 
-    def _scoring(self, terms: PodTerms) -> Iterable[tuple[int, Term]]:
-        """Preferred terms, and required affinity at the profile's weight for it."""
-        if not self._hard_weight:
-            return terms.preferred
-        return (*terms.preferred, *((self._hard_weight, term) for term in terms.affinity))
+    def _own_terms(self, pod: PodInfo, cluster: Cluster) -> _BothWays:
+        affinity = pod.pod.spec.affinity
+        terms = NO_TERMS if affinity is None else self._terms(affinity, pod.pairwise_key).strict()
+        own = _own_terms(terms, cluster.objects.namespaces)
+        return _BothWays(own, own if own.wanted is None else replace(own, wants_itself=True))
+
+    def _carried_terms(self, carrier: AffinityCarrier, counts: PairwiseCounts) -> PodTerms:
+        return self._terms(counts.affinity(carrier), carrier).terms
+
+    def _terms(self, affinity: Affinity, owner: PairwiseKey | AffinityCarrier) -> CompiledTerms:
+        namespace = owner.namespace
+        return self._compiled.recall((namespace, owner.affinity), lambda: compile_terms(affinity, namespace))
 
 
-def _own_terms(pod: PodInfo, namespaces: Mapping[str, Namespace]) -> OwnTerms:
-    affinity = pod.pod.spec.affinity
-    terms = compile_strictly(affinity, pod.namespace) if affinity else NO_TERMS
+def _facing(
+    terms: Iterable[CarriedTerm], namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
+) -> FacingTerms:
+    banning: dict[str, set[AffinityCarrier]] = {}
+    pulling: dict[str, dict[AffinityCarrier, int]] = {}
+    for carried in terms:
+        term, carrier, weight = carried.term, carried.carrier, carried.weight
+        if not term.matches(namespace, labels, namespace_labels):
+            continue
+        if weight is None:
+            banning.setdefault(term.key, set()).add(carrier)
+        else:
+            weights = pulling.setdefault(term.key, {})
+            weights[carrier] = weights.get(carrier, 0) + weight
+    bans = tuple([Ban(key, _pods_of(carriers)) for key, carriers in banning.items()])
+    return FacingTerms(bans, tuple([pull for key, weights in pulling.items() for pull in _pulls(key, weights)]))
+
+
+def _own_terms(terms: PodTerms, namespaces: Mapping[str, Namespace]) -> OwnTerms:
     bans = ((t.key, selection((t,), namespaces)) for t in terms.anti_affinity)
     pulls = ((t.key, weight, selection((t,), namespaces)) for weight, t in terms.preferred)
-    wanted = selection(terms.affinity, namespaces) if terms.affinity else None
     return OwnTerms(
         keys=tuple(t.key for t in terms.affinity),
-        wanted=wanted,
-        wants_itself=wanted is not None and wanted.selects(pod.pairwise_key, pod.labels),
+        wanted=selection(terms.affinity, namespaces) if terms.affinity else None,
         bans=tuple(Ban(key, pods) for key, pods in bans if pods is not None),
         pulls=tuple(Pull(key, weight, pods) for key, weight, pods in pulls if pods is not None),
         requires=bool(terms.affinity or terms.anti_affinity),
         prefers=bool(terms.preferred),
     )
-
-
-def _carried_terms(carrier: AffinityCarrier, groups: PairwiseCounts) -> PodTerms:
-    return compile_leniently(groups.affinity(carrier), carrier.namespace)
-
-
-def _label_keys(terms: PodTerms) -> Iterator[str]:
-    """The pod labels that these terms look at."""
-    for term in (*terms.affinity, *terms.anti_affinity, *(term for _, term in terms.preferred)):
-        if term.selector is not None:
-            yield from (expression.key for expression in term.selector.expressions)
 
 
 def _pods_of(carriers: Iterable[AffinityCarrier]) -> PodSelection:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.pairwisecounts import PodSelection
+from placewright.cluster.podselections import PodSelection
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
@@ -40,7 +40,7 @@ from placewright.plugins.interpodaffinity import hints
 from placewright.plugins.interpodaffinity.matchers import NO_OWN_TERMS, Ban, Matcher, OwnTerms, Pull
 from placewright.plugins.interpodaffinity.remedies import DomainRemedies
 from placewright.plugins.interpodaffinity.rowverdicts import RowwiseDistance, nearness
-from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_leniently
+from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_terms
 from placewright.plugins.shared.filters import RuleJudge
 from placewright.plugins.shared.memory import Memory, NodeMemory
 from placewright.plugins.shared.topology import (
@@ -272,7 +272,7 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
         if affinity is None or not other.pairwise_key.affinity:
             return ()
         key = (other.namespace, other.pairwise_key.affinity)
-        return self._averse.recall(key, lambda: compile_leniently(affinity, other.namespace).anti_affinity)
+        return self._averse.recall(key, lambda: compile_terms(affinity, other.namespace).terms.anti_affinity)
 
     def _own_or_none(self, pod: PodInfo) -> OwnTerms:
         try:

@@ -10,7 +10,7 @@ import numpy as np
 from placewright.api.objects import NodeName
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.pairwisecounts import PodSelection
+from placewright.cluster.podselections import PodSelection
 from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, keys, pods_in_words
 from placewright.plugins.interpodaffinity.matchers import Ban, FacingTerms, OwnTerms
 from placewright.plugins.shared.topology import counts_by_row

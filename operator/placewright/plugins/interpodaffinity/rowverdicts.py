@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.pairwisecounts import PodSelection
+from placewright.cluster.podselections import PodSelection
 from placewright.framework.interface import BoolColumn, Rows
 from placewright.framework.status import Status
 from placewright.plugins.shared.filters import RowwiseCounts

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from placewright.api.objects import Affinity, LabelSelector, PodAffinity, PodAffinityTerm
 from placewright.api.pods import NO_LABELS
 from placewright.api.selectors import CompiledRequirement, Selector, SelectorError, compile_label_selector
 from placewright.api.workloads import Namespace
-from placewright.cluster.pairwisecounts import PodSelection
+from placewright.cluster.podselections import PodSelection
 
 
 class TermsError(ValueError):
@@ -70,17 +70,23 @@ class PodTerms:
 NO_TERMS: Final = PodTerms()
 
 
-def compile_strictly(affinity: Affinity, namespace: str) -> PodTerms:
-    """The terms of an incoming pod; raise `TermsError` when any does not parse."""
-    terms, problems = _compile(affinity, namespace)
-    if problems:
-        raise TermsError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
-    return terms
+class CompiledTerms(NamedTuple):
+    """What came of a pod's terms.
 
+    Attributes:
+        terms: a kind of terms of which one does not parse counts as absent: so kube-scheduler reads existing pods.
+        problems: what did not parse.
+    """
 
-def compile_leniently(affinity: Affinity, namespace: str) -> PodTerms:
-    """The terms of an existing pod: a kind of terms of which one does not parse counts as absent."""
-    return _compile(affinity, namespace)[0]
+    terms: PodTerms
+    problems: tuple[str, ...]
+
+    def strict(self) -> PodTerms:
+        """The terms of an incoming pod; raise `TermsError` when any does not parse."""
+        problems = self.problems
+        if problems:
+            raise TermsError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+        return self.terms
 
 
 def selection(terms: Iterable[Term], namespaces: Mapping[str, Namespace]) -> PodSelection | None:
@@ -96,7 +102,8 @@ def selection(terms: Iterable[Term], namespaces: Mapping[str, Namespace]) -> Pod
     return PodSelection(reach, Selector(tuple(expressions)))
 
 
-def _compile(affinity: Affinity, namespace: str) -> tuple[PodTerms, list[str]]:
+def compile_terms(affinity: Affinity, namespace: str) -> CompiledTerms:
+    """The terms of pods of this namespace."""
     problems: list[str] = []
 
     def parse(kind: str, terms: Iterable[tuple[int, PodAffinityTerm]]) -> tuple[tuple[int, Term], ...]:
@@ -110,7 +117,8 @@ def _compile(affinity: Affinity, namespace: str) -> tuple[PodTerms, list[str]]:
     repelled = parse("requiredAntiAffinityTerms", _required(affinity.pod_anti_affinity))
     liked = parse("preferredAffinityTerms", _preferred(affinity.pod_affinity, 1))
     disliked = parse("preferredAntiAffinityTerms", _preferred(affinity.pod_anti_affinity, -1))
-    return PodTerms(tuple([t for _, t in attracted]), tuple([t for _, t in repelled]), liked + disliked), problems
+    terms = PodTerms(tuple([t for _, t in attracted]), tuple([t for _, t in repelled]), liked + disliked)
+    return CompiledTerms(terms, tuple(problems))
 
 
 def _required(side: PodAffinity | None) -> Iterator[tuple[int, PodAffinityTerm]]:

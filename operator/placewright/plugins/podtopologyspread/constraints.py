@@ -11,7 +11,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.selectors import Selector, SelectorError, compile_label_selector, selector_from_pairs
 from placewright.api.workloads import SelectingWorkload, Service
 from placewright.cluster.objects import ClusterObjects
-from placewright.cluster.pairwisecounts import PodSelection
+from placewright.cluster.podselections import PodSelection
 
 _HONOR: Final = "Honor"
 

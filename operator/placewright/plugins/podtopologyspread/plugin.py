@@ -308,9 +308,8 @@ def _domain_counts(constraint: Constraint, field: Field, cluster: Cluster) -> ND
     """Counted pods by code, on rows that count; shape (field.count,)."""
     if constraint.counted is None:
         return np.zeros(field.count)
-    counts = counts_by_row(cluster, constraint.counted)
-    taken = np.flatnonzero(counts != 0)
-    counted = np.bincount(field.counting[taken], weights=counts[taken], minlength=field.count + 1)
+    rows, counts = cluster.pairwise_counts.tally(constraint.counted, cluster.size).taken()
+    counted = np.bincount(field.counting[rows], weights=counts, minlength=field.count + 1)
     return counted[: field.count].astype(np.float64, copy=False)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.pairwisecounts import PodSelection
+from placewright.cluster.podselections import PodSelection
 from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, Rejection, Rows
 from placewright.framework.rowwise import RowVerdict
 from placewright.framework.status import Status
@@ -44,7 +44,7 @@ class RowwiseCounts:
         self._cluster = cluster
         self._selection = selection
         self._codes = codes
-        self._rows_before = self._by_row().copy()
+        self._rows_before = self._by_row()
         self.before: NDArray[np.int64] = np.bincount(codes, weights=self._rows_before, minlength=distinct).astype(np.int64)
 
     def _by_row(self) -> NDArray[np.int32]:

@@ -1,7 +1,8 @@
-"""What a plugin worked out before and need not work out again; bounded, and forgotten whole rather than piecemeal."""
+"""What a plugin worked out before and need not work out again; bounded, and what was not asked for the longest time is forgotten first."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
@@ -15,7 +16,7 @@ class Memory:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._known: dict[Hashable, Any] = {}
+        self._known: OrderedDict[Hashable, Any] = OrderedDict()
 
     def recall(self, key: Hashable, work_out: Callable[[], T]) -> T:
         """The value under this key, worked out now if it is not known."""
@@ -23,8 +24,10 @@ class Memory:
         if value is None:
             value = work_out()
             if len(self._known) >= self._limit:
-                self._known.clear()
+                self._known.popitem(last=False)
             self._known[key] = value
+        else:
+            self._known.move_to_end(key)
         return cast(T, value)
 
     def forget(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.pairwisecounts import PodSelection
+from placewright.cluster.podselections import PodSelection
 from placewright.framework.interface import BoolColumn, Rejection, Rows
 from placewright.framework.status import Status
 from placewright.plugins.shared.memory import NodeMemory
@@ -50,16 +50,13 @@ def _domains(cluster: Cluster, key: str) -> Domains:
 
 def counts_by_row(cluster: Cluster, selection: PodSelection) -> NDArray[np.int32]:
     """Pods that the selection picks, by row; shape (size,)."""
-    return cluster.pairwise_counts.tally(selection, cluster.size).counts[: cluster.size]
+    return cluster.pairwise_counts.tally(selection, cluster.size).by_row(cluster.size)
 
 
 def counts_by_domain(cluster: Cluster, selection: PodSelection, place: Domains) -> NDArray[np.float64]:
     """Pods that the selection picks, by code; whole numbers in shape (distinct,). Those on nodes without the label are under `MISSING`."""
-    counts = counts_by_row(cluster, selection)
-    taken = np.flatnonzero(counts != 0)
-    return np.bincount(place.codes[taken], weights=counts[taken], minlength=place.distinct).astype(
-        np.float64, copy=False
-    )
+    rows, counts = cluster.pairwise_counts.tally(selection, cluster.size).taken()
+    return np.bincount(place.codes[rows], weights=counts, minlength=place.distinct).astype(np.float64, copy=False)
 
 
 class TopologyRule(Protocol):

@@ -1,0 +1,190 @@
+"""Groups of pods that pairwise plugins cannot tell apart, and ways to find those that a selection picks without looking at the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from placewright.api.objects import Affinity
+from placewright.api.pods import PairwiseKey, PodInfo
+from placewright.api.selectors import CompiledRequirement
+from placewright.cluster.journal import Log
+from placewright.cluster.podselections import AffinityCarrier, PodSelection
+from placewright.cluster.tally import Tally
+
+#: Groups without pods are kept for a while: preemption takes the last pod of a group away and puts it back, again and again.
+_MAX_EMPTY_GROUPS: Final = 16_384
+#: Changes of what is carried, for readers that follow; one that is further behind starts anew.
+_CARRIER_CHANGES: Final = 4096
+
+
+@dataclass(slots=True, eq=False)
+class PairwiseGroup:
+    """One group's pods by row, and the tallies that count them."""
+
+    key: PairwiseKey
+    labels: Mapping[str, str]
+    rows: dict[int, int] = field(default_factory=dict)
+    tallies: list[Tally] = field(default_factory=list)
+
+
+_Groups = dict[PairwiseGroup, None]
+
+
+class PairwiseGroups:
+    """All groups that have pods, and those that lately had some.
+
+    Invariant: every group here is in `_by_namespace` and in `_by_carrier`, once; and for each of its labels whose key is in `_by_label`,
+    under that key, its value and its namespace, and nowhere else. A key comes into `_by_label` when a selection first asks for it, and
+    leaves with the last group that has it.
+
+    Attributes:
+        affinities: what is carried, by carrier. Read only.
+        carrier_changes: affinities that came or went among the groups, in order.
+    """
+
+    def __init__(self) -> None:
+        self.carrier_changes: Log[AffinityCarrier] = Log(_CARRIER_CHANGES)
+        self._by_namespace: dict[str, dict[PairwiseKey, PairwiseGroup]] = {}
+        self._by_carrier: dict[AffinityCarrier, _Groups] = {}
+        self._by_label: dict[str, dict[str, dict[str, _Groups]]] = {}
+        self._groups_with: Counter[str] = Counter()
+        self.affinities: dict[AffinityCarrier, Affinity] = {}
+        self._empty: _Groups = {}
+
+    def __iter__(self) -> Iterator[PairwiseGroup]:
+        """All of them, those without pods too."""
+        return (group for groups in self._by_namespace.values() for group in groups.values())
+
+    def get(self, key: PairwiseKey) -> PairwiseGroup | None:
+        """The group with this key, or None."""
+        groups = self._by_namespace.get(key.namespace)
+        return None if groups is None else groups.get(key)
+
+    # --- coming and going ----------------------------------------------------------------------------------------------------
+
+    def open(self, pod: PodInfo) -> PairwiseGroup:
+        """A group, without pods yet, for pods like this one; there is none so far."""
+        key = pod.pairwise_key
+        group = PairwiseGroup(key, dict(key.labels))
+        self._by_namespace.setdefault(key.namespace, {})[key] = group
+        self._carry(group, pod.pod.spec.affinity)
+        for label, value in key.labels:
+            self._groups_with[label] += 1
+            by_value = self._by_label.get(label)
+            if by_value is not None:
+                _put(by_value, value, group)
+        return group
+
+    def _carry(self, group: PairwiseGroup, affinity: Affinity | None) -> None:
+        carrier = AffinityCarrier(group.key.namespace, group.key.affinity)
+        groups = self._by_carrier.get(carrier)
+        if groups is None:
+            groups = self._by_carrier[carrier] = {}
+            if carrier.affinity and affinity is not None:
+                self.affinities[carrier] = affinity
+                self.carrier_changes.append(carrier)
+        groups[group] = None
+
+    def filled(self, group: PairwiseGroup) -> None:
+        """The group has pods, which it had not."""
+        self._empty.pop(group, None)
+
+    def emptied(self, group: PairwiseGroup) -> None:
+        """The group has no pods any more; of such groups the one that has had none for the longest time may be forgotten."""
+        self._empty[group] = None
+        if len(self._empty) > _MAX_EMPTY_GROUPS:
+            self._close(next(iter(self._empty)))
+
+    def _close(self, group: PairwiseGroup) -> None:
+        del self._empty[group]
+        key = group.key
+        groups = self._by_namespace[key.namespace]
+        del groups[key]
+        if not groups:
+            del self._by_namespace[key.namespace]
+        for label, value in key.labels:
+            self._groups_with[label] -= 1
+            if not self._groups_with[label]:
+                del self._groups_with[label]
+                self._by_label.pop(label, None)
+            elif (by_value := self._by_label.get(label)) is not None:
+                _take(by_value, value, group)
+        self._lay_down(group)
+
+    def _lay_down(self, group: PairwiseGroup) -> None:
+        carrier = AffinityCarrier(group.key.namespace, group.key.affinity)
+        groups = self._by_carrier[carrier]
+        del groups[group]
+        if not groups:
+            del self._by_carrier[carrier]
+            if self.affinities.pop(carrier, None) is not None:
+                self.carrier_changes.append(carrier)
+
+    # --- finding -------------------------------------------------------------------------------------------------------------
+
+    def selected(self, selection: PodSelection) -> list[PairwiseGroup]:
+        """The groups whose pods are to be counted."""
+        return [group for group in self._near(selection) if selection.selects(group.key, group.labels)]
+
+    def _near(self, selection: PodSelection) -> Iterator[PairwiseGroup]:
+        """All groups that the selection picks, and as few others as can be told by one label."""
+        if selection.carriers is not None:
+            return (group for carrier in selection.carriers for group in self._by_carrier.get(carrier, ()))
+        fewest: list[_Groups] | None = None
+        for requirement in selection.selector.expressions:
+            if requirement.operator == "In":
+                found = self._with_label(requirement, selection.namespaces)
+                if fewest is None or _size(found) < _size(fewest):
+                    fewest = found
+        if fewest is None:
+            return self._in(selection.namespaces)
+        return (group for groups in fewest for group in groups)
+
+    def _with_label(self, requirement: CompiledRequirement, namespaces: Collection[str] | None) -> list[_Groups]:
+        by_value = self._indexed(requirement.key)
+        found: list[_Groups] = []
+        for value in requirement.values:
+            by_namespace = by_value.get(value, {})
+            if namespaces is None:
+                found.extend(by_namespace.values())
+            else:
+                fewer, more = sorted((namespaces, by_namespace.keys()), key=len)
+                found.extend(by_namespace[name] for name in fewer if name in more)
+        return found
+
+    def _indexed(self, label: str) -> Mapping[str, dict[str, _Groups]]:
+        by_value = self._by_label.get(label)
+        if by_value is None:
+            if label not in self._groups_with:
+                return {}
+            by_value = self._by_label[label] = {}
+            for group in self:
+                value = group.labels.get(label)
+                if value is not None:
+                    _put(by_value, value, group)
+        return by_value
+
+    def _in(self, namespaces: Iterable[str] | None) -> Iterator[PairwiseGroup]:
+        places = self._by_namespace if namespaces is None else namespaces
+        return (group for place in places for group in self._by_namespace.get(place, {}).values())
+
+
+def _size(found: list[_Groups]) -> int:
+    return sum(map(len, found))
+
+
+def _put(by_value: dict[str, dict[str, _Groups]], value: str, group: PairwiseGroup) -> None:
+    by_value.setdefault(value, {}).setdefault(group.key.namespace, {})[group] = None
+
+
+def _take(by_value: dict[str, dict[str, _Groups]], value: str, group: PairwiseGroup) -> None:
+    by_namespace = by_value[value]
+    groups = by_namespace[group.key.namespace]
+    del groups[group]
+    if not groups:
+        del by_namespace[group.key.namespace]
+        if not by_namespace:
+            del by_value[value]

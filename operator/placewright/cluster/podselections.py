@@ -1,0 +1,67 @@
+"""Which pods to count: a value that says it once, so that whoever counts can keep what it found under it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from placewright.api.pods import PairwiseKey
+from placewright.api.selectors import EVERYTHING, Selector
+
+
+class AffinityCarrier(NamedTuple):
+    """Pods that carry the same pod affinity in the same namespace: their terms mean the same to a newcomer."""
+
+    namespace: str
+    affinity: bytes
+
+
+class PodSelection:
+    """Which pods to count; a value that hashes once, so that it can be looked up in every cycle.
+
+    Attributes:
+        namespaces: where to look; None means everywhere.
+        selector: what the labels must satisfy.
+        terminating: whether pods that are being deleted count.
+        carriers: only pods that carry one of these affinities; None means any pod.
+    """
+
+    __slots__ = ("_hash", "carriers", "namespaces", "selector", "terminating")
+
+    def __init__(
+        self,
+        namespaces: frozenset[str] | None,
+        selector: Selector = EVERYTHING,
+        *,
+        terminating: bool = True,
+        carriers: frozenset[AffinityCarrier] | None = None,
+    ) -> None:
+        self.namespaces = namespaces
+        self.selector = selector
+        self.terminating = terminating
+        self.carriers = carriers
+        self._hash = hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return (self.namespaces, self.selector, self.terminating, self.carriers)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, PodSelection) and self._hash == other._hash and self._key() == other._key()
+
+    def __repr__(self) -> str:
+        return f"PodSelection{self._key()}"
+
+    def selects(self, group: PairwiseKey, labels: Mapping[str, str]) -> bool:
+        """True when the pods of this group, which have these labels, are to be counted."""
+        if self.namespaces is not None and group.namespace not in self.namespaces:
+            return False
+        if group.terminating and not self.terminating:
+            return False
+        if self.carriers is not None and AffinityCarrier(group.namespace, group.affinity) not in self.carriers:
+            return False
+        return self.selector.matches(labels)
