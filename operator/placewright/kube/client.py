@@ -1,5 +1,8 @@
 """One HTTP client for one API server: bare aiohttp, keep-alive, no retries.
 
+Writes of whose answer nobody reads more than whether they succeeded (`write`: Bindings, events) are most of what is sent. They go past
+aiohttp's client where the server is reached plainly, because it spends more on each of them than everything else together.
+
 Bounds on concurrency belong to those who ask (binder, events, status): a limit here would make a Lease renewal wait behind slow binds.
 A limit on requests a second is there for those who ask for one; watches do not count. What a request is for (`sending`) says how soon it
 gets its token, and whether it stands aside while the server refuses others (`ratelimit.Pacing`).
@@ -22,6 +25,7 @@ from yarl import URL
 from placewright.api.bad_input import shown
 from placewright.api.decode import decode
 from placewright.kube.auth.login import ClusterAccess
+from placewright.kube.connectionpool import CannotConnect, ConnectionPool, reaches
 from placewright.kube.errors import (
     AWAY,
     TOO_MANY_REQUESTS,
@@ -31,13 +35,14 @@ from placewright.kube.errors import (
     Unreachable,
     error_from_answer,
 )
+from placewright.kube.keptconnection import REFUSED_FROM, AnswerLost, KeptConnection, probe
 from placewright.kube.ratelimit import Pacing, TokenBucket, Traffic
 from placewright.kube.retry import AwayNotice
 
 T = TypeVar("T")
 
 
-class GuardedBody(aiohttp.BytesPayload):
+class GuardedBody:
     """A request's body, JSON or bytes as they are, that is written only while it is allowed. For one request.
 
     Between asking whether a request may be sent and sending it lie waiting for a turn, a connection and its TLS: time enough to lose the
@@ -45,18 +50,33 @@ class GuardedBody(aiohttp.BytesPayload):
     body a request is not complete, and the server does nothing.
 
     Attributes:
+        data: what is to be written.
         withheld: whether it was not written, as it was not allowed any more.
     """
 
+    __slots__ = ("_allowed", "data", "withheld")
+
     def __init__(self, body: Mapping[str, Any] | bytes, allowed: Callable[[], bool]) -> None:
-        super().__init__(body if isinstance(body, bytes) else msgspec.json.encode(body))
+        self.data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         self.withheld = False
         self._allowed = allowed
 
+    def allowed(self) -> bool:
+        """Whether it may be written now; where it may not, it is withheld for good."""
+        self.withheld = self.withheld or not self._allowed()
+        return not self.withheld
+
+
+class _GuardedPayload(aiohttp.BytesPayload):
+    """A guarded body as aiohttp writes it."""
+
+    def __init__(self, body: GuardedBody) -> None:
+        super().__init__(body.data)
+        self._body = body
+
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
         """For aiohttp: write it, or break the connection off."""
-        if not self._allowed():
-            self.withheld = True
+        if not self._body.allowed():
             raise ConnectionAbortedError("not allowed any more")
         await super().write_with_length(writer, content_length)
 
@@ -74,8 +94,6 @@ USER_AGENT: Final = "placewright"
 _BAD_REQUEST: Final = 400
 #: Watch data taken from the socket before the reader must catch up, bytes; also what is decoded in one go of the event loop.
 _READ_BUFFER: Final = 2**17
-#: Keep-alive probes find a dead peer within 15 + 3·5 seconds: watches are silent for minutes.
-_PROBES: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
 class RequestListener(Protocol):
@@ -133,6 +151,10 @@ class ApiClient:
         self._prefix = self._base.raw_path.rstrip("/")
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60.0, socket_factory=_probing_socket)
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True, read_bufsize=_READ_BUFFER)
+        self._seconds = timeout
+        #: Headers that all writes have alike, with the credentials that they are for.
+        self._head = ("", "")
+        self._pool = ConnectionPool(access, self.away.clock) if reaches(access) else None
 
     async def __aenter__(self) -> Self:
         return self
@@ -150,6 +172,8 @@ class ApiClient:
 
     async def close(self) -> None:
         """Close all connections; requests under way fail."""
+        if self._pool is not None:
+            await self._pool.close()
         await self._session.close()
 
     async def get(self, path: str, params: Params = NO_PARAMS) -> bytes:
@@ -209,6 +233,22 @@ class ApiClient:
             for listener in self._listeners:
                 listener.ended(method, sent - asked, self.away.clock() - sent)
 
+    async def write(self, method: str, path: str, body: Body, content_type: str = JSON) -> None:
+        """Send one request of whose answer nobody reads more than whether it succeeded.
+
+        It costs a fraction of `request`. A connection that the server closes while the request is on its way is `Unreachable`, like all
+        else after which nobody knows what the server did: nothing is sent twice here.
+        """
+        data = body if isinstance(body, (bytes, GuardedBody)) else msgspec.json.encode(body)
+        asked = self.away.clock()
+        await self.pacing.turn(self.traffic)
+        sent = self.away.clock()
+        try:
+            await self._write(method, path, data, content_type)
+        finally:
+            for listener in self._listeners:
+                listener.ended(method, sent - asked, self.away.clock() - sent)
+
     @asynccontextmanager
     async def stream(self, path: str, params: Params, *, limit: float) -> AsyncIterator[aiohttp.StreamReader]:
         """The body of a GET as it comes, for at most `limit` seconds. Errors while reading are raised as `Unreachable`."""
@@ -234,7 +274,7 @@ class ApiClient:
             async with self._session.request(
                 method,
                 self._url(path, params),
-                data=data,
+                data=_GuardedPayload(data) if isinstance(data, GuardedBody) else data,
                 headers=self._headers(data, content_type, accept),
                 timeout=limit,
                 ssl=self.access.tls,
@@ -254,7 +294,7 @@ class ApiClient:
             if isinstance(error, RuntimeError) and (answered or not _lost_its_descriptor(error)):
                 raise
             if isinstance(data, GuardedBody) and data.withheld:
-                raise Unreachable(f"{method} {path}: not sent, as it was not allowed any more") from error
+                raise Unreachable(_withheld(method, path)) from error
             lost = Unreachable(f"{method} {path}: {_in_words(error)}")
             # A body that breaks off, such as a watch's, says nothing about the server.
             if not answered:
@@ -263,25 +303,83 @@ class ApiClient:
                 self.away.failed(lost)
             raise lost from error
 
-    async def _raise_for(self, answer: aiohttp.ClientResponse, asked: float) -> None:
-        if answer.status < 300:
+    async def _write(self, method: str, path: str, data: bytes | GuardedBody, content_type: str) -> None:
+        connection = await self._connection()
+        if connection is None:
+            async with self._send(method, path, NO_PARAMS, data, content_type, self._timeout) as answer:
+                await answer.read()
             return
-        error = error_from_answer(answer.status, await answer.read(), answer.headers.get("Retry-After"))
-        if answer.status == UNAUTHORIZED:
+        assert self._pool is not None
+        try:
+            request = self._request_bytes(method, path, data, content_type)
+            # Nothing comes between this question and the bytes.
+            if isinstance(data, GuardedBody) and not data.allowed():
+                raise Unreachable(_withheld(method, path))
+            await self._exchange(connection, method, path, request)
+        finally:
+            self._pool.give_back(connection)
+
+    async def _connection(self) -> KeptConnection | None:
+        """One for a request of our own making; None: aiohttp has to find the way."""
+        await self.access.refresh_when_due()
+        if self._pool is None:
+            return None
+        try:
+            return await self._pool.take()
+        except CannotConnect:
+            return None
+
+    async def _exchange(self, connection: KeptConnection, method: str, path: str, request: bytes) -> None:
+        asked = self.away.clock()
+        try:
+            answer = await connection.exchange(request, self._seconds)
+        except AnswerLost as error:
+            lost = Unreachable(f"{method} {path}: {error}")
+            for listener in self._listeners:
+                listener.answered(method, error.status)
+            # An answer that breaks off says nothing about the server.
+            if error.status is None:
+                self.away.failed(lost)
+            raise lost from error
+        for listener in self._listeners:
+            listener.answered(method, answer.status)
+        if answer.status >= REFUSED_FROM:
+            raise self._refusal(answer.status, answer.body, answer.retry_after, asked)
+        self.away.answered(asked)
+
+    def _request_bytes(self, method: str, path: str, data: bytes | GuardedBody, content_type: str) -> bytes:
+        body = data.data if isinstance(data, GuardedBody) else data
+        line = f"{method} {self._prefix}{_checked(path)} HTTP/1.1\r\n"
+        about = f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+        return f"{line}{self._common_head()}{about}".encode() + body
+
+    def _common_head(self) -> str:
+        """The headers that all requests of our own making have alike, until the credentials change."""
+        authorization = self.access.authorization
+        if self._head[0] != authorization or not self._head[1]:
+            headers = {"Host": self._base.host_port_subcomponent} | self._headers(None, "", JSON)
+            self._head = authorization, "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return self._head[1]
+
+    async def _raise_for(self, answer: aiohttp.ClientResponse, asked: float) -> None:
+        if answer.status >= REFUSED_FROM:
+            raise self._refusal(answer.status, await answer.read(), answer.headers.get("Retry-After"), asked)
+
+    def _refusal(self, status: int, body: bytes, retry_after: str | None, asked: float) -> ApiError:
+        """What the server said, after all who have to mind it know."""
+        error = error_from_answer(status, body, retry_after)
+        if status == UNAUTHORIZED:
             self.access.rejected()
-        if answer.status == TOO_MANY_REQUESTS:
+        if status == TOO_MANY_REQUESTS:
             self.pacing.refused(self.traffic, error.retry_after)
-        if answer.status in AWAY:
+        if status in AWAY:
             self.away.failed(error)
         else:
             self.away.answered(asked)
-        raise error
+        return error
 
     def _url(self, path: str, params: Params) -> URL:
-        if not (path.isascii() and path.isprintable()):
-            # Names come from the server; no API server lets such a one be, and no request line may hold it.
-            raise ApiError(_BAD_REQUEST, "BadRequest", f"not asked: {shown(path)} is no path")
-        url = self._base.with_path(self._prefix + path, encoded=True)
+        url = self._base.with_path(self._prefix + _checked(path), encoded=True)
         return url.with_query(params) if params else url
 
     def _headers(self, data: bytes | GuardedBody | None, content_type: str, accept: str) -> dict[str, str]:
@@ -292,6 +390,18 @@ class ApiClient:
         if authorization:
             headers["Authorization"] = authorization
         return headers
+
+
+def _checked(path: str) -> str:
+    """The path, if a request line may hold it."""
+    if not (path.isascii() and path.isprintable()) or " " in path:
+        # Names come from the server; no API server lets such a one be.
+        raise ApiError(_BAD_REQUEST, "BadRequest", f"not asked: {shown(path)} is no path")
+    return path
+
+
+def _withheld(method: str, path: str) -> str:
+    return f"{method} {path}: not sent, as it was not allowed any more"
 
 
 def _lost_its_descriptor(error: RuntimeError) -> bool:
@@ -309,9 +419,5 @@ def _probing_socket(address: Any) -> socket.socket:
     family, kind, protocol = address[:3]
     made = socket.socket(family=family, type=kind, proto=protocol)
     made.setblocking(False)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _PROBES:
-        option = getattr(socket, name, None)
-        if option is not None:
-            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    probe(made)
     return made

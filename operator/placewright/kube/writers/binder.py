@@ -190,7 +190,7 @@ class HttpBinder(ApiWriter):
         self._require_lead(f"binding {pod.key}: ")
         guarded = self._guarded(body)
         try:
-            await self._client.post(f"{_pod_path(pod)}/binding", guarded)
+            await self._client.write("POST", f"{_pod_path(pod)}/binding", guarded)
         except RequestError as error:
             if guarded.withheld:
                 raise BindError(f"binding {pod.key}: this replica is not the active one") from error

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple, Unpack
 
 from placewright.api.pods import PodInfo
-from placewright.kube.client import ApiClient
+from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.discovery import ServedResources
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
@@ -204,15 +204,15 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
     async def _request(self, record: _Record) -> None:
         path = self._path(record.regarding.namespace)
         if record.written == 0:
-            await self._client.post(path, self._body(record))
+            await self._client.write("POST", path, self._body(record))
             return
         try:
-            await self._client.patch(f"{path}/{record.name}", self._series(record))
+            await self._client.write("PATCH", f"{path}/{record.name}", self._series(record), MERGE_PATCH)
         except ApiError as error:
             if error.status != NOT_FOUND:
                 raise
             # The server forgets events after an hour: begin a new one.
-            await self._client.post(path, self._body(record))
+            await self._client.write("POST", path, self._body(record))
 
     def _done(self, record: _Record) -> None:
         self.counts.written += 1

@@ -1,0 +1,175 @@
+"""Connections for small requests: one that is idle, or else the first that becomes idle or is opened.
+
+As in Go's client, who finds none idle waits for both: a server that answers quickly gets by with a few connections, and a slow one gets as
+many as there are requests under way. How many that may be is for those who ask.
+
+What makes a connection unusual (a proxy, credentials in the address, several addresses of which one is dead) is aiohttp's business: where
+none can be opened here, `CannotConnect` says so before anything was sent, and the request takes the long way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from yarl import URL
+
+from placewright.kube.auth.login import ClusterAccess
+from placewright.kube.keptconnection import KeptConnection
+
+#: Opened at once, at most: a handshake costs both sides more than many requests.
+_OPENING: Final = 4
+#: For one connection, its TLS included, seconds.
+_OPENING_SECONDS: Final = 5.0
+#: After a failure nobody tries for so long, seconds; aiohttp, which has more ways, says whether the server is away.
+_REST_SECONDS: Final = 5.0
+#: An idle connection is closed after that long, seconds; API servers and what stands before them keep theirs longer.
+_KEPT_SECONDS: Final = 60.0
+
+_Turn = asyncio.Future[KeptConnection]
+
+
+class CannotConnect(Exception):
+    """There is no connection to be had here; nothing was sent."""
+
+
+def reaches(access: ClusterAccess) -> bool:
+    """Whether this server is reached plainly: by TCP, with TLS where its address says so, and nothing in between."""
+    url = URL(access.server)
+    usual = (url.scheme, isinstance(access.tls, ssl.SSLContext)) in (("https", True), ("http", False))
+    return usual and access.proxy is None and bool(url.host) and not url.user and not url.password
+
+
+class ConnectionPool:
+    """Connections to one API server. To be used inside one event loop, and closed."""
+
+    def __init__(self, access: ClusterAccess, clock: Callable[[], float]) -> None:
+        """`access` is asked for its TLS whenever a connection is needed: certificates are replaced. `clock`: monotonic seconds."""
+        self._access = access
+        self._clock = clock
+        self._url = URL(access.server)
+        #: The one that was used last is the first to be used again, so that those nobody needs grow old.
+        self._idle: list[KeptConnection] = []
+        self._busy: set[KeptConnection] = set()
+        self._waiting: deque[_Turn] = deque()
+        self._opening: set[asyncio.Task[None]] = set()
+        self._not_before = 0.0
+        self._sweep: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    async def take(self) -> KeptConnection:
+        """A usable connection, to be given back. Raises `CannotConnect`."""
+        while self._idle:
+            connection = self._idle.pop()
+            if self._good(connection):
+                self._busy.add(connection)
+                return connection
+            connection.close()
+        if self._closed or self._clock() < self._not_before:
+            raise CannotConnect
+        turn: _Turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._open_more()
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.give_back(turn.result())
+            raise
+
+    def give_back(self, connection: KeptConnection) -> None:
+        """It is not used any more; one that is closed, too."""
+        self._busy.discard(connection)
+        if self._closed or not self._good(connection):
+            connection.close()
+        elif (turn := self._next()) is not None:
+            self._hand(connection, turn)
+        else:
+            connection.idle_since = self._clock()
+            self._idle.append(connection)
+            self._sweep_later()
+
+    async def close(self) -> None:
+        """Close all connections; requests under way fail."""
+        self._closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+        opening = list(self._opening)
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
+        self._refuse()
+        for connection in (*self._idle, *self._busy):
+            connection.close()
+        self._idle.clear()
+
+    def _good(self, connection: KeptConnection) -> bool:
+        """Usable, and opened with today's certificates."""
+        return connection.usable and connection.tls is self._tls()
+
+    def _tls(self) -> ssl.SSLContext | None:
+        return self._access.tls if isinstance(self._access.tls, ssl.SSLContext) else None
+
+    def _next(self) -> _Turn | None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                return turn
+        return None
+
+    def _hand(self, connection: KeptConnection, turn: _Turn) -> None:
+        self._busy.add(connection)
+        turn.set_result(connection)
+
+    # --- opening ---------------------------------------------------------------------------------------------------------------
+
+    def _open_more(self) -> None:
+        while len(self._opening) < min(_OPENING, len(self._waiting)):
+            task = asyncio.get_running_loop().create_task(self._open(), name="connection to the API server")
+            self._opening.add(task)
+
+    async def _open(self) -> None:
+        try:
+            connection = await self._opened()
+        except (OSError, TimeoutError, RuntimeError):
+            # RuntimeError: uvloop, where a connection that broke still holds the new socket's number.
+            self._not_before = self._clock() + _REST_SECONDS
+            self._refuse()
+        else:
+            self.give_back(connection)
+        finally:
+            self._opening -= {asyncio.current_task()}
+        if not self._closed:
+            self._open_more()
+
+    async def _opened(self) -> KeptConnection:
+        loop, tls = asyncio.get_running_loop(), self._tls()
+        host, port = self._url.host or "", self._url.port or 0
+        expected = None if tls is None else self._access.tls_server_name or host.rstrip(".")
+        async with asyncio.timeout(_OPENING_SECONDS):
+            _, connection = await loop.create_connection(lambda: KeptConnection(loop, tls), host, port, ssl=tls, server_hostname=expected)
+        return connection
+
+    def _refuse(self) -> None:
+        """Who waits takes the long way, where it is said what is wrong."""
+        while (turn := self._next()) is not None:
+            turn.set_exception(CannotConnect())
+
+    # --- growing old -----------------------------------------------------------------------------------------------------------
+
+    def _sweep_later(self) -> None:
+        if self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(_KEPT_SECONDS / 2, self._close_old)
+
+    def _close_old(self) -> None:
+        self._sweep, old = None, self._clock() - _KEPT_SECONDS
+        kept = [each for each in self._idle if each.idle_since > old and self._good(each)]
+        for connection in self._idle:
+            if connection not in kept:
+                connection.close()
+        self._idle = kept
+        if kept:
+            self._sweep_later()
