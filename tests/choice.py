@@ -21,7 +21,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "snapshot": ("cli/test_snapshot_command.py", "simulate/test_snapshot_files.py", "kubectl/test_snapshot.py"),
     "record": ("cli/test_record_command.py",),
     "simulate": ("cli/test_simulate.py", "simulate/test_group_figures.py"),
-    "compare": ("cli/test_compare.py", "simulate/test_report.py"),
+    "compare": ("cli/test_compare.py", "simulate/test_report.py", "simulate/test_sweep.py"),
     "diff": ("cli/test_diff.py",),
     "tune": ("cli/test_tune.py", "simulate/test_tuning.py"),
     "validate": ("cli/test_validate.py", "kubectl/test_validation.py"),

@@ -64,6 +64,7 @@ PROCESS: Final = frozenset({
     "simulate/test_group_figures.py",
     "simulate/test_report.py",
     "simulate/test_snapshot_files.py",
+    "simulate/test_sweep.py",
     "simulate/test_tuning.py",
     "vectors/test_golden_cases.py::test_a_clone_without_the_cases_does_not_pass",
 })

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 
+from placewright.framework.errors import PluginError
+
 
 def end_or_answer(given: int) -> int:
     """What a process does; 0 is the end of it."""
     if not given:
         os._exit(3)
     return given * given
+
+
+def plugin_that_fails(given: int) -> int:
+    """As a simulation ends in which a plugin that is not ours does what it must not."""
+    raise PluginError("Odd", "Filter", "no such luck")

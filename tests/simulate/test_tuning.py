@@ -17,9 +17,9 @@ from placewright.profiles.problem import ProfileError
 from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import simulate
+from placewright_lab.simulation.workprocesses import WorkProcesses
 from placewright_lab.tune import weightsearch
 from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
-from placewright_lab.tune.trialprocesses import TrialProcesses
 from placewright_lab.tune.weightsearch import STRATEGY, Knob, Search, Settings, Task, tune, with_settings
 
 from .answering import end_or_answer
@@ -170,14 +170,14 @@ def test_objectives_are_read_in_order_and_wrong_ones_named() -> None:
 
 def test_processes_answer_in_order_and_one_that_dies_is_an_error_and_no_wait() -> None:
     numbers: Sequence[int] = [5, 4, 3, 2, 1]
-    with TrialProcesses(end_or_answer, 2) as running:
+    with WorkProcesses(end_or_answer, 2) as running:
         assert list(running.results(numbers)) == [25, 16, 9, 4, 1]
         with pytest.raises(RuntimeError, match="has died"):
             list(running.results([1, 0, 2]))
 
 
 def test_processes_end_with_whoever_started_them() -> None:
-    with TrialProcesses(end_or_answer, 2) as running:
+    with WorkProcesses(end_or_answer, 2) as running:
         pids = [process.pid for process in running._processes]
         assert next(running.results([2])) == 4
     for pid in pids:

@@ -14,6 +14,7 @@ from typing import Final
 
 import placewright
 from placewright_lab.bench.checkouts import commit_of
+from placewright_lab.simulation.workprocesses import usable_cores
 
 _MODEL: Final = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"^MemTotal:\s*(\d+) kB$", re.MULTILINE)
@@ -65,14 +66,6 @@ def stamp_here(load: float) -> FigureStamp:
         versions,
         load,
     )
-
-
-def usable_cores() -> int:
-    """How many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # neither macOS nor Windows has it
-        return os.cpu_count() or 1
 
 
 def load_now() -> float:

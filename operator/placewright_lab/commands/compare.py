@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from itertools import islice
 from pathlib import Path
 
 from placewright.api.bad_input import InputError
@@ -14,10 +15,16 @@ from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright_lab.commands.comparisonoutput import as_data, markdown_of, show_table
 from placewright_lab.commands.helptexts import TEXTS
-from placewright_lab.commands.scenariooptions import add_scenario_options, candidates, say_not_asked, scenario_of
+from placewright_lab.commands.scenariooptions import (
+    add_jobs_option,
+    add_scenario_options,
+    candidates,
+    say_not_asked,
+    scenario_of,
+)
 from placewright_lab.figures.comparison import ProfileComparison, compare
 from placewright_lab.figures.rows import rows_of
-from placewright_lab.simulation.simulation import simulate
+from placewright_lab.simulation.sweep import SimulationRun, Sweep, outcomes_of
 
 
 def register(subparsers: Subparsers) -> None:
@@ -28,6 +35,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("--profile", action="append", type=Path, default=[], metavar="FILE", help=profile)
     seeds = "simulate with so many seeds, --seed and those after it: mean, spread, and what may be chance (default: 1)"
     parser.add_argument("--seeds", type=whole_number(1, 1000), default=1, metavar="N", help=seeds)
+    add_jobs_option(parser)
     parser.add_argument("-o", "--output", choices=("table", "json", "markdown"), default="table", help="default: table")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write a page of HTML, too, that needs no network")
     parser.set_defaults(main=main)
@@ -45,11 +53,12 @@ def main(args: argparse.Namespace) -> int:
 
         _write(args.report, "", "a")
     say_not_asked(tried, "compare")
-    runs = (
-        [simulate(scenario, each.profiles, registry, seed=seed, which=args.which, name=each.name) for each in tried]
-        for seed in range(args.seed, args.seed + args.seeds)
-    )
-    comparison = compare(scenario.source, next(runs), runs)
+    simulations = [
+        SimulationRun(each.name, each.declared, seed) for seed in range(args.seed, args.seed + args.seeds) for each in tried
+    ]
+    with outcomes_of(Sweep(scenario, registry, args.which), simulations, args.jobs) as outcomes:
+        runs = iter(lambda: list(islice(outcomes, len(tried))), [])
+        comparison = compare(scenario.source, next(runs), runs)
     if args.report is not None:
         _write(args.report, page_of(comparison))
     _print(comparison, args.output)

@@ -15,6 +15,7 @@ from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.review import Review, effective, markdown, review_data, show
 from placewright_lab.commands.scenariooptions import (
     Candidate,
+    add_jobs_option,
     add_scenario_options,
     candidates,
     say_not_asked,
@@ -22,7 +23,8 @@ from placewright_lab.commands.scenariooptions import (
 )
 from placewright_lab.figures.comparison import ProfileComparison, compare
 from placewright_lab.simulation.scenario import Scenario
-from placewright_lab.simulation.simulation import Which, simulate
+from placewright_lab.simulation.simulation import Which
+from placewright_lab.simulation.sweep import SimulationRun, Sweep, outcomes_of
 
 
 def register(subparsers: Subparsers) -> None:
@@ -32,6 +34,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("before", type=Path, metavar="BEFORE", help=f"{profiles}, as it is")
     parser.add_argument("after", type=Path, metavar="AFTER", help="the same as it shall be")
     add_scenario_options(parser, Which.ALL)
+    add_jobs_option(parser)
     parser.add_argument("-o", "--output", choices=("table", "markdown", "json"), default="table", help="default: table")
     grows = "exit code 1 when more pods are pending than before"
     parser.add_argument("--fail-if-pending-grows", action="store_true", help=grows)
@@ -53,11 +56,9 @@ def main(args: argparse.Namespace) -> int:
 
 def _compared(scenario: Scenario, sides: list[Candidate], registry: Registry, args: argparse.Namespace) -> ProfileComparison:
     say_not_asked(sides, "diff")
-    outcomes = [
-        simulate(scenario, side.profiles, registry, seed=args.seed, which=args.which, name=name)
-        for side, name in zip(sides, ("before", "after"), strict=True)
-    ]
-    return compare(scenario.source, outcomes)
+    simulations = [SimulationRun(name, side.declared, args.seed) for side, name in zip(sides, ("before", "after"), strict=True)]
+    with outcomes_of(Sweep(scenario, registry, args.which), simulations, args.jobs) as outcomes:
+        return compare(scenario.source, list(outcomes))
 
 
 def _print(review: Review, output: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
+from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.api.profile import SchedulingProfile, default_profile
@@ -26,13 +27,21 @@ from placewright_lab.simulation.simulation import Which
 from placewright_lab.snapshots.recording import read_recording
 from placewright_lab.snapshots.snapshot import profiles_in, read_snapshot
 
+#: More processes than any machine has use for.
+MOST_JOBS: Final = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What one `--profile` names: the profiles of a file, which serve side by side, each its scheduler name."""
+    """What one `--profile` names: the profiles of a file, which serve side by side, each its scheduler name.
+
+    Attributes:
+        declared: the same as they were written; what another process is given.
+    """
 
     name: str
     profiles: tuple[ResolvedProfile, ...]
+    declared: tuple[SchedulingProfile, ...] = ()
 
 
 def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which.PENDING) -> None:
@@ -55,6 +64,12 @@ def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which
         which.add_argument(option, dest="which", action="store_const", const=pods, default=default, help=says)
     seed = "of the choice among equally good nodes, and of what --inflate draws (default: 0)"
     parser.add_argument("--seed", type=whole_number(0, 2**32), default=0, metavar="N", help=seed)
+
+
+def add_jobs_option(parser: argparse.ArgumentParser, *also: str) -> None:
+    """`--jobs`, for commands that simulate more than once; `also`: what it was called before."""
+    jobs = "simulations at the same time; the result does not depend on it (default: one a core, or one where all of them are small)"
+    parser.add_argument("--jobs", *also, dest="jobs", type=whole_number(1, MOST_JOBS), metavar="N", help=jobs)
 
 
 def scenario_of(args: argparse.Namespace, tried: Sequence[Candidate]) -> Scenario:
@@ -126,4 +141,4 @@ def _candidate(profiles: Sequence[SchedulingProfile], source: str, registry: Reg
         resolved = tuple(resolve(profile, registry) for profile in profiles)
     except ProfileError as error:
         raise ProfileError(error.problems, source) from None
-    return Candidate("+".join(profile.name or profile.scheduler_name for profile in resolved), resolved)
+    return Candidate("+".join(profile.name or profile.scheduler_name for profile in resolved), resolved, tuple(profiles))

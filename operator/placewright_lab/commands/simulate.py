@@ -17,11 +17,17 @@ from placewright.cli.terminal import plain, print_json
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright_lab.commands.helptexts import TEXTS
-from placewright_lab.commands.scenariooptions import add_scenario_options, candidates, say_not_asked, scenario_of
+from placewright_lab.commands.scenariooptions import (
+    add_jobs_option,
+    add_scenario_options,
+    candidates,
+    say_not_asked,
+    scenario_of,
+)
 from placewright_lab.figures.figures import Reason, figures_of
 from placewright_lab.figures.groups import ClaimFigures, GroupFigures, company_data
 from placewright_lab.simulation.outcome import Fate, Outcome
-from placewright_lab.simulation.simulation import simulate
+from placewright_lab.simulation.sweep import SimulationRun, Sweep, outcomes_of
 
 #: Reasons shown for one profile; the rest is summed up in a line.
 MOST_REASONS: Final = 12
@@ -35,6 +41,7 @@ def register(subparsers: Subparsers) -> None:
     add_scenario_options(parser)
     profile = "a SchedulingProfile or KubeSchedulerConfiguration; repeatable: each is tried on its own"
     parser.add_argument("--profile", action="append", type=Path, default=[], metavar="FILE", help=profile)
+    add_jobs_option(parser)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     parser.set_defaults(main=main)
     describe(parser, "simulate", TEXTS)
@@ -46,9 +53,9 @@ def main(args: argparse.Namespace) -> int:
     tried = candidates(args.profile, registry, args.snapshot, args.record)
     scenario = scenario_of(args, tried)
     say_not_asked(tried, "simulate")
-    outcomes = [
-        simulate(scenario, candidate.profiles, registry, seed=args.seed, which=args.which, name=candidate.name) for candidate in tried
-    ]
+    simulations = [SimulationRun(candidate.name, candidate.declared, args.seed) for candidate in tried]
+    with outcomes_of(Sweep(scenario, registry, args.which), simulations, args.jobs) as found:
+        outcomes = list(found)
     if args.output == "json":
         data = {"scenario": scenario.source, "seed": args.seed, "profiles": [as_data(outcome) for outcome in outcomes]}
         print_json(data)

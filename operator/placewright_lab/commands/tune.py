@@ -26,8 +26,15 @@ from placewright.profiles.problem import did_you_mean
 from placewright.profiles.resolve import resolve
 from placewright.profiles.rules import MAX_WEIGHT
 from placewright_lab.commands.helptexts import TEXTS
-from placewright_lab.commands.scenariooptions import Candidate, add_scenario_options, say_not_asked, scenario_of
+from placewright_lab.commands.scenariooptions import (
+    Candidate,
+    add_jobs_option,
+    add_scenario_options,
+    say_not_asked,
+    scenario_of,
+)
 from placewright_lab.readers.inputs import read_sources
+from placewright_lab.simulation.sweep import jobs_for
 from placewright_lab.snapshots.recording import read_recording
 from placewright_lab.snapshots.snapshot import profiles_in
 from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
@@ -50,8 +57,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("--profile", type=Path, metavar="FILE", help=profile)
     trials = "simulations besides that of the profile as it is (default: 30)"
     parser.add_argument("--trials", type=whole_number(1, 100_000), default=30, metavar="N", help=trials)
-    processes = "simulations at the same time; the result does not depend on it (default: 2)"
-    parser.add_argument("--processes", type=whole_number(1, 256), default=2, metavar="N", help=processes)
+    add_jobs_option(parser, "--processes")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the best as a SchedulingProfile")
     parser.set_defaults(main=main)
@@ -70,7 +76,7 @@ def main(args: argparse.Namespace) -> int:
         _try_to_write(args.write)
     search, code = Search(task), 0
     try:
-        tune(task, search, args.trials, args.processes, _progress(args.trials))
+        tune(task, search, args.trials, jobs_for(task.scenario, _simulations(task, args.trials), args.jobs), _progress(args.trials))
     except KeyboardInterrupt:
         code = INTERRUPTED
     if not search.trials:
@@ -79,6 +85,11 @@ def main(args: argparse.Namespace) -> int:
     if args.write is not None:
         _write(args.write, to_yaml([manifest(_named(search.best_profile))], [_summary(search)]))
     return code
+
+
+def _simulations(task: Task, trials: int) -> int:
+    """How many run, that of the profile as it is among them."""
+    return min(trials, task.combinations) + 1
 
 
 def parse_knobs(texts: Sequence[str], registry: Registry) -> tuple[Knob, ...]:

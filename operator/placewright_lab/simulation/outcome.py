@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-from placewright.api.objects import NodeName, PodKey
+from placewright.api.objects import Node, NodeName, PodKey
 from placewright.api.pods import PodInfo
-from placewright.cluster.cluster import Cluster
+from placewright.cluster.cluster import Cluster, PodOnNode
+from placewright.cluster.objects import ClusterObject
 from placewright.scheduler.attempts import Attempt, Result
 from placewright.scheduler.ports import Clock, EventType
 
@@ -76,6 +78,12 @@ class Outcome:
     evicted: list[str] = field(default_factory=list)
     passed_over: list[PodKey] = field(default_factory=list)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: a cluster's columns are made again from what it knows."""
+        known = (list(self.cluster.nodes()), list(self.cluster.placements()), list(_objects(self.cluster)))
+        rest = (self.ended, self.wall_seconds, self.evicted, self.passed_over)
+        return _from_another_process, (self.profile, self.seed, self.fates, *known, rest)
+
     def placed(self) -> Iterator[Fate]:
         """Pods that got a node, whether or not they have left it since."""
         return (fate for fate in self.fates.values() if fate.node is not None)
@@ -83,6 +91,34 @@ class Outcome:
     def pending(self) -> Iterator[Fate]:
         """Pods that wait at the end."""
         return (fate for fate in self.fates.values() if fate.pending)
+
+
+def _objects(cluster: Cluster) -> Iterator[ClusterObject]:
+    """As they are assumed to be, which is what readers of the cluster see."""
+    yield from cluster.objects.shown()
+    yield from cluster.objects.devices.claims.values()
+
+
+def _from_another_process(
+    profile: str,
+    seed: int,
+    fates: dict[str, Fate],
+    nodes: Iterable[Node],
+    placements: Iterable[PodOnNode],
+    objects: Iterable[ClusterObject],
+    rest: tuple[Any, ...],
+) -> Outcome:
+    cluster = Cluster()
+    for item in objects:
+        cluster.objects.put(item)
+    for node in nodes:
+        cluster.set_node(node)
+    for placement in placements:
+        if placement.assumed:
+            cluster.assume(placement.pod, placement.node)
+        else:
+            cluster.set_pod(placement.pod)
+    return Outcome(profile, seed, fates, cluster, *rest)
 
 
 class Fates:

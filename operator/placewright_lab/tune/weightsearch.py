@@ -23,8 +23,8 @@ from placewright.profiles.resolve import resolve
 from placewright_lab.figures.figures import figures_of, fullest_moment
 from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import Which, simulate
+from placewright_lab.simulation.workprocesses import WorkProcesses
 from placewright_lab.tune.objectives import Objective, measured
-from placewright_lab.tune.trialprocesses import TrialProcesses
 
 Setting = int | str
 Settings = Mapping[str, Setting]
@@ -268,7 +268,7 @@ def _evaluator(task: Task, processes: int) -> Iterator[Evaluate]:
     if processes == 1:
         yield lambda several: map(trier.result, several)
         return
-    with TrialProcesses[Settings, Result](trier.result, processes) as running:
+    with WorkProcesses[Settings, Result](trier.result, processes) as running:
         yield running.results
 
 

@@ -1,7 +1,11 @@
-"""Trials in processes of their own: each gets what is common to all trials once, then settings, and gives back results."""
+"""Work in processes of its own: each gets what is common to all of it once, then one thing after the other, and gives back results.
+
+Simulations share nothing, so that as many run at once as the machine has cores, and each result is what it would be alone.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,19 +17,28 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from placewright.api.bad_input import InputError
+from placewright.framework.errors import PluginError
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
 
 
-class TrialProcesses(Generic[Given, Found]):
-    """A context in which trials run side by side. The processes end with it, whatever they are doing.
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # neither macOS nor Windows has it
+        return os.cpu_count() or 1
+
+
+class WorkProcesses(Generic[Given, Found]):
+    """A context in which work is done side by side. The processes end with it, whatever they are doing.
 
     A process that an interrupt from the terminal reaches passes it over: whoever started it decides.
     """
 
     def __init__(self, work: Callable[[Given], Found], count: int) -> None:
-        """`work`: what a trial is, with all that it needs; sent to each process, so that it must be one that pickles."""
+        """`work`: what is done with each thing that is given; sent to each process with all that it needs, so that it has to pickle."""
         # Not forked: a copy of a process with threads may never get on.
         context = get_context("spawn")
         self._connections: list[Connection] = []
@@ -50,7 +63,7 @@ class TrialProcesses(Generic[Given, Found]):
             connection.close()
 
     def results(self, several: Sequence[Given]) -> Iterator[Found]:
-        """One for each, in their order. Raises `InputError` as the work does, `RuntimeError` when a process dies."""
+        """One for each, in their order. Raises `InputError` for what is wrong with the input, `RuntimeError` when a process dies."""
         left = iter(enumerate(several))
         busy: dict[Connection, int] = {}
         found: dict[int, Found] = {}
@@ -89,7 +102,7 @@ def _received(connection: Connection) -> Any:
     try:
         answer = connection.recv()
     except (EOFError, ConnectionError):
-        raise RuntimeError("a process that ran a trial has died; what it said is above") from None
+        raise RuntimeError("a process that simulated has died; what it said is above") from None
     if isinstance(answer, InputError):
         raise answer
     return answer
@@ -105,6 +118,6 @@ def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
             return
         try:
             answer = work(given)
-        except InputError as error:
-            answer = InputError(str(error))  # others carry what does not pickle
+        except (InputError, PluginError) as error:
+            answer = InputError(str(error))  # they carry what does not pickle
         connection.send(answer)

@@ -1,0 +1,66 @@
+"""Many simulations of one scenario: other profiles, other seeds; as many at once as there are cores, and each as if it were alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.api.profile import SchedulingProfile
+from placewright.framework.registry import Registry
+from placewright.profiles.resolve import resolve
+from placewright_lab.simulation.outcome import Outcome
+from placewright_lab.simulation.scenario import Scenario
+from placewright_lab.simulation.simulation import Which, simulate
+from placewright_lab.simulation.workprocesses import WorkProcesses, usable_cores
+
+#: Objects of all simulations together below which they run one after the other: a process takes about a second to start, and these do not.
+_SMALL: Final = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationRun:
+    """One of them.
+
+    Attributes:
+        name: for people.
+        profiles: that serve side by side.
+    """
+
+    name: str
+    profiles: tuple[SchedulingProfile, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What is the same for all of them; each process gets it once."""
+
+    scenario: Scenario
+    registry: Registry
+    which: Which
+
+    def outcome(self, one: SimulationRun) -> Outcome:
+        """What comes of one."""
+        profiles = tuple(resolve(profile, self.registry) for profile in one.profiles)
+        return simulate(self.scenario, profiles, self.registry, seed=one.seed, which=self.which, name=one.name)
+
+
+@contextmanager
+def outcomes_of(sweep: Sweep, simulations: Sequence[SimulationRun], jobs: int | None = None) -> Iterator[Iterator[Outcome]]:
+    """What comes of each, in their order, while the context is open. `jobs`: processes; None leaves it to the machine and the scenario."""
+    count = jobs_for(sweep.scenario, len(simulations), jobs)
+    if count == 1:
+        yield map(sweep.outcome, simulations)
+        return
+    with WorkProcesses[SimulationRun, Outcome](sweep.outcome, count) as running:
+        yield running.results(simulations)
+
+
+def jobs_for(scenario: Scenario, simulations: int, jobs: int | None) -> int:
+    """How many processes so many simulations get: those that were asked for, or one a core where it pays."""
+    if jobs is None:
+        objects = len(scenario.objects) + len(scenario.happenings)
+        jobs = 1 if objects * simulations < _SMALL else usable_cores()
+    return max(1, min(jobs, simulations))
