@@ -111,6 +111,7 @@ def live(profile: ResolvedProfile, model_of: Profile | None, dice: Dice, length:
     for _ in range(3):
         world.node_appears_or_changes(dice)
     evaluator, agreed = evaluator_of(profile, world), 0
+    evaluator.kept.limit = dice.choice((1, 60, 1 << 30))  # so that shapes of pods also go, and with them parts that others do not use
     for _ in range(length):
         for event in dice.choices([*EVENTS], [*EVENTS.values()], k=dice.choice((0, 1, 1, 2, 9))):
             event(world, dice)

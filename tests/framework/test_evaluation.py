@@ -28,8 +28,8 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.runtime import evaluation as evaluation_room
-from placewright.framework.runtime.evaluation import NOT_FEASIBLE, Evaluation, Evaluator
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator
+from placewright.framework.runtime.podcolumns import NOT_FEASIBLE
 from placewright.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 
 
@@ -277,36 +277,28 @@ def test_pods_that_look_different_or_have_no_signature_share_nothing() -> None:
     assert place_one(evaluator, "r", sign="other") == []
     assert place_one(evaluator, "s", sign="none") != []
     assert place_one(evaluator, "t", sign="none") != []
-    assert len(evaluator._kept) == 2
+    assert len(evaluator.kept) == 2
 
 
-def test_the_columns_that_nobody_asked_for_lately_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_columns_that_nobody_asked_for_lately_are_forgotten_first() -> None:
     _, evaluator = counting(CountsPods)
-    monkeypatch.setattr(evaluation_room, "MAX_KEPT_ROWS", 4)  # two signatures on two nodes
-    place_one(evaluator, "p", sign="1")
-    place_one(evaluator, "p", sign="2")
+    for sign in "12":
+        place_one(evaluator, "p", sign=sign)
+    evaluator.kept.limit = evaluator.kept.nbytes
     assert place_one(evaluator, "p", sign="1") == []
     place_one(evaluator, "p", sign="3")
-    assert len(evaluator._kept) == 2
     assert place_one(evaluator, "p", sign="1") == []
+    assert len(evaluator.kept) == 2
     assert place_one(evaluator, "p", sign="2") != []
 
 
-def test_one_signature_is_kept_even_where_there_are_more_nodes_than_rows_to_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_signature_is_kept_even_where_its_columns_take_more_than_is_allowed() -> None:
     _, evaluator = counting(CountsPods)
-    monkeypatch.setattr(evaluation_room, "MAX_KEPT_ROWS", 1)
+    evaluator.kept.limit = 1
     place_one(evaluator, "p")
     assert place_one(evaluator, "q") == []
     place_one(evaluator, "p", sign="1")
-    assert len(evaluator._kept) == 1
-
-
-def test_without_nodes_a_signature_counts_as_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation_room, "MAX_KEPT_ROWS", 2)
-    evaluator = Scene(extra=(CountsPods,), spec={"plugins": {"multiPoint": {"enabled": [{"name": "CountsPods"}]}}}).evaluator()
-    for sign in "123":
-        place_one(evaluator, "p", sign=sign)
-    assert len(evaluator._kept) == 2
+    assert len(evaluator.kept) == 1
 
 
 # --- scores out of range -------------------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from framework.scripts import Script, bare
 from placewright.api.objects import NodeName
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.interface import CycleState, MaxNormalised, Reads, Rows
-from placewright.framework.runtime.evaluation import NOT_FEASIBLE, Evaluation, Evaluator, PluginScore
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
+from placewright.framework.runtime.podcolumns import NOT_FEASIBLE
 from placewright.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from placewright.framework.steps import Steps
 

@@ -97,6 +97,7 @@ class Cluster:
         #: Uids of pods on nodes that have been told to leave, as long as the API server does not show them as being deleted.
         self._told_to_leave: set[str] = set()
         self._dry_runs: list[DryRunCluster] = []
+        self._all_rows: NDArray[np.intp] = np.zeros(0, np.intp)
 
     # --- reading ---------------------------------------------------------------------------------------------------------
 
@@ -104,6 +105,18 @@ class Cluster:
     def size(self) -> int:
         """Number of rows, free ones included; every column is at least this long."""
         return len(self.names)
+
+    @property
+    def all_rows(self) -> NDArray[np.intp]:
+        """Every row, ascending, free ones included; not to be written."""
+        if len(self._all_rows) != len(self.names):
+            self._all_rows = np.arange(len(self.names))
+            self._all_rows.flags.writeable = False
+        return self._all_rows
+
+    def index(self, rows: NDArray[np.intp]) -> NDArray[np.intp] | slice:
+        """`rows` as what to index columns with: where they are `all_rows`, a column is then read in place, and is not to be written."""
+        return slice(0, len(rows)) if rows is self._all_rows else rows
 
     @property
     def node_count(self) -> int:

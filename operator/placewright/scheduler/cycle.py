@@ -26,7 +26,7 @@ from placewright.framework.interface import (
     Rows,
 )
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
-from placewright.framework.runtime.podcolumns import rows_named
+from placewright.framework.runtime.podcolumns import Totals, rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.status import Code, Status
 from placewright.framework.steps import POST_FILTER, Steps
@@ -204,8 +204,7 @@ class SchedulingCycle:
         if evaluation.count == 1 and not compared:
             return self.settled(evaluator, evaluation, int(np.flatnonzero(evaluation.feasible)[0]))
         try:
-            totals = evaluator.score(evaluation)
-            lowest = _add(extra, totals, evaluation.rows)
+            totals, lowest = _with(extra, evaluator.score(evaluation), evaluation.rows)
             choice = choose(totals, self._rng)
             rows = self.detail.rows(totals, choice) if self.detail.on else np.array([choice.row], np.intp)
             parts = evaluator.breakdown(evaluation, rows)
@@ -247,15 +246,16 @@ class SchedulingCycle:
         return name
 
 
-def _add(extra: Mapping[str, IntColumn], totals: IntColumn, rows: Rows) -> int:
-    """Add to the totals, which stay above `NOT_FEASIBLE`: what was taken off all of them for that, 0 or less."""
+def _with(extra: Mapping[str, IntColumn], totals: Totals, rows: Rows) -> tuple[Totals, int]:
+    """The totals with these added, all above `NOT_FEASIBLE`, and what was taken off all of them for that, 0 or less."""
     if not extra:
-        return 0
+        return totals, 0
+    wide = totals.astype(np.int64)
     for scores in extra.values():
-        totals[rows] += scores[rows]
-    lowest = min(int(totals[rows].min()), 0)
-    totals[rows] -= lowest
-    return lowest
+        wide[rows] += scores[rows]
+    lowest = min(int(wide[rows].min()), 0)
+    wide[rows] -= lowest
+    return wide, lowest
 
 
 def make_room(runtime: ProfileRuntime, evaluation: Evaluation, diagnosis: Diagnosis) -> PostFilterResult:
@@ -286,21 +286,22 @@ def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Ref
 _MIN_FEASIBLE_TO_FIND: Final = 100
 
 
-def choose(totals: IntColumn, rng: random.Random) -> Choice:
+def choose(totals: Totals, rng: random.Random) -> Choice:
     """Choose uniformly among the rows with the highest total; rows below 0 do not take part."""
-    best = int(totals.max())
+    best = totals.max()
     tied = np.flatnonzero(totals == best)
     row = int(tied[rng.randrange(len(tied))] if len(tied) > 1 else tied[0])
-    return Choice(row, best, len(tied), _runner_up(totals, row))
+    if len(tied) > 1:
+        return Choice(row, int(best), len(tied), int(tied[1] if tied[0] == row else tied[0]))
+    return Choice(row, int(best), 1, _second(totals, row))
 
 
-def _runner_up(totals: IntColumn, row: int) -> int | None:
-    kept = totals[row]
-    totals[row] = -1
-    second = int(totals.argmax())
-    found = totals[second] >= 0
-    totals[row] = kept
-    return second if found else None
+def _second(totals: Totals, row: int) -> int | None:
+    """The first of the rows with the highest total beside this one; None where no other takes part."""
+    parts = ((0, totals[:row]), (row + 1, totals[row + 1 :]))
+    found = [begin + int(part.argmax()) for begin, part in parts if len(part)]
+    second = max(found, key=lambda second: (totals[second], -second), default=None)
+    return second if second is not None and totals[second] >= 0 else None
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:

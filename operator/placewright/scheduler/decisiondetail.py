@@ -15,7 +15,8 @@ import numpy as np
 
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
-from placewright.framework.interface import Diagnosis, IntColumn, Rows
+from placewright.framework.interface import Diagnosis, Rows
+from placewright.framework.runtime.podcolumns import Totals
 from placewright.framework.status import Status
 
 #: Best nodes that are told, the chosen one among them.
@@ -98,7 +99,7 @@ class DecisionDetail:
         self._began: float | None = None
         self._due = 0.0
 
-    def rows(self, totals: IntColumn, choice: Choice) -> Rows:
+    def rows(self, totals: Totals, choice: Choice) -> Rows:
         """The chosen row, and after it the next best ones, if they are to be told of this decision. Then `taken` is to be called."""
         if self.on:
             now = self._clock()
@@ -119,19 +120,17 @@ class DecisionDetail:
         return Refused(diagnosis.node_count, refusals(cluster, diagnosis) if self.on else ())
 
 
-def best_rows(totals: IntColumn, choice: Choice, most: int = TOP) -> Rows:
-    """Up to `most` rows by total, the chosen one first; `totals` is as it was afterwards."""
-    rows, kept = [choice.row], [choice.total]
+def best_rows(totals: Totals, choice: Choice, most: int = TOP) -> Rows:
+    """Up to `most` rows by total, the chosen one first."""
+    rows, totals = [choice.row], totals.copy()
     following = choice.runner_up
     totals[choice.row] = _TAKEN
     while following is not None and len(rows) < most:
         rows.append(following)
-        kept.append(int(totals[following]))
         totals[following] = _TAKEN
         following = int(totals.argmax()) if len(rows) < most else None
         if following is not None and totals[following] < 0:
             following = None
-    totals[rows] = kept
     return np.array(rows, np.intp)
 
 

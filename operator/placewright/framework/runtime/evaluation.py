@@ -6,8 +6,7 @@ until the cluster changes.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -28,10 +27,13 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.runtime.keptcolumn import KeptColumn
+from placewright.framework.runtime.keptshapes import KeptShapes
 from placewright.framework.runtime.podcolumns import (
     NOTHING_SCORED,
     PodColumns,
     Summaries,
+    Totals,
     check_range,
     outside,
     pre_filter,
@@ -75,7 +77,7 @@ class ScoreImpact:
         self._left = self._every
         return True
 
-    def note(self, totals: IntColumn, parts: Mapping[str, IntColumn]) -> None:
+    def note(self, totals: Totals, parts: Mapping[str, IntColumn]) -> None:
         """Look at one decision: the totals of the feasible nodes, and by plugin what it put into them; shapes (feasible,)."""
         self.samples += 1
         best = totals == totals.max()
@@ -96,9 +98,8 @@ class ScoreImpact:
         return self.samples - self._decided[plugin]
 
 
-#: Columns of at most this many rows in total are kept, over all signatures (a row costs some 50 bytes).
-MAX_KEPT_ROWS: Final = 2_000_000
-NOT_FEASIBLE: Final = -1
+#: Columns are kept up to so many bytes where nobody says otherwise: 1,000 shapes of pods on 100,000 nodes take 600 MB.
+KEPT_BYTES: Final = 1 << 30
 NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
 
 
@@ -124,7 +125,7 @@ class Evaluation:
         feasible: rows that can hold the pod; shape (size,).
         count: how many.
         refusal: set when PreFilter refused the pod on every node.
-        totals: weighted sum of scores, shape (size,), `NOT_FEASIBLE` elsewhere; filled by `Evaluator.score`.
+        totals: weighted sum of scores, shape (size,), `NOT_FEASIBLE` elsewhere; filled by `Evaluator.score`; not to be written.
     """
 
     pod: PodInfo
@@ -133,7 +134,7 @@ class Evaluation:
     feasible: BoolColumn
     count: int
     refusal: Status | None = None
-    totals: IntColumn | None = None
+    totals: Totals | None = None
     candidates: frozenset[NodeName] | None = None
     narrowed_by: tuple[str, ...] = ()
     #: Rows that fit as they stand but not beside the pods nominated there, with the verdict.
@@ -149,20 +150,23 @@ class Evaluator:
 
     Attributes:
         impact: what the score plugins did to decisions; whoever decides counts.
+        kept: the columns of recent shapes of pods.
     """
 
-    def __init__(self, runtime: ProfileRuntime, cluster: Cluster, nominations: Nominations | None = None) -> None:
+    def __init__(
+        self, runtime: ProfileRuntime, cluster: Cluster, nominations: Nominations | None = None, kept_bytes: int = KEPT_BYTES
+    ) -> None:
         self.runtime = runtime
         self.checker = RowChecker(runtime, cluster, NoNominations() if nominations is None else nominations)  # an empty one is false
         self.impact = ScoreImpact(plugin.name for plugin in runtime.score)
         self._cluster = cluster
-        self._kept: OrderedDict[Hashable, PodColumns] = OrderedDict()
+        self.kept = KeptShapes(runtime, kept_bytes)
 
     # --- filtering -----------------------------------------------------------------------------------------------------------
 
     def evaluate(self, pod: PodInfo, steps: Steps | None = None) -> Evaluation:
         """PreFilter and Filter over all nodes; raise `CycleError` when a plugin reports an error. `steps`: where their time is noted."""
-        columns = self._columns(pod)
+        columns = self.kept.columns(self.runtime.sign(pod))
         steps = steps or Steps()
         state = CycleState(dict(columns.data), steps=steps)
         steps.skip_filter, steps.skip_score = state.skip_filter, state.skip_score
@@ -178,10 +182,11 @@ class Evaluator:
         columns.refresh_filters(state, pod, self._cluster)
         feasible = columns.fits if candidates is None else columns.fits & rows_named(self._cluster, candidates)
         looking = [plugin for plugin in self.runtime.filter if plugin.reads is Reads.CLUSTER and plugin.name not in state.skip_filter]
-        passes = [columns.passes(plugin, state, pod, self._cluster) for plugin in looking]
+        passes = [columns.cluster_filter(plugin, state, pod, self._cluster) for plugin in looking]
         self._end_where_one_fails(state, pod, feasible, list(zip(looking, passes, strict=True)))
         for passed in passes:
-            feasible = feasible & passed
+            if passed.only != 1:
+                feasible = feasible & passed.column()
         evaluation = Evaluation(pod, state, columns, feasible, 0, None, None, candidates, narrowed_by)
         self._respect_nominations(evaluation)
         evaluation.count = int(np.count_nonzero(evaluation.feasible))
@@ -189,33 +194,20 @@ class Evaluator:
         return evaluation
 
     def _end_where_one_fails(
-        self, state: CycleState, pod: PodInfo, feasible: BoolColumn, passes: Sequence[tuple[FilterPlugin, BoolColumn]]
+        self, state: CycleState, pod: PodInfo, feasible: BoolColumn, passes: Sequence[tuple[FilterPlugin, KeptColumn[np.bool_]]]
     ) -> None:
         """Raise `CycleError` where a plugin reports an error for a row that all others let the pod onto."""
         for plugin, passed in passes:
             if type(plugin).failure is FilterPlugin.failure:
                 continue
-            alone = feasible & ~passed
+            alone = feasible & ~passed.column()
             for other, let in passes:
-                alone = alone if other is plugin else alone & let
+                alone = alone if other is plugin else alone & let.column()
             rows = np.flatnonzero(alone)
             status = plugin.failure(state, pod, self._cluster, rows) if len(rows) else SUCCESS
             if not status.ok:
                 state.steps.end(FILTER, Code.ERROR)
                 raise CycleError(f'running "{plugin.name}" filter plugin: {status.message}')
-
-    def _columns(self, pod: PodInfo) -> PodColumns:
-        signature = self.runtime.sign(pod)
-        if signature is None:
-            return PodColumns(self.runtime)
-        columns = self._kept.get(signature)
-        if columns is None:
-            columns = self._kept[signature] = PodColumns(self.runtime)
-            while len(self._kept) * max(self._cluster.size, 1) > MAX_KEPT_ROWS and len(self._kept) > 1:
-                self._kept.popitem(last=False)
-        else:
-            self._kept.move_to_end(signature)
-        return columns
 
     # --- nominated pods --------------------------------------------------------------------------------------------------------
 
@@ -230,7 +222,7 @@ class Evaluator:
 
     # --- scoring -------------------------------------------------------------------------------------------------------------
 
-    def score(self, evaluation: Evaluation) -> IntColumn:
+    def score(self, evaluation: Evaluation) -> Totals:
         """Fill and return `totals`; raise `CycleError` or `InvalidScoreError`."""
         state, pod, columns = evaluation.state, evaluation.pod, evaluation.columns
         alike = evaluation.feasible is columns.fits
@@ -240,14 +232,14 @@ class Evaluator:
         state.steps.end(PRE_SCORE)
         columns.refresh_scores(state, pod, self._cluster)
         if alike:
-            local, evaluation.summaries = columns.totals, columns.summaries
+            totals, evaluation.summaries = columns.totals, columns.summaries
         else:
-            local, evaluation.summaries = columns.totals_among(state, evaluation.feasible)
-        totals = np.where(evaluation.feasible, local, NOT_FEASIBLE)
+            totals, evaluation.summaries = columns.totals_among(state, evaluation.feasible)
         for plugin in self._cluster_scores(state):
             raw, scores = evaluation.cluster_scores[plugin.name] = self._cluster_score(plugin, evaluation)
             if raw is not NOTHING_SCORED:
-                totals[rows] += self.runtime.weight(plugin) * scores
+                totals = totals.copy() if totals is columns.totals else totals
+                totals[rows] += (self.runtime.weight(plugin) * scores).astype(totals.dtype)
         evaluation.totals = totals
         state.steps.end(SCORE)
         return totals

@@ -1,9 +1,9 @@
 """Columns shared by all pods that look alike to a profile, kept up to date row by row.
 
-For one signature: which rows pass the filters, and what the scores are, for those plugins whose columns depend only on the pod, a node and
-the pods on that node. A placement changes one row, so one row is recomputed. Plugins that read more (`Reads.CLUSTER`) keep a whole
-column here for as long as their fingerprint stays the same. PreFilter comes before any node is looked at: what it says of the pod alone is
-kept likewise.
+For one signature: which rows pass the filters, and what the weighted scores add up to, for those plugins whose columns depend only on the
+pod, a node and the pods on that node. Both are put together from parts, which signatures share (`columnparts`). A placement changes one
+row, so one row is recomputed. Plugins that read more (`Reads.CLUSTER`) keep a whole column here for as long as their fingerprint stays the
+same. PreFilter comes before any node is looked at: what it says of the pod alone is kept likewise.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.journal import distinct
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
@@ -24,12 +24,16 @@ from placewright.framework.interface import (
     CycleState,
     FilterPlugin,
     IntColumn,
+    MaxNormalised,
     PreFilterResult,
     Reads,
     Rows,
     ScorePlugin,
 )
+from placewright.framework.runtime.changedrows import NOTHING_READ
+from placewright.framework.runtime.columnparts import ColumnPart, ColumnParts, PartsOfShape
 from placewright.framework.runtime.failures import PluginFailures
+from placewright.framework.runtime.keptcolumn import KeptColumn
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.status import Code, Status, unresolvable
 from placewright.framework.steps import FILTER, PRE_FILTER, SCORE
@@ -106,6 +110,10 @@ def _nothing_left(narrowed_by: list[str]) -> Status:
 
 #: What normalisation knows of all feasible rows, by plugin; None for plugins without normalisation.
 Summaries = dict[str, Hashable | None]
+#: Totals or scores in whatever width they are kept, shape (size,).
+Totals = NDArray[np.signedinteger[Any]]
+#: The total of a row that cannot hold the pod.
+NOT_FEASIBLE: Final = -1
 #: Stands for a column of zeros, which need not be added to anything.
 NOTHING_SCORED: Final[IntColumn] = np.zeros(0, np.int64)
 #: Up to so many scores are looked at one by one: cheaper than two reductions.
@@ -115,74 +123,78 @@ _FEW: Final = 16
 class PodColumns:
     """The kept columns of one signature.
 
+    Invariant: in each row `fits` is what the parts said when it was put together, `_read` ago, and the row has not changed since; so with
+    `totals` and `_totals_read`. Parts may be ahead, as other signatures mend them, too.
+
     Attributes:
         data, pre_filter_results, pre_score_results: what local plugins said of the pod; the same for every pod of this signature.
         fits: rows that hold a node and pass all local filters; shape (size,).
-        totals: sum of weighted local scores; shape (size,); meaningful where `fits`.
+        totals: sum of weighted local scores, `NOT_FEASIBLE` where not `fits`; shape (size,); not to be written.
         summaries: what `totals` was normalised by.
     """
 
-    def __init__(self, runtime: ProfileRuntime) -> None:
+    def __init__(self, runtime: ProfileRuntime, parts: PartsOfShape | None = None) -> None:
+        """`parts`: shared with other signatures; none are for a pod that shares its columns with no other."""
         self.data: dict[str, Any] = {}
         self.pre_filter_results: dict[str, PreFilterResult] = {}
         self.pre_score_results: dict[str, Status] = {}
         self.fits: BoolColumn = np.zeros(0, np.bool_)
-        self.totals: IntColumn = np.zeros(0, np.int64)
-        self._runtime = runtime
-        self._passes: dict[str, BoolColumn] = {}
-        self._raw: dict[str, IntColumn] = {}
+        self.totals: Totals = np.zeros(0, np.int64)
         self.summaries: Summaries = {}
+        self._runtime = runtime
+        self._parts = PartsOfShape(ColumnParts(), {}) if parts is None else parts
+        self._filters: dict[str, ColumnPart] | None = None
+        self._scores: dict[str, ColumnPart] | None = None
         self._summaries_hold = False
         self._fingerprints: dict[tuple[str, str], tuple[Hashable, int]] = {}
         self._fitting_rows: Rows | None = None
-        self._cluster_filters: dict[str, BoolColumn] = {}
-        self._cluster_scores: dict[str, IntColumn] = {}
-        self._node_position = self._pod_position = -1
-        self._score_positions = (-1, -1)
+        self._cluster_filters: dict[str, KeptColumn[np.bool_]] = {}
+        self._cluster_scores: dict[str, KeptColumn[np.int64]] = {}
+        self._read = self._totals_read = NOTHING_READ
+        self._held = 0
+
+    def give_back(self) -> None:
+        """Nobody will ask again: parts that nobody else uses go, too."""
+        self._parts.bytes.held -= self._held
+        self._held = 0
+        self._parts.leave()
+
+    def forget_rows(self) -> None:
+        """Do without what is quickly found again, as pods of another signature come now."""
+        self._fitting_rows = None
+
+    def _hold(self) -> None:
+        """Count what is kept here, besides the parts."""
+        kept: list[KeptColumn[Any]] = [*self._cluster_filters.values(), *self._cluster_scores.values()]
+        held = self.fits.nbytes + self.totals.nbytes + sum(column.nbytes for column in kept)
+        self._parts.bytes.held += held - self._held
+        self._held = held
 
     # --- filters -----------------------------------------------------------------------------------------------------------
 
     def refresh_filters(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
         """Bring `fits` up to date with everything that changed since the last call."""
-        filters = [p for p in self._runtime.filter if p.reads is not Reads.CLUSTER and p.name not in state.skip_filter]
-        nodes = cluster.node_journal.since(self._node_position) if len(self.fits) == cluster.size else None
-        pods = cluster.pod_journal.since(self._pod_position)
-        if nodes is None or pods is None or self._node_position < 0:
-            self._fill_filters(filters, state, pod, cluster)
-        elif nodes or pods:
-            self._mend_filters(filters, state, pod, cluster, nodes, pods)
-        self._node_position, self._pod_position = cluster.node_journal.position, cluster.pod_journal.position
-
-    def _fill_filters(self, filters: Sequence[FilterPlugin], state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
-        rows = np.arange(cluster.size)
-        fits, passes = cluster.present.copy(), dict[str, BoolColumn]()
-        state.steps.plugin_begins()
-        for plugin in filters:
-            column = passes[plugin.name] = plugin.filter(state, pod, cluster, rows)
-            state.steps.plugin_ended(plugin.name, FILTER)
-            fits &= column
-        self.fits, self._passes = fits, passes  # only now: a filter that raised must leave the columns of the old size together
-        self._fits_changed()
-
-    def _mend_filters(
-        self, filters: Sequence[FilterPlugin], state: CycleState, pod: PodInfo, cluster: Cluster, nodes: Sequence[int], pods: Sequence[int]
-    ) -> None:
-        changed = distinct(nodes, pods)
-        node_rows = distinct(nodes) if nodes else None
-        fits = cluster.present[changed]
-        state.steps.plugin_begins()
-        for plugin in filters:
-            passes = self._passes[plugin.name]
-            if plugin.reads is Reads.NODE_AND_ITS_PODS:
-                passes[changed] = plugin.filter(state, pod, cluster, changed)
-                state.steps.plugin_ended(plugin.name, FILTER)
-            elif node_rows is not None:
-                passes[node_rows] = plugin.filter(state, pod, cluster, node_rows)
-                state.steps.plugin_ended(plugin.name, FILTER)
-            fits &= passes[changed]
-        if node_rows is not None or not np.array_equal(fits, self.fits[changed]):
+        if self._filters is None:
+            filters = [p for p in self._runtime.filter if p.reads is not Reads.CLUSTER and p.name not in state.skip_filter]
+            self._filters = {plugin.name: self._parts.use(plugin, FILTER) for plugin in filters}
+        changes = self._parts.changes
+        now = changes.look(cluster)
+        if self._read is now:
+            return
+        columns = [part.refreshed(state, pod, cluster, changes) for part in self._filters.values()]
+        rows = changes.since(cluster, self._read) if len(self.fits) == cluster.size else None
+        if rows is None:
+            self.fits = _all_pass(columns, cluster, None)
             self._fits_changed()
-        self.fits[changed] = fits
+            self._totals_read = NOTHING_READ
+            self._hold()
+        elif len(rows):
+            fits = _all_pass(columns, cluster, rows)
+            # A node that takes another's row may fit as that did, and be another to whoever counts the feasible ones.
+            if self._read.nodes != now.nodes or not np.array_equal(fits, self.fits[rows]):
+                self._fits_changed()
+            self.fits[rows] = fits
+        self._read = now
 
     def _fits_changed(self) -> None:
         self._summaries_hold = False
@@ -195,97 +207,126 @@ class PodColumns:
         return self._fitting_rows
 
     def passes(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> BoolColumn:
-        """The column of one filter, local or not, over all rows."""
-        if plugin.reads is not Reads.CLUSTER:
-            return self._passes[plugin.name]
+        """The column of one filter, local or not, over all rows; not to be written."""
+        if plugin.reads is Reads.CLUSTER:
+            return self.cluster_filter(plugin, state, pod, cluster).column()
+        column = (self._filters or {})[plugin.name].column
+        assert column is not None  # `refresh_filters` comes first
+        return column.column()
+
+    def cluster_filter(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> KeptColumn[np.bool_]:
+        """The column of a filter that reads the cluster, over all rows."""
         state.steps.plugin_begins()
         fingerprint = plugin.fingerprint(state, cluster)
         key, promise = ("filter", plugin.name), (fingerprint, cluster.size)
         kept = self._cluster_filters.get(plugin.name)
         if kept is None or fingerprint is None or self._fingerprints.get(key) != promise:
-            kept = self._cluster_filters[plugin.name] = plugin.filter(state, pod, cluster, np.arange(cluster.size))
+            kept = self._cluster_filters[plugin.name] = KeptColumn(plugin.filter(state, pod, cluster, cluster.all_rows))
             state.steps.plugin_ended(plugin.name, FILTER)
             self._fingerprints[key] = promise
+            self._hold()
         return kept
 
     # --- scores ------------------------------------------------------------------------------------------------------------
 
     def refresh_scores(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
         """Bring raw scores and `totals` up to date; `refresh_filters` comes first."""
+        if self._scores is None:
+            self._scores = {plugin.name: self._parts.use(plugin, SCORE) for plugin in self._local_scores(state)}
+        changes = self._parts.changes
+        now = changes.look(cluster)
+        if self._totals_read is now:
+            return
+        for part in self._scores.values():
+            part.refreshed(state, pod, cluster, changes)
         plugins = self._local_scores(state)
-        node_position, pod_position = self._score_positions
-        nodes = cluster.node_journal.since(node_position) if len(self.totals) == cluster.size else None
-        pods = cluster.pod_journal.since(pod_position)
-        if nodes is None or pods is None or node_position < 0:
-            self._fill_scores(plugins, state, pod, cluster)
+        rows = changes.since(cluster, self._totals_read) if len(self.totals) == cluster.size else None
+        if rows is None:
+            self._weigh_all(plugins, state, self.summarise(plugins, state, self.fits))
         else:
-            self._mend_scores(plugins, state, pod, cluster, nodes, pods)
-        self._score_positions = (cluster.node_journal.position, cluster.pod_journal.position)
+            self._mend_totals(plugins, state, rows)
+        self._totals_read = now
 
     def _local_scores(self, state: CycleState) -> list[ScorePlugin]:
         return [p for p in self._runtime.score if p.reads is not Reads.CLUSTER and p.name not in state.skip_score]
 
-    def _fill_scores(self, plugins: Sequence[ScorePlugin], state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
-        rows = np.arange(cluster.size)
-        state.steps.plugin_begins()
-        for plugin in plugins:
-            self._raw[plugin.name] = plugin.score(state, pod, cluster, rows)
-            state.steps.plugin_ended(plugin.name, SCORE)
-        self.summaries = self.summarise(plugins, state, self.fits)
-        self._summaries_hold = True
-        self.totals = self._weigh(plugins, state, rows, self.summaries, self.fits)
-
-    def _mend_scores(
-        self, plugins: Sequence[ScorePlugin], state: CycleState, pod: PodInfo, cluster: Cluster, nodes: Sequence[int], pods: Sequence[int]
-    ) -> None:
-        changed = distinct(nodes, pods) if nodes or pods else None
-        if changed is not None:
-            node_rows = distinct(nodes) if nodes else None
-            state.steps.plugin_begins()
-            for plugin in plugins:
-                rows = changed if plugin.reads is Reads.NODE_AND_ITS_PODS else node_rows
-                if rows is not None:
-                    self._raw[plugin.name][rows] = plugin.score(state, pod, cluster, rows)
-                    state.steps.plugin_ended(plugin.name, SCORE)
+    def _mend_totals(self, plugins: Sequence[ScorePlugin], state: CycleState, rows: Rows) -> None:
         moved = any(plugin.reads is Reads.NODE_AND_ITS_PODS and self.summaries[plugin.name] is not None for plugin in plugins)
         if not self._summaries_hold or moved:
             summaries = self.summarise(plugins, state, self.fits)
             if summaries != self.summaries:
-                # In this order: where scores are out of range, the old totals stay beside the summaries they were made with.
-                self.totals = self._weigh(plugins, state, np.arange(cluster.size), summaries, self.fits)
-                self.summaries, self._summaries_hold = summaries, True
+                self._weigh_all(plugins, state, summaries)
                 return
             self._summaries_hold = True
-        if changed is not None:
-            self.totals[changed] = self._weigh(plugins, state, changed, self.summaries, self.fits[changed])
+        if len(rows):
+            self.totals[rows] = self._weigh(plugins, state, rows, self.summaries, self.fits[rows])
+
+    def _weigh_all(self, plugins: Sequence[ScorePlugin], state: CycleState, summaries: Summaries) -> None:
+        # In this order: where scores are out of range, the old totals stay beside the summaries they were made with.
+        self.totals = self._weigh(plugins, state, None, summaries, self.fits)
+        self.summaries, self._summaries_hold = summaries, True
+        self._hold()
+
+    def _raw(self, plugin: ScorePlugin) -> KeptColumn[np.int64]:
+        column = (self._scores or {})[plugin.name].column
+        assert column is not None  # `refresh_scores` comes first
+        return column
 
     def summarise(self, plugins: Sequence[ScorePlugin], state: CycleState, feasible: BoolColumn) -> Summaries:
         """What each plugin's normalisation needs to know of the feasible rows."""
-        return {
-            plugin.name: plugin.summarise(state, self._raw[plugin.name][feasible]) if plugin.normalised else None for plugin in plugins
-        }
+        return {plugin.name: self._summary(plugin, state, feasible) if plugin.normalised else None for plugin in plugins}
 
-    def totals_among(self, state: CycleState, feasible: BoolColumn) -> tuple[IntColumn, Summaries]:
+    def _summary(self, plugin: ScorePlugin, state: CycleState, feasible: BoolColumn) -> Hashable | None:
+        raw = self._raw(plugin).at(None)
+        by_maximum = type(plugin).summarise is MaxNormalised.summarise
+        if isinstance(raw, int):
+            if by_maximum:
+                return max(raw, 0) if feasible.any() else 0
+            return plugin.summarise(state, np.full(np.count_nonzero(feasible), raw, np.int64))
+        if by_maximum:  # the same, without the raw scores in a plugin's width
+            return int(raw.max(initial=0, where=feasible))
+        return plugin.summarise(state, raw[feasible].astype(np.int64, copy=False))
+
+    def totals_among(self, state: CycleState, feasible: BoolColumn) -> tuple[Totals, Summaries]:
         """Weighted local totals when fewer rows are feasible than `fits` says, normalised over those alone; shape (size,)."""
         plugins = self._local_scores(state)
         summaries = self.summarise(plugins, state, feasible)
         if summaries == self.summaries:
-            return self.totals, summaries
-        return self._weigh(plugins, state, np.arange(len(feasible)), summaries, feasible), summaries
+            return np.where(feasible, self.totals, self.totals.dtype.type(NOT_FEASIBLE)), summaries
+        return self._weigh(plugins, state, None, summaries, feasible), summaries
 
     def _weigh(
-        self, plugins: Sequence[ScorePlugin], state: CycleState, rows: Rows, summaries: Summaries, feasible: BoolColumn
-    ) -> IntColumn:
-        total = np.zeros(len(rows), np.int64)
+        self, plugins: Sequence[ScorePlugin], state: CycleState, rows: Rows | None, summaries: Summaries, feasible: BoolColumn
+    ) -> Totals:
+        """Totals of these rows, or of all; `NOT_FEASIBLE` where they are not `feasible`, which is of the same shape."""
+        kind = self._runtime.totals_kind
+        total, alike = np.zeros(len(feasible), kind), 0
         for plugin in plugins:
-            total += self._runtime.weight(plugin) * self._normalised(plugin, state, rows, summaries[plugin.name], feasible)
+            weight, scores = self._runtime.weight(plugin), self._normalised(plugin, state, rows, summaries[plugin.name], feasible)
+            if isinstance(scores, int):
+                alike += weight * scores
+            else:  # what is too wide for a total belongs to a row that is not feasible
+                np.add(total, scores if weight == 1 else scores.astype(kind) * kind.type(weight), out=total, casting="unsafe")
+        total += kind.type(alike)
+        total[~feasible] = NOT_FEASIBLE
         return total
 
     def _normalised(
-        self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: Hashable | None, feasible: BoolColumn
-    ) -> IntColumn:
-        raw = self._raw[plugin.name][rows]
-        scores = raw if summary is None else plugin.normalise(state, raw, summary)
+        self, plugin: ScorePlugin, state: CycleState, rows: Rows | None, summary: Hashable | None, feasible: BoolColumn
+    ) -> Totals | int:
+        """The plugin's scores in these rows; one number where all rows have the same. Raises `InvalidScoreError`."""
+        column = self._raw(plugin)
+        raw = column.at(rows)
+        if summary is None:
+            if column.low >= 0 and column.high <= MAX_NODE_SCORE:
+                return raw
+            scores: Totals = np.full(len(feasible), raw, np.int64) if isinstance(raw, int) else raw
+        elif isinstance(raw, int):
+            one = plugin.normalise(state, np.array([raw], np.int64), summary)
+            check_range(plugin, one[: np.count_nonzero(feasible)], self._runtime.failures)
+            return int(one[0])
+        else:
+            scores = plugin.normalise(state, raw.astype(np.int64, copy=False), summary)
         check_range(plugin, scores[feasible], self._runtime.failures)
         return scores
 
@@ -293,7 +334,7 @@ class PodColumns:
         self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: Hashable | None
     ) -> tuple[IntColumn, IntColumn]:
         """(raw, normalised) of one local plugin in these rows; each shape (len(rows),)."""
-        raw = self._raw[plugin.name][rows]
+        raw = self._raw(plugin).column(rows)
         return raw, raw if summary is None else plugin.normalise(state, raw, summary)
 
     def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
@@ -307,16 +348,23 @@ class PodColumns:
         key, promise = ("score", plugin.name), (fingerprint, cluster.size)  # also a column of zeros is of so many rows
         kept = self._cluster_scores.get(plugin.name)
         if kept is None or self._fingerprints.get(key) != promise:
-            kept = plugin.score(state, pod, cluster, np.arange(cluster.size))
+            kept = self._cluster_scores[plugin.name] = KeptColumn(plugin.score(state, pod, cluster, cluster.all_rows))
             state.steps.plugin_ended(plugin.name, SCORE)
-            if not plugin.normalised and not kept.any():
-                kept = NOTHING_SCORED
-            self._cluster_scores[plugin.name] = kept
             self._fingerprints[key] = promise
-        return kept if kept is NOTHING_SCORED else kept[feasible]
+            self._hold()
+        return NOTHING_SCORED if kept.only == 0 and not plugin.normalised else kept.column(feasible)
 
 
-def check_range(plugin: ScorePlugin, scores: IntColumn, failures: PluginFailures) -> None:
+def _all_pass(columns: Sequence[KeptColumn[np.bool_]], cluster: Cluster, rows: Rows | None) -> BoolColumn:
+    """Rows that hold a node and pass in all of the columns: of these rows, or of all. A new array."""
+    fits = cluster.present.copy() if rows is None else cluster.present[rows]
+    for column in columns:
+        if column.only != 1:
+            fits &= column.column(rows)
+    return fits
+
+
+def check_range(plugin: ScorePlugin, scores: Totals, failures: PluginFailures) -> None:
     """Raise `InvalidScoreError` for a score outside 0..100, and count it."""
     if len(scores) == 0:
         return

@@ -15,6 +15,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.events import WILDCARD, Action, ClusterEventWithHint, EventResource, interest
 from placewright.framework.interface import (
+    MAX_NODE_SCORE,
     BindPlugin,
     CycleState,
     Diagnosis,
@@ -39,6 +40,7 @@ from placewright.framework.interface import (
     Seconds,
 )
 from placewright.framework.runtime.guard import Guarding, build, events_of, guard
+from placewright.framework.runtime.keptcolumn import narrowest
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, POST_FILTER, PRE_BIND, RESERVE
@@ -67,6 +69,7 @@ class ProfileRuntime:
         extenders: all of the profile's, in the order in which they are asked.
         failures: what plugins did wrong.
         interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
+        totals_kind: integers that hold every sum of weighted scores, and what stands for none.
         told_once: names of plugins whose PreFilter and PreScore depend on the pod alone, so that pods that look alike share one answer.
     """
 
@@ -106,6 +109,7 @@ class ProfileRuntime:
             self.interests[EXTENDER] = ANY_EVENT
         self.told_once = frozenset(name for name, plugin in self._plugins.items() if _reads_of(plugin) is not Reads.CLUSTER)
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
+        self.totals_kind = narrowest(-1, sum(MAX_NODE_SCORE * self.weight(plugin) for plugin in self.score))
 
     def _at(self, point: ExtensionPoint, base: type[P]) -> tuple[P, ...]:
         plugins = (self._plugins[name] for name in self.profile.at(point))
@@ -119,10 +123,14 @@ class ProfileRuntime:
         """What the plugin's score is multiplied by."""
         return self.profile.weights[plugin.name]
 
-    def sign(self, pod: PodInfo) -> Hashable | None:
-        """What the profile's columns read of the pod; None when such a pod shares its columns with no other."""
+    def sign(self, pod: PodInfo) -> tuple[Hashable, ...] | None:
+        """What the profile's columns read of the pod, plugin by plugin; None when such a pod shares its columns with no other."""
         fragments = tuple([plugin.sign(pod) for plugin in self._signers])
         return None if None in fragments else fragments
+
+    def fragments(self, signature: tuple[Hashable, ...]) -> dict[str, Hashable]:
+        """By plugin, its part of a signature."""
+        return {plugin.name: fragment for plugin, fragment in zip(self._signers, signature, strict=True)}
 
     def extenders_for(self, pod: PodInfo) -> tuple[Extender, ...]:
         """The extenders that want to be asked about this pod, in the order in which they are."""

@@ -1,0 +1,68 @@
+"""Which rows columns have to be asked about again: those that changed since the columns were read last, each once.
+
+Parts of columns that were read at the same time ask for the same rows, one after the other, so answers are kept until the next change.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.journal import distinct_rows
+from placewright.framework.interface import Reads, Rows
+
+#: Where so many of all rows changed (one in so many), a column is cheaper computed as a whole, in the order of memory, than picked apart.
+_ONE_IN: Final = 4
+#: Smaller tables are mended in any case.
+_SMALL: Final = 1024
+
+
+class Positions(NamedTuple):
+    """Where a reader stopped in the journals of nodes and of pods."""
+
+    nodes: int
+    pods: int
+
+
+#: Of who has read nothing yet.
+NOTHING_READ: Final = Positions(-1, -1)
+
+
+class ChangedRows:
+    """The rows of one cluster that changed since somebody read them.
+
+    Attributes:
+        now: where the journals stood at the last `look`; the same object as long as nothing changes.
+    """
+
+    def __init__(self) -> None:
+        self.now = NOTHING_READ
+        self._known: dict[tuple[int, int], Rows | None] = {}
+
+    def look(self, cluster: Cluster) -> Positions:
+        """Take note of where the journals stand; to be called before anything is asked for one pod."""
+        nodes, pods = cluster.node_journal.position, cluster.pod_journal.position
+        if self.now != (nodes, pods):
+            self._move_on(Positions(nodes, pods))
+        return self.now
+
+    def _move_on(self, now: Positions) -> None:
+        self.now = now
+        self._known.clear()
+
+    def since(self, cluster: Cluster, read: Positions, reads: Reads = Reads.NODE_AND_ITS_PODS) -> Rows | None:
+        """The rows, ascending; None where all are to be asked about. For `Reads.NODE` changes of pods are passed over."""
+        asked = (read.nodes, self.now.pods if reads is Reads.NODE else read.pods)
+        if asked not in self._known:
+            self._known[asked] = _rows_since(cluster, *asked)
+        return self._known[asked]
+
+
+def _rows_since(cluster: Cluster, node_position: int, pod_position: int) -> Rows | None:
+    nodes, pods = cluster.node_journal.entries_since(node_position), cluster.pod_journal.entries_since(pod_position)
+    if nodes is None or pods is None:
+        return None
+    rows = distinct_rows(np.concatenate([nodes, pods]) if len(nodes) else pods, cluster.size)
+    return None if len(rows) * _ONE_IN > cluster.size >= _SMALL else rows

@@ -1,0 +1,156 @@
+"""Parts of columns that depend on less than the whole pod: one filter's or score's column, for all pods that look alike to that plugin.
+
+Two Deployments that differ in what they request share what taints, labels and ports have to say. Each part is mended by itself, from where
+it stopped reading, once for all shapes of pods that use it. A part lives as long as the columns of some shape are put together from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import CycleState, FilterPlugin, Rows, ScorePlugin
+from placewright.framework.runtime.changedrows import NOTHING_READ, ChangedRows
+from placewright.framework.runtime.keptcolumn import KeptColumn
+from placewright.framework.steps import FILTER
+
+_Ask = Callable[[CycleState, PodInfo, Cluster, Rows], Any]
+#: (plugin, extension point, what the plugin reads of the pod).
+PartKey = tuple[str, str, Hashable]
+
+
+class ColumnBytes:
+    """How much memory the kept columns of one profile take.
+
+    Attributes:
+        held: bytes of values, over all columns; what Python keeps beside them is not counted.
+    """
+
+    __slots__ = ("held",)
+
+    def __init__(self) -> None:
+        self.held = 0
+
+
+class ColumnPart:
+    """One plugin's column at one point, for pods of which it reads the same.
+
+    Invariant: `column` is what the plugin said of each row at `_read`, or later where the row has not changed since. A plugin that raises
+    leaves both as they were.
+
+    Attributes:
+        column: None until it was asked for.
+        users: how many shapes are put together from it.
+    """
+
+    __slots__ = ("_answer", "_bytes", "_plugin", "_point", "_read", "column", "users")
+
+    def __init__(self, plugin: FilterPlugin | ScorePlugin, point: str, counted: ColumnBytes) -> None:
+        self.column: KeptColumn[Any] | None = None
+        self.users = 0
+        self._plugin = plugin
+        self._point = point
+        self._answer: _Ask = plugin.filter if isinstance(plugin, FilterPlugin) and point is FILTER else plugin.score  # type: ignore[union-attr]
+        self._bytes = counted
+        self._read = NOTHING_READ
+
+    def refreshed(self, state: CycleState, pod: PodInfo, cluster: Cluster, changes: ChangedRows) -> KeptColumn[Any]:
+        """The column as things stood at the last look at the changes; only rows that changed since the last call are asked about."""
+        if self._read is not changes.now:
+            self._catch_up(state, pod, cluster, changes)
+        assert self.column is not None  # it is read now
+        return self.column
+
+    def _catch_up(self, state: CycleState, pod: PodInfo, cluster: Cluster, changes: ChangedRows) -> None:
+        rows = self._changed_rows(cluster, changes)
+        if rows is None or len(rows):
+            self._take(rows, self._ask(state, pod, cluster, cluster.all_rows if rows is None else rows))
+        self._read = changes.now
+
+    def _changed_rows(self, cluster: Cluster, changes: ChangedRows) -> Rows | None:
+        known = self.column is not None and self.column.size == cluster.size
+        return changes.since(cluster, self._read, self._plugin.reads) if known else None
+
+    def _ask(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Any:
+        state.steps.plugin_begins()
+        answer = self._answer(state, pod, cluster, rows)
+        state.steps.plugin_ended(self._plugin.name, self._point)
+        return answer
+
+    def _take(self, rows: Rows | None, values: Any) -> None:
+        before = self.nbytes
+        if rows is None or self.column is None:
+            self.column = KeptColumn(values)
+        else:
+            self.column.put(rows, values)
+        self._bytes.held += self.nbytes - before
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the values take."""
+        return 0 if self.column is None else self.column.nbytes
+
+
+class ColumnParts:
+    """The parts of one profile's columns.
+
+    Attributes:
+        bytes: what they take, with the columns that are put together from them.
+        changes: rows that have to be asked about again.
+    """
+
+    def __init__(self) -> None:
+        self.bytes: Final = ColumnBytes()
+        self.changes: Final = ChangedRows()
+        self._parts: dict[PartKey, ColumnPart] = {}
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def use(self, plugin: FilterPlugin | ScorePlugin, point: str, fragment: Hashable) -> ColumnPart:
+        """The part for pods of which the plugin reads this `fragment`; to be given back by `leave`."""
+        key = (plugin.name, point, fragment)
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = ColumnPart(plugin, point, self.bytes)
+        part.users += 1
+        return part
+
+    def leave(self, plugin: str, point: str, fragment: Hashable) -> None:
+        """One user less; the last one takes the part away."""
+        part = self._parts[plugin, point, fragment]
+        part.users -= 1
+        if not part.users:
+            del self._parts[plugin, point, fragment]
+            self.bytes.held -= part.nbytes
+
+
+class PartsOfShape:
+    """The parts that one shape of pods is put together from.
+
+    Attributes:
+        fragments: by plugin, what it reads of such pods.
+    """
+
+    __slots__ = ("_parts", "_used", "bytes", "changes", "fragments")
+
+    def __init__(self, parts: ColumnParts, fragments: Mapping[str, Hashable]) -> None:
+        self.fragments = fragments
+        self.bytes = parts.bytes
+        self.changes = parts.changes
+        self._parts = parts
+        self._used: list[tuple[str, str]] = []
+
+    def use(self, plugin: FilterPlugin | ScorePlugin, point: str) -> ColumnPart:
+        """The plugin's part at this point."""
+        part = self._parts.use(plugin, point, self.fragments.get(plugin.name, ()))
+        self._used.append((plugin.name, point))
+        return part
+
+    def leave(self) -> None:
+        """Give all of them back."""
+        for plugin, point in self._used:
+            self._parts.leave(plugin, point, self.fragments.get(plugin, ()))
+        self._used.clear()

@@ -1,0 +1,93 @@
+"""A kept column: as narrow as its values allow, and a single value where all rows have the same, as most columns do."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.framework.interface import Rows
+
+V = TypeVar("V", np.bool_, np.int64)
+#: Up to so many values are looked at one by one: cheaper than two reductions.
+_FEW: Final = 16
+_WIDTHS: Final = tuple((np.dtype(kind), int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, np.int32))
+
+
+def narrowest(low: int, high: int) -> np.dtype[Any]:
+    """The narrowest signed integers that hold all values between two."""
+    return next((kind for kind, least, most in _WIDTHS if least <= low and high <= most), np.dtype(np.int64))
+
+
+class KeptColumn(Generic[V]):
+    """One value a row; shape (size,).
+
+    Invariant: `values` is None exactly while `only` is the value of every row; each value lies between `low` and `high`.
+
+    Attributes:
+        only: the value of all rows, or None where they differ.
+        values: by row, bool or the narrowest integers that hold them; not to be written.
+        low, high: bounds of the values.
+        kind: what the plugin answers in.
+    """
+
+    __slots__ = ("high", "kind", "low", "only", "size", "values")
+
+    def __init__(self, values: NDArray[V]) -> None:
+        """A column of these values, which are copied or not written any more; shape (size,)."""
+        self.size = len(values)
+        self.kind: np.dtype[V] = values.dtype
+        self.low, self.high = _bounds(values)
+        self.only: int | None = self.low if self.low == self.high else None
+        kind = self.kind if self.kind == np.bool_ else narrowest(self.low, self.high)
+        self.values: NDArray[Any] | None = None if self.only is not None else values.astype(kind, copy=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the values take."""
+        return 0 if self.values is None else self.values.nbytes
+
+    def put(self, rows: Rows, values: NDArray[V]) -> None:
+        """Replace the values of these rows, of which there is at least one; shape (len(rows),)."""
+        low, high = _bounds(values)
+        if self.values is None and low == high == self.only:
+            return
+        self._widened(min(low, self.low), max(high, self.high))[rows] = values
+
+    def _widened(self, low: int, high: int) -> NDArray[Any]:
+        """The values, as wide as these bounds need."""
+        if self.values is None or low < self.low or high > self.high:
+            self.values = self._copy(low, high)
+            self.low, self.high, self.only = low, high, None
+        return self.values
+
+    def _copy(self, low: int, high: int) -> NDArray[Any]:
+        kind = narrowest(low, high) if self.kind != np.bool_ else self.kind
+        return np.full(self.size, self.only, kind) if self.values is None else self.values.astype(kind, copy=False)
+
+    def at(self, rows: Rows | None) -> NDArray[Any] | int:
+        """The values of these rows, or of all; one number where all rows have the same. Not to be written."""
+        if self.values is None:
+            assert self.only is not None  # the invariant
+            return self.only
+        return self.values if rows is None else self.values[rows]
+
+    def column(self, rows: Rows | None = None) -> NDArray[V]:
+        """The same as an array, in the width of plugins; a new one, or not to be written."""
+        found = self.at(rows)
+        if isinstance(found, int):
+            return np.full(self.size if rows is None else len(rows), found, self.kind)
+        return found.astype(self.kind, copy=False)
+
+
+def _bounds(values: NDArray[Any]) -> tuple[int, int]:
+    """The lowest and the highest; of no values, 0."""
+    if not len(values):
+        return 0, 0
+    if len(values) <= _FEW:
+        few = values.tolist()
+        return int(min(few)), int(max(few))
+    if values.dtype == np.bool_:
+        return int(values.all()), int(values.any())
+    return int(values.min()), int(values.max())
