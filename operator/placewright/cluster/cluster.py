@@ -20,7 +20,7 @@ from placewright.api.objects import Node, NodeName, PodKey, Taint
 from placewright.api.pods import PodInfo
 from placewright.api.requests import PODS, canonical, is_native_or_scalar
 from placewright.cluster.dryrun import DryRunCluster, net_of
-from placewright.cluster.encoding import EncodedColumn
+from placewright.cluster.encoding import AllRows, EncodedColumn
 from placewright.cluster.hostports import HostPorts
 from placewright.cluster.images import Images
 from placewright.cluster.journal import Journal
@@ -60,8 +60,7 @@ class Cluster:
         images, ports, groups, volumes: indexes from image, host port, pod group and volume to rows.
         objects: everything that is neither node nor pod.
         gangs: groups that are placed all or none, and their members on nodes.
-        node_journal: rows whose node object changed.
-        pod_journal: rows whose pods changed.
+        node_journal, pod_journal: rows whose node object, or whose pods, changed.
     """
 
     def __init__(self) -> None:
@@ -97,7 +96,7 @@ class Cluster:
         #: Uids of pods on nodes that have been told to leave, as long as the API server does not show them as being deleted.
         self._told_to_leave: set[str] = set()
         self._dry_runs: list[DryRunCluster] = []
-        self._all_rows: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._all_rows = AllRows()
 
     # --- reading ---------------------------------------------------------------------------------------------------------
 
@@ -108,15 +107,8 @@ class Cluster:
 
     @property
     def all_rows(self) -> NDArray[np.intp]:
-        """Every row, ascending, free ones included; not to be written."""
-        if len(self._all_rows) != len(self.names):
-            self._all_rows = np.arange(len(self.names))
-            self._all_rows.flags.writeable = False
-        return self._all_rows
-
-    def index(self, rows: NDArray[np.intp]) -> NDArray[np.intp] | slice:
-        """`rows` as what to index columns with: where they are `all_rows`, a column is then read in place, and is not to be written."""
-        return slice(0, len(rows)) if rows is self._all_rows else rows
+        """Every row, ascending, free ones included; the same array until there are more, not to be written."""
+        return self._all_rows.of(len(self.names))
 
     @property
     def node_count(self) -> int:

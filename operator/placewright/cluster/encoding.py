@@ -12,6 +12,20 @@ V = TypeVar("V", bound=Hashable)
 D = TypeVar("D", bound=np.generic)
 
 
+class AllRows:
+    """Every row as an index array, made once for each size, so that plugins can tell it by identity and read columns in place."""
+
+    def __init__(self) -> None:
+        self._rows: NDArray[np.intp] = np.zeros(0, np.intp)
+
+    def of(self, size: int) -> NDArray[np.intp]:
+        """0 to `size` - 1; not to be written."""
+        if len(self._rows) != size:
+            self._rows = np.arange(size)
+            self._rows.flags.writeable = False
+        return self._rows
+
+
 class EncodedColumn(Generic[V]):
     """One value per row, stored as a code into `values`.
 
@@ -60,6 +74,8 @@ class EncodedColumn(Generic[V]):
         return self._apply(rows, number, np.int64)
 
     def _apply(self, rows: NDArray[np.intp], function: Callable[[V], Any], dtype: type[D]) -> NDArray[D]:
+        if len(self.values) == 1:
+            return np.full(len(rows), function(self.values[0]), dtype)
         if len(rows) < len(self.values):  # a few rows of many values: asking the rows is cheaper
             return np.fromiter((function(self.values[code]) for code in self._codes[rows]), dtype, len(rows))
         return np.fromiter((function(v) for v in self.values), dtype, len(self.values))[self._codes[rows]]

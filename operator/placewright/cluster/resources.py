@@ -13,25 +13,41 @@ D = TypeVar("D", bound=np.generic)
 
 
 class ResourceColumn:
-    """One resource over all rows: `allocatable` and `requested`, each shape (capacity,) int64."""
+    """One resource over all rows, each column of shape (capacity,) int64.
 
-    __slots__ = ("_offering", "allocatable", "requested")
+    Invariant: `free` is `allocatable` - `requested`, below 0 where more is asked for than there is.
+
+    Attributes:
+        largest: no row offers, or has offered, more.
+    """
+
+    __slots__ = ("_offering", "allocatable", "free", "largest", "requested")
 
     def __init__(self, capacity: int) -> None:
         self._offering = 0
         self.allocatable: Int64Column = np.zeros(capacity, np.int64)
         self.requested: Int64Column = np.zeros(capacity, np.int64)
+        self.free: Int64Column = np.zeros(capacity, np.int64)
+        self.largest = 0
 
     def offer(self, row: int, amount: int) -> bool:
         """Set what a row offers. Returns True if that was the last row to offer anything."""
         before, self.allocatable[row] = int(self.allocatable[row]), amount
+        self.free[row] += amount - before
+        self.largest = max(self.largest, amount)
         self._offering += bool(amount) - bool(before)
         return bool(before) and not self._offering
+
+    def ask(self, row: int, amount: int) -> None:
+        """Pods on a row ask for so much more."""
+        self.requested[row] += amount
+        self.free[row] -= amount
 
     def grow(self, capacity: int) -> None:
         """Make room for more rows."""
         self.allocatable = grown(self.allocatable, capacity)
         self.requested = grown(self.requested, capacity)
+        self.free = grown(self.free, capacity)
 
 
 class Resources:
@@ -68,7 +84,7 @@ class Resources:
     def _open(self, name: str) -> None:
         column = self._columns[name] = ResourceColumn(self._capacity)
         for row, amount in self._not_offered.pop(name, {}).items():
-            column.requested[row] = amount
+            column.ask(row, amount)
 
     def _close(self, name: str) -> None:
         requested = self._columns.pop(name).requested
@@ -83,7 +99,7 @@ class Resources:
             if column is None:
                 self._add_not_offered(name, row, sign * amount)
             else:
-                column.requested[row] += sign * amount
+                column.ask(row, sign * amount)
 
     def add_all(self, rows: NDArray[np.intp], requests: Sequence[Mapping[str, int]], sign: int) -> None:
         """The same for one pod a row; rows may repeat."""
@@ -100,6 +116,7 @@ class Resources:
                     self._add_not_offered(name, row, amount)
             else:
                 np.add.at(column.requested, rows[which], np.array(how_much, np.int64))
+                np.subtract.at(column.free, rows[which], np.array(how_much, np.int64))
 
     def _add_not_offered(self, name: str, row: int, amount: int) -> None:
         by_row = self._not_offered.setdefault(name, {})

@@ -6,8 +6,8 @@ Source: kube-scheduler 1.36 `balanced_allocation.go`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Final
+from collections.abc import Hashable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
     CycleState,
+    Handle,
     IntColumn,
     PreScorePlugin,
     Reads,
@@ -27,10 +28,12 @@ from placewright.framework.interface import (
 )
 from placewright.framework.status import SKIP, SUCCESS, Status
 from placewright.plugins.noderesources.args import BalancedAllocationArgs
+from placewright.plugins.shared.rowtable import RowTable
 
 NAME: Final = "NodeResourcesBalancedAllocation"
 Fractions = NDArray[np.float64]
 _HALF: Final = MAX_NODE_SCORE // 2
+_A_PAIR: Final = 2
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
@@ -39,6 +42,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     name = NAME
     Args = BalancedAllocationArgs
     reads = Reads.NODE_AND_ITS_PODS
+
+    def __init__(self, args: BalancedAllocationArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        #: By the resources that count for a pod: at most as many as there are choices among those of the profile.
+        self._tables: dict[tuple[str, ...], _BalanceTable] = {}
 
     def sign(self, pod: PodInfo) -> Hashable:
         """What the pod really requests."""
@@ -50,24 +58,82 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """50..100; 75 where the pod changes nothing."""
-        with_pod, without, counted = [], [], []
-        for spec in self.args.resources:
-            own = pod.requests.get(spec.name, 0)
-            if own == 0 and is_scalar_resource(spec.name):
-                continue
-            column = cluster.resources.column(spec.name)
-            allocatable, requested = column.allocatable[rows], column.requested[rows]
-            divisor = np.maximum(allocatable, 1)
-            with_pod.append(np.minimum((requested + own) / divisor, 1.0))
-            without.append(np.minimum(requested / divisor, 1.0))
-            counted.append(allocatable > 0)
-        if not counted:
+        own = {spec.name: pod.requests.get(spec.name, 0) for spec in self.args.resources}
+        counting = tuple([name for name, amount in own.items() if amount or not is_scalar_resource(name)])
+        if not counting:
             return np.full(len(rows), _HALF + _HALF // 2, np.int64)
-        return _HALF + (_HALF + evenness(with_pod, counted) - evenness(without, counted)) // 2
+        table = self._tables.get(counting) or self._tables.setdefault(counting, _BalanceTable(counting))
+        return table.scores(cluster, rows, [own[name] for name in counting])
 
 
-def evenness(fractions: list[Fractions], counted: list[BoolColumn]) -> IntColumn:
-    """100·(1 − standard deviation) over the counted fractions of each row; shape (rows,) int64.
+class _Balance(NamedTuple):
+    """The resources that count for a pod, node by node: what is asked for, what there is (at least 1), and where there is any.
+
+    `counted` is None where all nodes have all of them.
+    """
+
+    requested: Sequence[Fractions]
+    divisors: Sequence[Fractions]
+    counted: Sequence[BoolColumn] | None
+
+
+class _BalanceTable(RowTable):
+    """A balance without the pod: its columns one after the other, and last how even it is."""
+
+    def __init__(self, resources: Sequence[str]) -> None:
+        super().__init__()
+        self._resources = resources
+
+    def compute(self, cluster: Cluster, index: Rows | slice) -> Sequence[NDArray[Any]]:
+        """Requested, divisor and counted of each resource, and last 100·(1 - standard deviation) as whole numbers in floats."""
+        found: list[NDArray[Any]] = []
+        for name in self._resources:
+            column = cluster.resources.column(name)
+            allocatable = column.allocatable[index]
+            found += [column.requested[index].astype(np.float64), np.maximum(allocatable, 1).astype(np.float64), allocatable > 0]
+        return [*found, _evenness_with(self._balance(found), [0.0] * len(self._resources))]
+
+    def scores(self, cluster: Cluster, rows: Rows, own: Sequence[int]) -> IntColumn:
+        """With a pod that asks for so much of each resource."""
+        *columns, before = self.current(cluster) if rows is cluster.all_rows else self.compute(cluster, rows)
+        gained = _evenness_with(self._balance(columns), [float(amount) for amount in own])
+        gained -= before
+        gained += _HALF
+        gained *= 0.5
+        np.floor(gained, out=gained)
+        gained += _HALF
+        return gained.astype(np.int64)
+
+    @staticmethod
+    def _balance(columns: Sequence[NDArray[Any]]) -> _Balance:
+        counted = columns[2::3]
+        return _Balance(columns[0::3], columns[1::3], None if all(each.all() for each in counted) else counted)
+
+
+def _evenness_with(balance: _Balance, own: Sequence[float]) -> Fractions:
+    fractions = []
+    for requested, divisor, more in zip(balance.requested, balance.divisors, own, strict=True):
+        share = requested + more
+        share /= divisor
+        fractions.append(np.minimum(share, 1.0, out=share))
+    if len(fractions) == _A_PAIR and balance.counted is None:
+        return _evenness_of_two(*fractions)
+    counted = balance.counted or [np.ones(len(each), np.bool_) for each in fractions]
+    return evenness(fractions, counted).astype(np.float64)
+
+
+def _evenness_of_two(one: Fractions, other: Fractions) -> Fractions:
+    """What `evenness` says of two fractions that count everywhere, in the order of upstream's operations; changes its arguments."""
+    one -= other
+    np.abs(one, out=one)
+    one /= 2
+    np.subtract(1, one, out=one)
+    one *= MAX_NODE_SCORE
+    return np.floor(one, out=one)
+
+
+def evenness(fractions: Sequence[Fractions], counted: Sequence[BoolColumn]) -> IntColumn:
+    """100·(1 - standard deviation) over the counted fractions of each row; shape (rows,) int64.
 
     Summed resource by resource, in order, as upstream does: another order could round differently.
     """

@@ -43,7 +43,8 @@ from placewright.framework.interface import (
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec
-from placewright.plugins.noderesources.strategies import Load, strategy_score
+from placewright.plugins.noderesources.loads import Load, LoadTable
+from placewright.plugins.noderesources.strategies import strategy_score
 from placewright.plugins.shared.memory import Memory
 
 NAME: Final = "NodeResourcesFit"
@@ -66,6 +67,7 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._offers = Memory(_BEFORE_AND_AFTER)
+        self._loads = {spec.name: LoadTable(spec.name) for spec in args.scoring_strategy.resources}
 
     def sign(self, pod: PodInfo) -> Hashable:
         """What the pod requests, and which of that devices may serve."""
@@ -80,7 +82,8 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where pod count and every requested resource fit."""
-        fits = cluster.pod_count[rows] < cluster.pod_limit[rows]
+        index = slice(0, len(rows)) if rows is cluster.all_rows else rows  # all of a column is read in place
+        fits = cluster.pod_count[index] < cluster.pod_limit[index]
         served = self._served_by_devices(pod)
         for name, amount in self._demanded(pod):
             if name not in cluster.resources:
@@ -88,8 +91,8 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
                     return np.zeros(len(rows), np.bool_)  # a pod may name thousands that no node offers
                 continue
             column = cluster.resources.column(name)
-            enough = column.requested[rows] <= column.allocatable[rows] - amount
-            fits &= enough | (column.allocatable[rows] == 0) if name in served else enough
+            enough = column.free[index] >= amount
+            fits &= enough | (column.allocatable[index] == 0) if name in served else enough
         return fits
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
@@ -159,7 +162,7 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
         """0..100 by the profile's scoring strategy."""
         strategy = self.args.scoring_strategy
         bid = _bid(pod)
-        loads = [load for spec in strategy.resources if (load := _load(spec, bid, cluster, rows)) is not None]
+        loads = [load for spec in strategy.resources if (load := self._load(spec, bid, cluster, rows)) is not None]
         return strategy_score(strategy, loads, len(rows))
 
     def events(self) -> Sequence[ClusterEventWithHint]:
@@ -215,6 +218,13 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
             return QueueingHint.SKIP
         return QueueingHint.QUEUE if old is None or _grew(self._offer(old), offer, demands) else QueueingHint.SKIP
 
+    def _load(self, spec: ResourceSpec, bid: Mapping[str, int], cluster: Cluster, rows: Rows) -> Load | None:
+        """The resource as the pod would leave it, or None when it does not count for this pod."""
+        own = bid.get(spec.name, 0)
+        if own == 0 and is_scalar_resource(spec.name):
+            return None
+        return self._loads[spec.name].load(cluster, rows, own, spec.weight or 1)
+
     def _offer(self, node: Node) -> Mapping[str, int]:
         """What the node offers; kept, because each pod that waits asks about the same node. With it the node, or its id may come back."""
         return self._offers.recall(id(node), lambda: (node, canonical(node.status.allocatable or {})))[1]
@@ -239,18 +249,6 @@ def _bid(pod: PodInfo) -> Mapping[str, int]:
     if pod.pod.spec.resources is not None:
         return scoring_requests_of_containers(pod.pod.spec)
     return {**pod.requests, CPU: pod.scoring_cpu, MEMORY: pod.scoring_memory}
-
-
-def _load(spec: ResourceSpec, bid: Mapping[str, int], cluster: Cluster, rows: Rows) -> Load | None:
-    """The resource as the pod would leave it, or None when it does not count for this pod."""
-    column = cluster.resources.column(spec.name)
-    own = bid.get(spec.name, 0)
-    if own == 0 and is_scalar_resource(spec.name):
-        return None
-    used = {CPU: cluster.scoring_cpu, MEMORY: cluster.scoring_memory}.get(spec.name, column.requested)
-    requested = used[rows] + own
-    capacity = column.allocatable[rows]
-    return Load(requested, capacity, capacity > 0, spec.weight or 1)
 
 
 def _grouped(

@@ -1,29 +1,21 @@
 """The three scoring strategies of NodeResourcesFit, on columns.
 
-`requested` includes the incoming pod; `capacity` is allocatable. Both shape (rows,) int64, capacity > 0 where `counted`. All divisions
-truncate, as upstream's integer arithmetic does. Source: kube-scheduler `noderesources/{least,most}_allocated.go,
-requested_to_capacity_ratio.go`.
+All divisions truncate, as upstream's integer arithmetic does; see `loads` for why floats may be divided. Source: kube-scheduler
+`noderesources/{least,most}_allocated.go, requested_to_capacity_ratio.go`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright.framework.interface import MAX_NODE_SCORE, BoolColumn, IntColumn
+from placewright.framework.interface import MAX_NODE_SCORE, IntColumn
 from placewright.plugins.noderesources.args import ScoringStrategy, ShapePoint
+from placewright.plugins.noderesources.loads import Floats, Load
 
-
-class Load(NamedTuple):
-    """One resource as the pod would leave it."""
-
-    requested: IntColumn
-    capacity: IntColumn
-    counted: BoolColumn
-    weight: int
+_PERCENTS = np.arange(101)
 
 
 def strategy_score(strategy: ScoringStrategy, loads: Sequence[Load], rows: int) -> IntColumn:
@@ -31,26 +23,48 @@ def strategy_score(strategy: ScoringStrategy, loads: Sequence[Load], rows: int) 
     if strategy.type == "RequestedToCapacityRatio":
         shape = strategy.requested_to_capacity_ratio
         return _ratio_score(shape.shape if shape else (), loads, rows)
-    most = strategy.type == "MostAllocated"
-    total = np.zeros(rows, np.int64)
-    weights = np.zeros(rows, np.int64)
-    for load in loads:
-        capacity = np.maximum(load.capacity, 1)
-        used = np.minimum(load.requested, capacity)
-        score = (used if most else capacity - used) * MAX_NODE_SCORE // capacity
-        total += np.where(load.counted, score * load.weight, 0)
-        weights += np.where(load.counted, load.weight, 0)
-    return total // np.maximum(weights, 1)
+    if not loads:
+        return np.zeros(rows, np.int64)
+    rate = _most if strategy.type == "MostAllocated" else _least
+    parts = [_weighted(rate(load), load.weight) for load in loads]
+    for part in parts[1:]:
+        parts[0] += part
+    weights = sum(load.weight if load.counted is None else load.weight * load.counted for load in loads)
+    parts[0] /= np.maximum(weights, 1)
+    return parts[0].astype(np.int64)
+
+
+def _weighted(score: Floats, weight: int) -> Floats:
+    if weight != 1:
+        score *= weight
+    return score
+
+
+def _most(load: Load) -> Floats:
+    """⌊100·used/capacity⌋, at most 100."""
+    share = load.used / load.capacity
+    np.floor(share, out=share)
+    return np.minimum(share, MAX_NODE_SCORE, out=share)
+
+
+def _least(load: Load) -> Floats:
+    """⌊100·(capacity - used)/capacity⌋ = 100 - ⌈100·used/capacity⌉, at least 0."""
+    share = load.used / load.capacity
+    np.ceil(share, out=share)
+    np.subtract(MAX_NODE_SCORE, share, out=share)
+    np.maximum(share, 0, out=share)
+    if load.counted is not None:
+        share *= load.counted
+    return share
 
 
 def _ratio_score(shape: Sequence[ShapePoint], loads: Sequence[Load], rows: int) -> IntColumn:
     total = np.zeros(rows, np.int64)
     weights = np.zeros(rows, np.int64)
+    by_percent = broken_linear(shape, _PERCENTS)
     for load in loads:
-        capacity = np.maximum(load.capacity, 1)
-        percent = np.where(load.requested > capacity, 100, load.requested * 100 // capacity)
-        score = broken_linear(shape, percent)
-        counted = load.counted & (score > 0)
+        score = by_percent[_most(load).astype(np.intp)]
+        counted = score > 0 if load.counted is None else load.counted & (score > 0)
         total += np.where(counted, score * load.weight, 0)
         weights += np.where(counted, load.weight, 0)
     ratio: NDArray[np.float64] = total / np.maximum(weights, 1)

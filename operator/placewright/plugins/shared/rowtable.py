@@ -1,0 +1,48 @@
+"""Columns that follow from nodes and the pods on them, whichever pod is asked about: filled once, then mended in the rows that changed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import Rows
+from placewright.framework.runtime.changedrows import NOTHING_READ, ChangedRows
+
+
+class RowTable(ABC):
+    """Some columns over all rows.
+
+    They follow the journals, which say nothing of what is only supposed: who is asked about single rows reads the cluster itself.
+    """
+
+    def __init__(self) -> None:
+        self._changes = ChangedRows()
+        self._read = NOTHING_READ
+        self._cluster: Cluster | None = None
+        self._size = -1
+        self._columns: Sequence[NDArray[Any]] = ()
+
+    @abstractmethod
+    def compute(self, cluster: Cluster, index: Rows | slice) -> Sequence[NDArray[Any]]:
+        """The columns of these rows, each a new array."""
+
+    def current(self, cluster: Cluster) -> Sequence[NDArray[Any]]:
+        """The columns as things stand, each of shape (size,); not to be written."""
+        now = self._changes.look(cluster)
+        if self._read is not now or cluster is not self._cluster:
+            alike = cluster is self._cluster and cluster.size == self._size
+            self._follow(cluster, self._changes.since(cluster, self._read) if alike else None)
+            self._read, self._cluster, self._size = now, cluster, cluster.size
+        return self._columns
+
+    def _follow(self, cluster: Cluster, rows: Rows | None) -> None:
+        mended = () if rows is None else self.compute(cluster, rows)
+        if rows is None or any(column.dtype != values.dtype for column, values in zip(self._columns, mended, strict=True)):
+            self._columns = self.compute(cluster, slice(0, cluster.size))
+            return
+        for column, values in zip(self._columns, mended, strict=True):
+            column[rows] = values
