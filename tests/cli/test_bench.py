@@ -130,6 +130,20 @@ def test_groups_are_measured_as_a_whole(capsys: pytest.CaptureFixture[str]) -> N
     assert "groups/s" in output(capsys, *words)
 
 
+def test_events_are_measured_while_pods_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("moves", "--waiting", "300", "--claims", "30", "--gated", "40")
+    rows = {row["event"]: row for row in json.loads(output(capsys, *words, "-o", "json"))}
+    added, none = rows["a node that holds any of them is added"], rows["a node is added that holds none"]
+    claims = rows["their claims are added"]
+    assert (added["waiting"], added["moved"], added["asked"]) == (300, 300, 300)
+    assert (none["moved"], none["asked"]) == (0, 300 * none["events"])
+    assert (claims["events"], claims["moved"], claims["asked"]) == (30, 30, 30), "a claim asks the pod that names it"
+    assert rows["claims of others are added"]["asked"] == 0
+    assert rows["their backoff ends"]["moved"] == 300
+    assert rows["their gates are opened"]["moved"] == rows["their gates are opened"]["events"] == 20
+    assert "events while pods wait" in output(capsys, *words)
+
+
 @pytest.mark.usefixtures("short")
 def test_records_are_measured_in_turns_and_kept_on_one_side(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("records", "--workloads", "plain,openb-mix", "--nodes", "3", "--slices", "4")

@@ -62,6 +62,7 @@ from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.profilestate import ProfileStanding
 from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
+from placewright.queue.sweeps import A_SLICE
 from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.decisiondetail import DecisionDetail
@@ -106,7 +107,7 @@ class Engine:
         self.cluster: Cluster = observed
         self.shadows = Shadows(observed, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
         self.observers = Observers(heard.attempts, (self.shadows.decided,), heard.groups, (self.shadows,))
-        self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered, heard.hints)
+        self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered, heard.hints, slices=A_SLICE)
         # --- what is written to the API server
         leads, sleep = self._leads, self.takeover.sleep
         self._events = HttpEventRecorder(self.client, self.replica.identity, core=self._core_events)
@@ -176,7 +177,8 @@ class Engine:
         self._reflectors.start()
         self._deciding = asyncio.create_task(self._schedule_when_synced(), name="scheduler")
         self._spawn(self.takeover.run(), "takeover")
-        self._spawn(self._every(BACKOFF_FLUSH_SECONDS, self.queue.flush_backoff), "backoff flush")
+        self._spawn(self.queue.sweeps.run(), "events for waiting pods")
+        self._spawn(self._every(BACKOFF_FLUSH_SECONDS, self._flush_backoff), "backoff flush")
         self._spawn(self._every(UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable), "unschedulable flush")
         self._spawn(self.reconcile_loop.run(), "reconciler")
         self._spawn(self.profiles.run(), "profile status")
@@ -304,6 +306,11 @@ class Engine:
             # At whole multiples of the clock: backoff ends in windows of a second.
             await asyncio.sleep(seconds - time.monotonic() % seconds)
             act()
+
+    def _flush_backoff(self) -> None:
+        """End the backoff of a slice of pods, and of the next in the event loop's next turn: a mass of pods may be due in one second."""
+        if self.queue.flush_backoff(A_SLICE) >= A_SLICE:
+            asyncio.get_running_loop().call_soon(self._flush_backoff)
 
     def _announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
         self._events.record(pod, EventType.NORMAL, reason, action, message)

@@ -7,7 +7,7 @@ object before and after, and says whether trying again is worth it. Facts: kube-
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -129,6 +129,22 @@ QueueingHintFn = Callable[[PodInfo, Any, Any], QueueingHint]
 Narrowing = Callable[[PodInfo, Any, Any], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class EventKeys:
+    """Under which keys waiting pods are found for an event, so that an event that concerns one of thousands asks one.
+
+    Both sides may be asked often, and have to be quick. What a pod's keys are may depend on the pod alone.
+
+    Attributes:
+        of_pod: the keys of a pod that waits.
+        of_event: (object before or None, object after or None) to the keys of pods whose hint may say QUEUE; it is sure to say SKIP to all
+            others. None: the event may concern anybody.
+    """
+
+    of_pod: Callable[[PodInfo], Iterable[Hashable]]
+    of_event: Callable[[Any, Any], Iterable[Hashable] | None]
+
+
 def always(_pod: PodInfo, _old: Any, _new: Any) -> QueueingHint:
     """The hint for events that always justify another try."""
     return QueueingHint.QUEUE
@@ -142,15 +158,21 @@ class ClusterEventWithHint:
         hint: whether it is worth trying the rejected pod again. Without one it always is.
         narrow: called like the hint, and before it, for pods that appear or change on a node and free nothing; such events are as frequent
             as bindings. It says at little cost whether the hint is to be asked about this rejected pod. None: it always is.
+        keys: whom the event concerns at all. None: the hint is asked of every pod that the plugin rejected or keeps back.
     """
 
     event: ClusterEvent
     hint: QueueingHintFn = always
     narrow: Narrowing | None = None
+    keys: EventKeys | None = None
 
 
 def interest(
-    resource: EventResource, action: Action, hint: QueueingHintFn = always, narrow: Narrowing | None = None
+    resource: EventResource,
+    action: Action,
+    hint: QueueingHintFn = always,
+    narrow: Narrowing | None = None,
+    keys: EventKeys | None = None,
 ) -> ClusterEventWithHint:
     """Short form for a plugin's table of events."""
-    return ClusterEventWithHint(ClusterEvent(resource, action), hint, narrow)
+    return ClusterEventWithHint(ClusterEvent(resource, action), hint, narrow, keys)

@@ -16,6 +16,7 @@ from placewright.framework.events import (
     Action,
     ClusterEvent,
     ClusterEventWithHint,
+    EventKeys,
     EventResource,
     Narrowing,
     QueueingHint,
@@ -44,7 +45,7 @@ class Requeue(enum.Enum):
 class EventHints:
     """The hints of one profile for one kind of event: looked up once, asked about thousands of pods."""
 
-    __slots__ = ("_by_plugin", "_event", "_interests", "_narrowings", "_timed")
+    __slots__ = ("_by_plugin", "_event", "_interests", "_keys", "_narrowings", "_timed")
 
     def __init__(
         self, interests: Mapping[str, Sequence[ClusterEventWithHint] | None], event: ClusterEvent, timed: Timed | None = None
@@ -54,6 +55,7 @@ class EventHints:
         self._timed = timed
         self._by_plugin: dict[str, Asked] = {}
         self._narrowings: dict[str, Narrowing | None] = {}
+        self._keys: dict[str, tuple[EventKeys, ...]] = {}
 
     def asked(self, plugin: str) -> Asked:
         """The hint functions of this plugin; empty when it does not care."""
@@ -73,6 +75,16 @@ class EventHints:
             narrows = tuple(narrow for narrow in found if narrow is not None)
             self._narrowings[plugin] = partial(_any_of, plugin, narrows) if len(narrows) == len(found) > 0 else None
         return self._narrowings[plugin]
+
+    def keys(self, plugin: str) -> tuple[EventKeys, ...]:
+        """By what keys pods that this plugin rejected are found for the event; empty: all of them are to be asked."""
+        known = self._keys.get(plugin)
+        if known is None:
+            table = self._interests.get(plugin)
+            found = [each.keys for each in table or () if self._event.concerns(each.event)]
+            keys = tuple(each for each in found if each is not None)
+            known = self._keys[plugin] = keys if len(keys) == len(found) else ()
+        return known
 
     def wanted(self) -> bool:
         """False when no plugin of this profile could be helped."""
@@ -137,17 +149,23 @@ class Hints:
     nobody speaks for it.
     """
 
-    __slots__ = ("_by_event", "_interests", "_timed", "_wanted")
+    __slots__ = ("_by_event", "_interests", "_keys", "_timed", "_wanted")
 
     def __init__(self, interests: Mapping[str, Sequence[ClusterEventWithHint] | None], timed: Timed | None = None) -> None:
         self._interests = interests
         self._timed = timed
+        keys = {plugin: dict.fromkeys(each.keys for each in table or () if each.keys is not None) for plugin, table in interests.items()}
+        self._keys = {plugin: tuple(each) for plugin, each in keys.items() if each}
         self._by_event: dict[tuple[EventResource, Action], EventHints] = {}
         self._wanted: dict[tuple[EventResource, Action], bool] = {}
 
     def knows(self, plugin: str) -> bool:
         """True for an enabled plugin."""
         return plugin in self._interests
+
+    def keys_of(self, plugin: str) -> Sequence[EventKeys]:
+        """By what keys pods that this plugin rejected may be found."""
+        return self._keys.get(plugin, ())
 
     def about(self, event: ClusterEvent) -> EventHints:
         """The hints for this kind of event."""

@@ -7,73 +7,18 @@ exist parks all its pods as unschedulable until there is one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
 from placewright.api.pods import PodInfo
-from placewright.framework.events import ClusterEvent
+from placewright.framework.events import ClusterEvent, Narrowing
 from placewright.queue.heap import KeyedHeap
 from placewright.queue.hints import Hints, Requeue, Timed
 from placewright.queue.inflight import InFlightEvent
 from placewright.queue.policy import Policies, QueuePolicy, SortKey
 from placewright.queue.queued import WINDOW_SECONDS, QueuedPod, SubQueue, window_of
-
-_NOBODY: Final[Mapping[str, QueuedPod]] = {}
-
-
-class UnschedulablePods:
-    """Pods by uid, indexed by plugin, so that an event costs nothing for pods whose plugins do not care."""
-
-    __slots__ = ("_by_plugin", "_pods")
-
-    def __init__(self) -> None:
-        self._pods: dict[str, tuple[QueuedPod, tuple[str, ...]]] = {}
-        self._by_plugin: dict[str, dict[str, QueuedPod]] = {}
-
-    def __len__(self) -> int:
-        return len(self._pods)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._pods
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        """All pods, in order of arrival."""
-        return (queued for queued, _ in self._pods.values())
-
-    def get(self, uid: str) -> QueuedPod | None:
-        """The pod of this uid, or None."""
-        found = self._pods.get(uid)
-        return found[0] if found else None
-
-    def put(self, queued: QueuedPod, plugins: Iterable[str]) -> None:
-        """Let a pod wait for these plugins' events; a pod already here is indexed anew."""
-        self.remove(queued.uid)
-        held_by = tuple(plugins)
-        self._pods[queued.uid] = (queued, held_by)
-        for plugin in held_by:
-            self._by_plugin.setdefault(plugin, {})[queued.uid] = queued
-
-    def remove(self, uid: str) -> QueuedPod | None:
-        """Take a pod out; None when it is not here."""
-        found = self._pods.pop(uid, None)
-        if found is None:
-            return None
-        queued, held_by = found
-        for plugin in held_by:
-            pods = self._by_plugin[plugin]
-            del pods[uid]
-            if not pods:
-                del self._by_plugin[plugin]
-        return queued
-
-    def plugins(self) -> Collection[str]:
-        """Plugins that hold at least one pod back."""
-        return self._by_plugin.keys()
-
-    def held_by(self, plugin: str) -> Mapping[str, QueuedPod]:
-        """Pods by uid that this plugin holds back."""
-        return self._by_plugin.get(plugin, _NOBODY)
+from placewright.queue.unschedulablepods import UnschedulablePods
 
 
 class Sizes(NamedTuple):
@@ -84,6 +29,18 @@ class Sizes(NamedTuple):
     unschedulable: int
     gated: int
     in_flight: int
+
+
+class Reached(NamedTuple):
+    """Pods that an event may concern, by uid; `narrow`: where there is one, it says which (see `ClusterEventWithHint.narrow`)."""
+
+    pods: Mapping[str, QueuedPod]
+    narrow: Narrowing | None
+
+    def chosen(self, old: Any, new: Any) -> Mapping[str, QueuedPod]:
+        """Those whose hints are to be asked."""
+        narrow = self.narrow
+        return self.pods if narrow is None else {uid: queued for uid, queued in self.pods.items() if narrow(queued.pod, old, new)}
 
 
 class NoPolicy(RuntimeError):
@@ -111,11 +68,11 @@ class ProfileQueue:
         self.active: KeyedHeap[QueuedPod] = KeyedHeap()
         self.backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
-        self.unschedulable = UnschedulablePods()
-        self.gated = UnschedulablePods()
         self.held = False
         self._policy = policy
         self.hints = Hints(policy.interests if policy else {}, timed)
+        self.unschedulable = UnschedulablePods(self.hints.keys_of)
+        self.gated = UnschedulablePods(self.hints.keys_of)
 
     @property
     def served(self) -> bool:
@@ -142,6 +99,8 @@ class ProfileQueue:
                 heap.rekey(lambda queued: _backoff_key(queued, policy))
         self._policy = policy
         self.hints = Hints(policy.interests if policy else {}, self._timed)
+        for waiting in (self.unschedulable, self.gated):
+            waiting.index_anew(self.hints.keys_of)
         if policy is None:
             for _, queued in list(self.waiting()):
                 self._park(queued)
@@ -170,7 +129,7 @@ class ProfileQueue:
 
     def waits(self, queued: QueuedPod) -> bool:
         """True for a pod that waits for an event, or is gated."""
-        return queued.uid in self.unschedulable or queued.uid in self.gated
+        return self.unschedulable.get(queued.uid) is queued or self.gated.get(queued.uid) is queued
 
     def take(self, uid: str) -> QueuedPod | None:
         """Take a pod out of wherever it is."""
@@ -250,11 +209,11 @@ class ProfileQueue:
             if queued.uid in heap:
                 heap.push(queued.uid, _backoff_key(queued, self.policy), queued)
 
-    def end_backoff(self, now: float) -> int:
-        """Make the pods active whose backoff is over; the number of them. They passed PreEnqueue when they began to back off."""
+    def end_backoff(self, now: float, most: int | None = None) -> int:
+        """Make pods active whose backoff is over, so many at most; their number. They passed PreEnqueue when they began to back off."""
         moved, window = 0, window_of(now)
         for heap in (self.backoff, self.error_backoff):
-            while (key := heap.first_key()) is not None and key[0] < window:
+            while moved != most and (key := heap.first_key()) is not None and key[0] < window:
                 queued = heap.first()
                 assert queued is not None  # it has a key
                 self._make_active(queued, self.policy, now)
@@ -266,19 +225,40 @@ class ProfileQueue:
         keys = [key for key in (self.backoff.first_key(), self.error_backoff.first_key()) if key is not None]
         return float(min(key[0] for key in keys) + 1) * WINDOW_SECONDS if keys else None
 
-    def candidates(self, event: ClusterEvent, old: Any, new: Any) -> list[QueuedPod]:
-        """Waiting pods whose rejecting or gating plugin cares about this event, each once; see `ClusterEventWithHint.narrow`."""
-        hints, found = self.hints.about(event), dict[str, QueuedPod]()
+    def reach(self, event: ClusterEvent, old: Any, new: Any, *, keyed: bool = True) -> list[Reached]:
+        """Waiting pods whose rejecting or gating plugin cares about this event, by plugin; a pod may be in several of them.
+
+        Without `keyed`, those that an event of this kind may concern, whatever it is about.
+        """
+        hints, found = self.hints.about(event), list[Reached]()
         narrowed = event.frees_nothing and isinstance(new, PodInfo)
         if event.wildcard:
-            found.update((queued.uid, queued) for queued in self.unschedulable)
+            found.append(Reached({queued.uid: queued for queued in self.unschedulable}, None))
         for waiting in (self.unschedulable, self.gated):
             for plugin in waiting.plugins():
                 if hints.asked(plugin):
-                    narrow = hints.narrowing(plugin) if narrowed else None
-                    held = waiting.held_by(plugin)
-                    found.update(held if narrow is None else {uid: q for uid, q in held.items() if narrow(q.pod, old, new)})
-        return list(found.values())
+                    keys = hints.keys(plugin) if keyed else ()
+                    pods = waiting.concerned(plugin, keys, old, new) if keys else waiting.held_by(plugin)
+                    found.append(Reached(pods, hints.narrowing(plugin) if narrowed else None))
+        return found
+
+    def concerns(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
+        """Whether this waiting pod's rejecting or gating plugin cares about the event: the same for one pod."""
+        if event.wildcard and not queued.gated:
+            return True
+        hints, narrowed = self.hints.about(event), event.frees_nothing and isinstance(new, PodInfo)
+        rejected_by = (*queued.unschedulable_plugins, *queued.pending_plugins)
+        for plugin in (queued.gating_plugin,) if queued.gated else rejected_by:
+            if hints.asked(plugin):
+                narrow = hints.narrowing(plugin) if narrowed else None
+                if narrow is None or narrow(queued.pod, old, new):
+                    return True
+        return False
+
+    def changed(self, queued: QueuedPod) -> None:
+        """A pod that waits here changed."""
+        self.unschedulable.put_anew(queued.uid)
+        self.gated.put_anew(queued.uid)
 
     def _make_active(self, queued: QueuedPod, policy: QueuePolicy, now: float) -> None:
         key = queued.turn(policy)

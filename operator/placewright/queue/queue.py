@@ -32,6 +32,7 @@ from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, Sizes
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
+from placewright.queue.sweeps import EventSweeps
 
 #: Seconds after which a pod is tried again although no event spoke for it.
 MAX_UNSCHEDULABLE_SECONDS: Final = 300.0
@@ -61,16 +62,19 @@ class SchedulingQueue:
         clock: seconds, monotonic.
         on_incoming: called for active, backoff, unschedulable and gated.
         timed: takes the time of hints.
+        slices: an event that concerns more waiting pods than this is told to them in slices, by `sweeps.run`; None: all at once.
 
     Attributes:
         nominator: which pods are nominated to which node.
         pod_groups: groups that are placed together.
         in_flight: the attempts under way.
+        sweeps: what tells waiting pods of events.
     """
 
     def __init__(
-        self, policies: Policies, clock: Callable[[], float], on_incoming: Incoming | None = None, timed: Timed | None = None
-    ) -> None:
+        self, policies: Policies, clock: Callable[[], float], on_incoming: Incoming | None = None, timed: Timed | None = None,
+        slices: int | None = None,
+    ) -> None:  # fmt: skip
         self.nominator = Nominator()
         self.pod_groups = QueuedPodGroups()
         self._policies = policies
@@ -81,6 +85,8 @@ class SchedulingQueue:
         self._uids: dict[PodKey, str] = {}
         self._queues = ProfileQueues(policies, timed)
         self.in_flight = InFlightPods()
+        self._slices = slices
+        self.sweeps = EventSweeps(self._queues, self.pod_groups, self._requeue, slices)
 
     # --- pods come, change and go ------------------------------------------------------------------------------------------------
 
@@ -133,10 +139,12 @@ class SchedulingQueue:
             self._change_waiting(queued, old, pod)
 
     def _change_waiting(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> None:
+        queue = self._queues.of(new.scheduler_name)
+        self.sweeps.catch_up(queue, queued)
         queued.pod = new
+        queue.changed(queued)
         if queued.pod_group is not None or new.pod_group is not None:
             self._join(queued)
-        queue = self._queues.of(new.scheduler_name)
         if not queue.served:
             return
         if queue.place_of(new.uid) in (SubQueue.ACTIVE, SubQueue.BACKOFF):
@@ -268,23 +276,16 @@ class SchedulingQueue:
     def move(
         self, event: ClusterEvent, old: Any = None, new: Any = None, *, except_uid: str = "", up_to_priority: int | None = None
     ) -> int:
-        """Something happened in the cluster: try the pods again that it could help; the number of pods moved.
+        """Something happened in the cluster: try the pods again that it could help; the number of pods moved by now.
 
         `old` and `new` are the object before and after; pods as `PodInfo`. The pod of `except_uid` is left where it waits, and so are
         those of a priority above `up_to_priority`.
         """
-        queues = [queue for queue in self._queues if queue.served]
         if event.resource is EventResource.ASSIGNED_POD and isinstance(new, PodInfo) and new.pod_group is not None:
             self._reopen(new.pod_group, event.label)
-        if self.in_flight and any(queue.hints.wanted(event) for queue in queues):
+        if self.in_flight and any(queue.served and queue.hints.wanted(event) for queue in self._queues):
             self.in_flight.record(event, old, new)
-        moved = 0
-        for queue in queues:
-            hints = queue.hints.about(event)
-            for queued in self._within_reach(queue, event, old, new):
-                if queued.uid != except_uid and (up_to_priority is None or queued.pod.priority <= up_to_priority):
-                    moved += self._move(queue, queued, hints, event.label, old, new)
-        return moved
+        return self.sweeps.tell(event, old, new, except_uid, up_to_priority)
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         """Try these pods now, whatever they are waiting for; those in flight are tried again, those unknown are ignored."""
@@ -328,19 +329,21 @@ class SchedulingQueue:
         queued.recalled = True
         return True
 
-    def flush_backoff(self) -> int:
-        """Make pods active whose backoff is over; their number. To be called at every whole second of the clock."""
+    def flush_backoff(self, most: int | None = None) -> int:
+        """Make pods active whose backoff is over, so many at most of a profile; their number. To be called at every whole second."""
         now = self._clock()
-        moved = sum(queue.end_backoff(now) for queue in self._queues if queue.served)
+        moved = sum(queue.end_backoff(now, most) for queue in self._queues if queue.served)
         for _ in range(moved):
             self._count(SubQueue.ACTIVE, BACKOFF_COMPLETE)
             self._ready.set()
         return moved
 
     def flush_unschedulable(self, max_wait: float = MAX_UNSCHEDULABLE_SECONDS) -> int:
-        """Try pods again that have waited longer than `max_wait` seconds for an event; their number. To be called every 30 s."""
+        """Try pods again that have waited longer than `max_wait` seconds for an event; how many moved by now. To be called every 30 s."""
         oldest = self._clock() - max_wait
         late = [(queue, queued) for queue in self._queues if queue.served for queued in queue.waiting_since(oldest)]
+        if self._slices is not None and len(late) > self._slices:
+            return self.sweeps.flush(oldest)
         for queue, queued in late:
             queued.flushed = True
             self._requeue(queue, queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
@@ -360,6 +363,7 @@ class SchedulingQueue:
         queue = self._queues.get(scheduler_name)
         if queue is None:
             return
+        self.sweeps.sweep_all()  # in view of the hints that were in effect
         returned = not queue.served
         queue.adopt(self._policies(scheduler_name))
         if not queue.served:
@@ -430,18 +434,12 @@ class SchedulingQueue:
         """Put a pod, wherever it was in its queue, into the place it belongs to now."""
         was_gated = queued.gated
         place = queue.enter(queued, how, self._clock())
+        queued.told = self.sweeps.happened
         if place is not SubQueue.GATED or not was_gated:
             self._count(place, label)
         if place is SubQueue.ACTIVE or place is SubQueue.BACKOFF:
             self._ready.set()
         return place
-
-    def _within_reach(self, queue: ProfileQueue, event: ClusterEvent, old: Any, new: Any) -> list[QueuedPod]:
-        """The pods of a queue whose hints are to be asked."""
-        if event.resource is EventResource.POD_GROUP:  # there may be thousands of groups: news of one is no news to the others
-            members = () if new is None else self.pod_groups.declared_by(new)
-            return [queued for queued in members if queued.pod.scheduler_name == queue.name and queue.waits(queued)]
-        return queue.candidates(event, old, new)
 
     def _move(self, queue: ProfileQueue, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
         """True when the event took the pod out of where it was waiting."""

@@ -57,6 +57,7 @@ class QueuedPod:
         unschedulable_plugins, pending_plugins: who rejected it last; pending ones bring it back without backoff.
         gating_plugin: who keeps it gated; meaningful only in `SubQueue.GATED`.
         gated: True while it is in `SubQueue.GATED`.
+        told: as long as it waits, the number of the last event that it was told of, or need not be told of (see `queue.sweeps`).
         recalled: True after an event that was worth another try found it gated: what its gating plugin listens to is worth one, too.
         flushed: True when only the long timeout brought it back: no event did, which hints at a missing queueing hint.
         gang: the group that the pod is placed with, as the queue knows it; None for most pods.
@@ -72,6 +73,7 @@ class QueuedPod:
     pending_plugins: AbstractSet[str] = frozenset()
     gating_plugin: str = ""
     gated: bool = False
+    told: int = 0
     recalled: bool = False
     flushed: bool = False
     pod_group: QueuedPodGroup | None = field(default=None, repr=False)

@@ -256,6 +256,7 @@ class Scheduler:
         while True:
             await self._lead.wait_active()
             await self.queue.wait_for_pod()
+            await self.queue.sweeps.caught_up()  # whom events brought back by now may come before others
             await self._slice()
             await asyncio.sleep(0)
 

@@ -33,6 +33,7 @@ from placewright_lab.bench.groupdecisions import MEMBERS, Groups, measure_groups
 from placewright_lab.bench.groupdecisions import NODES as GANG_NODES
 from placewright_lab.bench.groupdecisions import PODS as GANG_PODS
 from placewright_lab.bench.groupdecisions import WANTED as GROUPS_WANTED
+from placewright_lab.bench.moves import CLAIMS, GATED, HOLD_WANTED_MS, WAITING, Moves, measure_moves
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES, WANTED_MS, Attempts, measure_attempts
 from placewright_lab.bench.recordcost import SLICE, RecordCost, measure_records
 from placewright_lab.bench.reload import Reloads, measure_reloads
@@ -89,10 +90,15 @@ def register(subparsers: Subparsers) -> None:
     devices.add_argument("--nodes", type=whole_number(300, _MOST_NODES), default=DEVICE_NODES, help=f"default: {DEVICE_NODES}")
     devices.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=DEVICE_PODS, help=f"for each line (default: {DEVICE_PODS})")
     add_before_options(devices, _devices)
+    moves = benchmarks.add_parser("moves", help="events while thousands of pods wait: their cost, and how long they hold the event loop")
+    kinds = (("waiting", WAITING, "that wait for room"), ("claims", CLAIMS, "that wait for claims"), ("gated", GATED, "gated"))
+    for option, count, what in kinds:
+        moves.add_argument(f"--{option}", type=whole_number(20, _MOST_PODS), default=count, help=f"pods {what} (default: {count})")
+    moves.set_defaults(main=_moves)
     against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
     add_options(against, _counts(FEWEST_NODES))
     against.set_defaults(main=_against)
-    for benchmark in (decisions, end_to_end, reload, records, shadow, gangs, devices, against):
+    for benchmark in (decisions, end_to_end, reload, records, shadow, gangs, devices, moves, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     describe(parser, "bench", TEXTS)
 
@@ -356,6 +362,28 @@ def _gangs_row(m: Groups) -> dict[str, Any]:
         "arriving µs/pod": round(1e6 * statistics.median(m.arrivals)),
         "loop held ms": round(1000 * max(m.holds), 1),
         "placed": m.placed,
+    }
+
+
+def _moves(args: argparse.Namespace) -> int:
+    measured = measure_moves(args.waiting, args.claims, args.gated)
+    if args.output == "json":
+        print_json([asdict(m) | {"microseconds": m.microseconds} for m in measured])
+    else:
+        _print_table("events while pods wait: processor time, one run each", [_moves_row(m) for m in measured])
+    return 0
+
+
+def _moves_row(m: Moves) -> dict[str, Any]:
+    return {
+        "event": m.event,
+        "waiting": m.waiting,
+        "events": m.events,
+        "moved": m.moved,
+        "hints asked": m.asked,
+        "µs/event": round(m.microseconds),
+        "held ms": round(1000 * m.hold, 1),
+        "wanted": f"≤ {HOLD_WANTED_MS}",
     }
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from placewright.api.devices import ResourceClaim, devices_of
 from placewright.api.pods import PodInfo
 from placewright.cluster.devices import ClaimTable, DeviceObjects, owner_of_extended
+from placewright.cluster.storage import key_of
 from placewright.framework.assignedpods import is_itself
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
-from placewright.plugins.dynamicresources.claims import NotReady, claims_of, each_claim
+from placewright.framework.events import Action, ClusterEventWithHint, EventKeys, EventResource, QueueingHint, interest
+from placewright.plugins.dynamicresources.claims import NotReady, claims_of, each_claim, named_claims
 
 _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 
@@ -30,7 +31,7 @@ def interests(objects: Callable[[], DeviceObjects]) -> Sequence[ClusterEventWith
     return (
         interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
         # Upstream is not told of claims that are gone, and tries such pods again after minutes.
-        interest(EventResource.RESOURCE_CLAIM, Action.ALL, claim_changed),
+        interest(EventResource.RESOURCE_CLAIM, Action.ALL, claim_changed, keys=CLAIM_KEYS),
         interest(EventResource.POD, Action.UPDATE_POD_GENERATED_CLAIM, pod_changed, is_itself),
         # Upstream is not told of pods whose devices were taken and never written, and tries those that want them again after minutes.
         interest(EventResource.ASSIGNED_POD, Action.DELETE, pod_left),
@@ -55,6 +56,26 @@ def after_claim_change(pod: PodInfo, old: Any, new: Any, table: ClaimTable) -> Q
     if all(claim.metadata.uid != new.metadata.uid for claim in claims):
         return QueueingHint.SKIP
     return QueueingHint.SKIP if before is not None and before.status == new.status else QueueingHint.QUEUE
+
+
+def keys_of_pod(pod: PodInfo) -> Iterator[str]:
+    """Its claims, as far as it names them by now, and the pod itself, for claims that are made for its extended resources."""
+    yield pod.uid
+    yield from (f"{pod.namespace}/{name}" for name in named_claims(pod))
+
+
+def keys_of_claim_change(old: Any, new: Any) -> tuple[str, ...] | None:
+    """The pods that name the claim, or own it; anybody where devices become free."""
+    before = old if isinstance(old, ResourceClaim) else None
+    if isinstance(new, ResourceClaim):
+        return None if before is not None and _loses_devices(before, new) else (key_of(new.metadata),)
+    if before is None:
+        return ()
+    return None if before.status.allocation is not None else (owner_of_extended(before),)
+
+
+#: Whom news of a claim concerns.
+CLAIM_KEYS: Final = EventKeys(keys_of_pod, keys_of_claim_change)
 
 
 def _loses_devices(before: ResourceClaim, new: ResourceClaim) -> bool:

@@ -1,0 +1,233 @@
+"""Events on their way to the pods that wait: few pods are told at once, a mass of them in slices, so that the event loop is not held.
+
+What must hold, however slices and events interleave:
+
+- A pod is told of events in the order in which they happened, and of none twice.
+- A pod that began to wait after an event is not told of it: its last attempt saw what the event was about, or heard of it in flight.
+- Every other waiting pod that an event concerns is told, unless something else brings it back before.
+
+Each event has a number, and each pod knows up to which it was told (`QueuedPod.told`). Events that concern many pods are kept until a sweep
+begins: it takes all events that are kept, goes through the pods that any of them concerns, and tells each pod of all of them. Events that
+come meanwhile are for the next sweep. Who has something else to tell a waiting pod first brings it up to date (`catch_up`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from placewright.api.podgroups import FORM_OF, declares
+from placewright.framework.events import UNSCHEDULABLE_TIMEOUT, WILDCARD, ClusterEvent, EventResource
+from placewright.queue.hints import Requeue
+from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, Reached
+from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
+
+#: So many pods are told of an event at once, or in one slice: 1 to 3 ms.
+A_SLICE: Final = 128
+#: Events kept at most. Where more come before a sweep can begin, waiting pods are told "anything may have happened" instead.
+EVENT_LIMIT: Final = 10_000
+
+#: Puts a pod, wherever it was in its queue, into the place it belongs to now.
+RequeuePod = Callable[[ProfileQueue, QueuedPod, Requeue, str], SubQueue]
+
+
+class NumberedEvent(NamedTuple):
+    """An event, and whom it is for.
+
+    Attributes:
+        number: how many had happened when it did, itself included.
+        old, new: the object before and after.
+        except_uid: this pod is not told.
+        up_to_priority: pods of a higher priority are not told; None: all are.
+        oldest: only pods are told that have waited for an event since before this time; None: all are.
+    """
+
+    number: int
+    event: ClusterEvent
+    old: Any
+    new: Any
+    except_uid: str = ""
+    up_to_priority: int | None = None
+    oldest: float | None = None
+
+    def is_for(self, queued: QueuedPod) -> bool:
+        """Whether the pod may be told."""
+        if self.oldest is not None and (queued.gated or queued.timestamp >= self.oldest):
+            return False
+        return queued.uid != self.except_uid and (self.up_to_priority is None or queued.pod.priority <= self.up_to_priority)
+
+
+@dataclass(slots=True)
+class _Sweep:
+    events: tuple[NumberedEvent, ...]
+    pods: Iterator[tuple[ProfileQueue, QueuedPod]]
+    current: tuple[ProfileQueue, QueuedPod] | None = None
+
+
+class EventSweeps:
+    """Tells waiting pods of events.
+
+    Attributes:
+        happened: how many events there were.
+    """
+
+    def __init__(self, queues: ProfileQueues, pod_groups: QueuedPodGroups, requeue: RequeuePod, a_slice: int | None) -> None:
+        """`a_slice`: so many pods are told at once; None: all."""
+        self.happened = 0
+        self._queues = queues
+        self._pod_groups = pod_groups
+        self._requeue = requeue
+        self._a_slice = a_slice
+        self._kept: deque[NumberedEvent] = deque()
+        self._sweep: _Sweep | None = None
+        self._stirred = asyncio.Event()
+        self._swept = asyncio.Event()
+
+    @property
+    def behind(self) -> bool:
+        """Whether pods are still to be told of something."""
+        return self._sweep is not None or bool(self._kept)
+
+    def tell(self, event: ClusterEvent, old: Any, new: Any, except_uid: str, up_to_priority: int | None) -> int:
+        """Something happened: the number of pods that it moved at once."""
+        self.happened += 1
+        told = NumberedEvent(self.happened, event, old, new, except_uid, up_to_priority)
+        reach = [(queue, self._reach(queue, event, old, new)) for queue in self._queues if queue.served]
+        if self._a_slice is not None and sum(len(reached.pods) for _, by_plugin in reach for reached in by_plugin) > self._a_slice:
+            self._keep(told)
+            return 0
+        return sum(self._tell_now(queue, queued, told) for queue, by_plugin in reach for queued in _each_once(by_plugin, old, new))
+
+    def flush(self, oldest: float) -> int:
+        """Let the pods be tried again in slices that have waited for an event since before this time; 0 are by now."""
+        self.happened += 1
+        self._keep(NumberedEvent(self.happened, UNSCHEDULABLE_TIMEOUT, None, None, oldest=oldest))
+        return 0
+
+    def catch_up(self, queue: ProfileQueue, queued: QueuedPod) -> None:
+        """Tell a waiting pod of what it has not been told yet."""
+        if self.behind and queue.served:
+            for told in self._outstanding():
+                self._tell_one(queue, queued, told)
+
+    def sweep_some(self) -> None:
+        """Tell the next pods, a slice of them."""
+        left = self._a_slice or A_SLICE
+        while left > 0 and self.behind:
+            left -= self._step(left)
+        self._swept.set()
+
+    def sweep_all(self) -> None:
+        """Tell all of them now."""
+        while self.behind:
+            self.sweep_some()
+
+    async def caught_up(self) -> None:
+        """Return when waiting pods have been told of all that has happened until now; somebody has to run `run`."""
+        until = self.happened
+        while (first := next(self._outstanding(), None)) is not None and first.number <= until:
+            self._swept.clear()
+            await self._swept.wait()
+
+    async def run(self) -> None:
+        """Tell waiting pods in slices, until cancelled."""
+        while True:
+            while self.behind:
+                self.sweep_some()
+                await asyncio.sleep(0)
+            self._stirred.clear()
+            await self._stirred.wait()
+
+    # --- whom -----------------------------------------------------------------------------------------------------------------------
+
+    def _reach(self, queue: ProfileQueue, event: ClusterEvent, old: Any, new: Any, *, keyed: bool = True) -> list[Reached]:
+        """The pods of a queue whose hints may have to be asked."""
+        if event.resource is EventResource.POD_GROUP:  # there may be thousands of groups: news of one is no news to the others
+            members = () if new is None else self._pod_groups.declared_by(new)
+            waiting = {each.uid: each for each in members if each.pod.scheduler_name == queue.name and queue.waits(each)}
+            return [Reached(waiting, None)]
+        return queue.reach(event, old, new, keyed=keyed)
+
+    def _keep(self, told: NumberedEvent) -> None:
+        self._kept.append(told)
+        if len(self._kept) > EVENT_LIMIT:
+            self._kept.clear()
+            self._kept.append(NumberedEvent(told.number, WILDCARD, None, None))
+        self._stirred.set()
+
+    def _outstanding(self) -> Iterator[NumberedEvent]:
+        yield from () if self._sweep is None else self._sweep.events
+        yield from self._kept
+
+    # --- one after the other --------------------------------------------------------------------------------------------------------
+
+    def _step(self, most: int) -> int:
+        """Go on with the sweep, or begin one: how much was done, at least 1."""
+        if self._sweep is None:
+            self._sweep = self._begun()
+        sweep = self._sweep
+        current = sweep.current or next(sweep.pods, None)
+        if current is None:
+            self._sweep = None
+            return 1
+        queue, queued = current
+        done = 0
+        for told in sweep.events:
+            if told.number > queued.told and queue.waits(queued):
+                if done == most:
+                    sweep.current = current
+                    return done
+                self._tell_one(queue, queued, told)
+                done += 1
+        sweep.current = None
+        return max(done, 1)
+
+    def _begun(self) -> _Sweep:
+        events = tuple(self._kept)
+        self._kept.clear()
+        kinds: dict[Hashable, NumberedEvent] = {}
+        for told in events:
+            by_group = told.event.resource is EventResource.POD_GROUP
+            kinds.setdefault(told.number if by_group else (told.event.resource, told.event.action), told)
+        found: dict[str, tuple[ProfileQueue, QueuedPod]] = {}
+        for queue in self._queues:
+            for told in kinds.values() if queue.served else ():
+                for reached in self._reach(queue, told.event, told.old, told.new, keyed=False):
+                    found.update((uid, (queue, queued)) for uid, queued in reached.pods.items())
+        return _Sweep(events, iter(found.values()))
+
+    def _tell_now(self, queue: ProfileQueue, queued: QueuedPod, told: NumberedEvent) -> bool:
+        self.catch_up(queue, queued)
+        return queue.waits(queued) and self._answer(queue, queued, told)
+
+    def _tell_one(self, queue: ProfileQueue, queued: QueuedPod, told: NumberedEvent) -> None:
+        """Tell a pod of an event that was kept, if it concerns the pod."""
+        if told.number <= queued.told or not queue.waits(queued):
+            return
+        queued.told = told.number
+        if told.event.resource is EventResource.POD_GROUP:
+            ref = queued.pod.pod_group
+            concerned = ref is not None and type(told.new) in FORM_OF and declares(told.new, ref)
+        else:
+            concerned = queue.concerns(queued, told.event, told.old, told.new)
+        if concerned:
+            self._answer(queue, queued, told)
+
+    def _answer(self, queue: ProfileQueue, queued: QueuedPod, told: NumberedEvent) -> bool:
+        """True when the event took the pod out of where it was waiting."""
+        if not told.is_for(queued):
+            return False
+        if told.oldest is not None:
+            queued.flushed = True
+        how = queue.hints.about(told.event).worth(queued, told.old, told.new)
+        return how is not Requeue.SKIP and self._requeue(queue, queued, how, told.event.label) is not SubQueue.GATED
+
+
+def _each_once(by_plugin: Iterable[Reached], old: Any, new: Any) -> Iterable[QueuedPod]:
+    found: dict[str, QueuedPod] = {}
+    for reached in by_plugin:
+        found.update(reached.chosen(old, new))
+    return found.values()

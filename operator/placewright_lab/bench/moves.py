@@ -1,0 +1,281 @@
+"""What cluster events cost while thousands of pods wait, and for how long they hold the event loop.
+
+Pods wait because a plugin rejected them, or are gated; then events come as watches bring them, each followed by a turn of the event loop.
+Nothing is decided. As in `benchmark`, the processor's time is measured; hints are counted as they are asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.api.decode import convert
+from placewright.api.devices import ResourceClaim
+from placewright.api.objects import Node
+from placewright.api.podgroups import GROUP_LABEL
+from placewright.api.pods import PodInfo
+from placewright.api.profile import default_profile
+from placewright.framework.events import ClusterEvent, QueueingHint, QueueingHintFn
+from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, ProfileHandle
+from placewright.offline.world import world_from
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.sweeps import A_SLICE
+from placewright.scheduler.cycle import SchedulingCycle
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright_lab.bench.decisions import Nothing, bound_at_once, nothing_old_collected
+from placewright_lab.bench.loopprobe import LoopProbe
+from placewright_lab.bench.workloads import ZONE
+from placewright_lab.readers.kinds import Manifest
+from placewright_lab.readers.openb import NAMESPACE, node_manifest, pod_manifest
+
+WAITING: Final = 20_000
+CLAIMS: Final = 5_000
+GATED: Final = 10_000
+#: The event loop should not be held for longer, in milliseconds.
+HOLD_WANTED_MS: Final = 20
+#: Events of a kind of which a single one concerns all pods.
+_FEW: Final = 5
+_MEMBERS: Final = 10
+_NODE: Final = "node-00000"
+NO_LABELS: Final[Mapping[str, str]] = {}
+
+
+#: Something that watches tell.
+News = Callable[[], object]
+
+
+class Stage:
+    """A queue with pods that wait, and the event handlers that feed it.
+
+    Attributes:
+        asked: how many hints were asked.
+        later: so many seconds the queue's clock is ahead.
+    """
+
+    def __init__(self, manifests: Sequence[Manifest]) -> None:
+        world = world_from(manifests, "benchmark")
+        self.asked = 0
+        self.later = 0.0
+        self.queue = SchedulingQueue(lambda _name: policy, self._clock, timed=self._counted, slices=A_SLICE)
+        handle = ProfileHandle(world.cluster, NoBinder(), self.queue.nominator, (), NoVolumeWriter(), members=self.queue.pod_groups)
+        evaluator = handle.evaluator(resolve(default_profile(), in_tree()), in_tree())
+        policy = ProfilePolicy(evaluator.runtime)
+        cycle = SchedulingCycle(world.cluster, self.queue.nominator, random.Random(0))
+        ports = Ports(Nothing(), Nothing(), Nothing(), start=bound_at_once)
+        scheduler = Scheduler(world.cluster, self.queue, lambda _name: evaluator, cycle, ports, time.monotonic)
+        self.intake = ClusterEventHandlers(world.cluster, self.queue, scheduler.binding)
+        self.pods = list(world.pending.values())
+
+    def _clock(self) -> float:
+        return time.monotonic() + self.later
+
+    def _counted(self, _plugin: str, _event: ClusterEvent, hint: QueueingHintFn) -> QueueingHintFn:
+        def counting(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+            self.asked += 1
+            return hint(pod, old, new)
+
+        return counting
+
+    def arrive(self) -> None:
+        """All pods come."""
+        for pod in self.pods:
+            self.intake.unscheduled_pod(pod)
+
+    def reject(self, *plugins: str) -> None:
+        """All that may be tried are tried, and rejected by these plugins; with none, their attempts fail by error, and they back off."""
+        for _ in range(self.queue.sizes().active):
+            queued = self.queue.pop()
+            assert queued is not None  # it is active
+            self.queue.return_unschedulable(queued, set(plugins))
+
+    def all_backing_off(self) -> list[News]:
+        """What ends the backoff of pods whose attempts failed by error, a slice at a time."""
+        self.queue.flush_unschedulable(-1.0)
+        self.queue.sweeps.sweep_all()
+        self.reject()
+        self.later = 60.0
+        return [lambda: [self.queue.flush_backoff(A_SLICE)]] * (len(self.pods) // A_SLICE + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """One line of the table.
+
+    Attributes:
+        waiting: pods that waited before the first event.
+        moved: how many of them were made active, or began to wait.
+        asked: hints that were asked.
+        seconds: of processor time, until the last pod had been told of the last event.
+        hold: the longest time for which the event loop was held, in seconds.
+    """
+
+    event: str
+    waiting: int
+    events: int
+    moved: int
+    asked: int
+    seconds: float
+    hold: float
+
+    @property
+    def microseconds(self) -> float:
+        """What an event costs."""
+        return 1e6 * self.seconds / self.events
+
+
+def measure_moves(waiting: int = WAITING, claims: int = CLAIMS, gated: int = GATED) -> list[Moves]:
+    """Each kind of event on pods of its own."""
+    return [*_rejected(waiting), *_claiming(claims), *_gated(gated)]
+
+
+def _measured(event: str, stage: Stage, news: Sequence[News]) -> Moves:
+    return asyncio.run(_told(event, stage, news))
+
+
+async def _told(event: str, stage: Stage, news: Sequence[News]) -> Moves:
+    stage.asked = 0
+    sizes = stage.queue.sizes()
+    minding = asyncio.create_task(stage.queue.sweeps.run())
+    with nothing_old_collected:
+        async with LoopProbe() as probe:
+            start = time.process_time()
+            for tell in news:
+                tell()
+                await asyncio.sleep(0)
+            await stage.queue.sweeps.caught_up()
+            seconds = time.process_time() - start
+    minding.cancel()
+    await asyncio.gather(minding, return_exceptions=True)
+    left = stage.queue.sizes()
+    waited = sizes.unschedulable + sizes.gated
+    moved = abs(waited - left.unschedulable - left.gated) or sizes.backoff - left.backoff
+    return Moves(event, waited or sizes.backoff, len(news), moved, stage.asked, seconds, probe.longest)
+
+
+# --- pods that wait for room -----------------------------------------------------------------------------------------------------
+
+
+def _rejected(waiting: int) -> Iterator[Moves]:
+    """Pods that NodeResourcesFit rejected: there is one node, and it is full."""
+    base = [_node(_NODE), _running("running", _NODE), *(_pod(f"p-{i:06d}") for i in range(waiting))]
+    kinds: dict[str, Callable[[Stage], list[News]]] = {
+        "a node that holds any of them is added": lambda stage: [lambda: stage.intake.node(_made(_node("another")))],
+        "a node is added that holds none": lambda stage: [
+            (lambda i=i: stage.intake.node(_made(_node(f"small-{i}", cpu=500)))) for i in range(_FEW)  # type: ignore[misc]
+        ],
+        "a node's allocatable grows": lambda stage: [lambda: stage.intake.node(_made(_node(_NODE, cpu=64_000)))],
+        "a pod on a node is deleted": lambda stage: [lambda: stage.intake.assigned_pod_gone("running")],
+        "their backoff ends": Stage.all_backing_off,
+        "nobody spoke for them for too long": lambda stage: [lambda: stage.queue.flush_unschedulable(-1.0)],
+    }
+    for event, news in kinds.items():
+        stage = Stage(base)
+        stage.arrive()
+        stage.reject("NodeResourcesFit")
+        yield _measured(event, stage, news(stage))
+
+
+def _node(name: str, cpu: int = 32_000) -> Manifest:
+    node = node_manifest(name, cpu_milli=cpu, memory_mib=512 * 1024)
+    node["metadata"]["labels"][ZONE] = "zone-a"
+    return node
+
+
+def _made(manifest: Manifest) -> Node:
+    return convert(manifest, Node)
+
+
+def _running(name: str, node: str) -> Manifest:
+    pod = _pod(name, cpu=32_000)
+    pod["spec"]["nodeName"] = node
+    return pod
+
+
+# --- pods that wait for claims ---------------------------------------------------------------------------------------------------
+
+
+def _claiming(claims: int) -> Iterator[Moves]:
+    """Pods of which each names a claim of its own that is not there."""
+    base = [_node(_NODE), *(_with_claim(f"p-{index:06d}") for index in range(claims))]
+    stage = Stage(base)
+    stage.arrive()
+    others = [_claim(f"other-{index:06d}") for index in range(claims)]
+    yield _measured("claims of others are added", stage, [lambda c=c: stage.intake.cluster_object(c) for c in others])  # type: ignore[misc]
+    named = [_claim(f"p-{index:06d}") for index in range(claims)]
+    yield _measured("their claims are added", stage, [lambda c=c: stage.intake.cluster_object(c) for c in named])  # type: ignore[misc]
+    stage.reject("DynamicResources")
+    used = [_claim(f"other-{index:06d}", reserved=True) for index in range(claims)]
+    yield _measured("claims of others change", stage, [lambda c=c: stage.intake.cluster_object(c) for c in used])  # type: ignore[misc]
+    yield _measured("claims of others are deleted", stage, [lambda c=c: stage.intake.cluster_object_gone(c) for c in used])  # type: ignore[misc]
+
+
+def _with_claim(name: str) -> Manifest:
+    pod = _pod(name)
+    pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
+    return pod
+
+
+def _claim(name: str, *, reserved: bool = False) -> ResourceClaim:
+    version = "2" if reserved else "1"
+    meta = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "resourceVersion": version}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+    status = {"reservedFor": [{"resource": "pods", "name": "user", "uid": "user"}]} if reserved else {}
+    return convert({"metadata": meta, "spec": spec, "status": status}, ResourceClaim)
+
+
+# --- pods that are gated ---------------------------------------------------------------------------------------------------------
+
+
+def _gated(gated: int) -> Iterator[Moves]:
+    """Half of them with a scheduling gate, half in groups of which a member is missing."""
+    base = [_node(_NODE), *(_with_gate(f"p-{index:06d}") for index in range(gated // 2))]
+    for number in range(gated // 2 // _MEMBERS):
+        meta = {"name": f"job-{number}", "namespace": NAMESPACE, "uid": f"job-{number}"}
+        base.append(
+            {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": meta, "spec": {"minMember": _MEMBERS + 1}}
+        )
+        labels = {GROUP_LABEL: f"job-{number}"}
+        base += [_pod(f"job-{number}-{index}", labels=labels) for index in range(_MEMBERS)]
+    stage = Stage(base)
+    yield _measured("gated pods arrive", stage, [lambda p=p: stage.intake.unscheduled_pod(p) for p in stage.pods])  # type: ignore[misc]
+    nodes = [_made(_node(f"node-{index}")) for index in range(1000)]
+    yield _measured("nodes are added beside gated pods", stage, [lambda n=n: stage.intake.node(n) for n in nodes])  # type: ignore[misc]
+    running = [_read(_running(f"running-{index}", f"node-{index}")) for index in range(1000)]
+    yield _measured("pods are bound beside them", stage, [lambda p=p: stage.intake.assigned_pod(p) for p in running])  # type: ignore[misc]
+    yield _measured(
+        "pods are deleted beside them", stage, [lambda p=p: stage.intake.assigned_pod_gone(p.uid) for p in running]  # type: ignore[misc]
+    )
+    opened = [_read(_without_gate(pod.name)) for pod in stage.pods if pod.pod.spec.scheduling_gates]
+    yield _measured("their gates are opened", stage, [lambda p=p: stage.intake.unscheduled_pod(p) for p in opened])  # type: ignore[misc]
+
+
+def _with_gate(name: str) -> Manifest:
+    pod = _pod(name)
+    pod["spec"]["schedulingGates"] = [{"name": "wait"}]
+    return pod
+
+
+def _without_gate(name: str) -> Manifest:
+    pod = _pod(name)
+    pod["metadata"]["resourceVersion"] = "2"
+    return pod
+
+
+def _pod(name: str, *, cpu: int = 1000, labels: Mapping[str, str] = NO_LABELS) -> Manifest:
+    pod = pod_manifest(name, cpu_milli=cpu, memory_mib=1024, labels=labels)
+    pod["metadata"]["uid"] = name
+    return pod
+
+
+def _read(manifest: Manifest) -> PodInfo:
+    """The pod as the scheduler sees it."""
+    world = world_from([manifest], "benchmark")
+    return next(iter(world.pending.values()), None) or next(placed.pod for placed in world.cluster.placements())
