@@ -16,7 +16,9 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "evaluate": ("cli/test_evaluate.py", "vectors"),
     "explain": ("cli/test_explain.py",),
-    "bench": ("cli/test_bench.py", "cli/test_bench_against.py", "cli/test_bench_before.py", "cli/test_bench_reload.py"),
+    "bench": (
+        "cli/test_bench.py", "cli/test_bench_against.py", "cli/test_bench_before.py", "cli/test_bench_reload.py", "cli/test_perf_run.py",
+    ),
     "schema": ("cli/test_schema_command.py",),
     "snapshot": ("cli/test_snapshot_command.py", "simulate/test_snapshot_files.py", "kubectl/test_snapshot.py"),
     "record": ("cli/test_record_command.py",),
@@ -59,6 +61,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/gangs.md": ("faults/test_groups.py::test_groups_with_the_leader_killed_in_mid_group", "scheduler/podgroups"),
     "docs/conversion.md": ("profiles/test_conversion.py",),
     "docs/reference.md": ("profiles/test_schema.py",),
+    "docs/scheduler-perf.md": ("cli/test_scheduler_perf_command.py",),
     "docs/reload.md": ("handlers/test_reload.py",),
     "docs/admission.md": ("handlers/test_admission.py",),
     "docs/compare.md": ("cli/test_comparison.py",),

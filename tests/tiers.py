@@ -37,6 +37,7 @@ PROCESS: Final = frozenset({
     "cli/test_demo.py",
     "cli/test_record_command.py",
     "cli/test_sandbox_command.py",
+    "cli/test_scheduler_perf_command.py",
     "controlplane/test_assets.py",
     "controlplane/test_conformance_programs.py",
     "controlplane/test_provide.py",

@@ -13,7 +13,7 @@ from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient
 from placewright_lab.bench.boundwatch import BoundWatch, WatchBroken
 from placewright_lab.bench.madeup import plain_pods
-from placewright_lab.bench.quickfeed import FeedBroken, QuickFeed, posts
+from placewright_lab.bench.quickfeed import FeedBroken, QuickFeed, posts, request
 
 PODS = "/api/v1/namespaces/default/pods"
 #: Seconds after which a test that hears nothing fails.
@@ -143,16 +143,44 @@ async def test_a_watch_that_ends_is_told() -> None:
             await heard(watch, 1)
 
 
+async def test_a_watch_that_the_server_closes_goes_on_after_the_last_event() -> None:
+    first = b'{"type":"ADDED","object":{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}}}\n'
+    second = b'{"type":"DELETED","object":{"metadata":{"name":"a","namespace":"n","resourceVersion":"9"}}}\n'
+    third = b'{"type":"ADDED","object":{"metadata":{"name":"b","namespace":"n","resourceVersion":"9"}}}\n'
+    asked: list[bytes] = []
+    async with watched(first, second + third, asked=asked, path="/api/v1/pods") as watch:
+        await heard(watch, 2)
+        assert set(watch.times) == {"n/a", "n/b"}
+        assert watch.gone == {"n/a"}
+        assert watch.placed == {"n": 1}
+    assert [b"resourceVersion=1&" in asked[0], b"resourceVersion=7&" in asked[1]] == [True, True]
+
+
+async def test_what_must_be_there_before_a_pod_is_created_first(client: ApiClient) -> None:
+    (pod,) = posts(client.access, PODS, plain_pods(1))
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": {"volumeName": "v"}}
+    bound = {**claim, "status": {"phase": "Bound"}}
+    before = request(client.access, "POST", claims, claim), request(client.access, "PUT", f"{claims}/c/status", bound)
+    async with QuickFeed(client.access, connections=1) as feed:
+        assert list(await feed.create([pod._replace(before=before)])) == [pod.name]
+    assert b'"phase":"Bound"' in (await client.get(f"{claims}/c")).replace(b" ", b"")
+    assert pod.name.encode() in await client.get(PODS)
+
+
 @asynccontextmanager
-async def watched(body: bytes) -> AsyncIterator[BoundWatch]:
-    """A watch that is told this, and then ends."""
+async def watched(body: bytes, *more: bytes, asked: list[bytes] | None = None, path: str = PODS) -> AsyncIterator[BoundWatch]:
+    """A watch that is told this, and then ends, as does each that is told more; what is asked for after those goes on in silence."""
+    bodies = [body, *more]
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + body)
+        (asked if asked is not None else []).append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + (bodies.pop(0) if bodies else b""))
+        if more and len(asked or ()) > 1 + len(more):
+            await reader.read()
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
         access = ClusterAccess(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")
-        async with BoundWatch(access, PODS, "1") as watch:
+        async with BoundWatch(access, path, "1") as watch:
             yield watch

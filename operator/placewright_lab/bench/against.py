@@ -120,7 +120,7 @@ def find_programs(folder: Path | None, scheduler: Path | None) -> ContenderProgr
 def _measured(programs: ContenderPrograms, plan: Plan) -> WaveComparison:
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(programs.assets, Options(audit=False)))
-        runner = stack.enter_context(asyncio.Runner(loop_factory=_loop_factory()))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
         mine = ours(plane.kubeconfig)
         theirs = kube_scheduler(programs.kube_scheduler, programs.minor, plane.kubeconfig)
         waves = runner.run(_waves(plane, plan, order_of_waves(mine, theirs, plan.waves)))
@@ -145,7 +145,7 @@ async def _waves(plane: ControlPlane, plan: Plan, order: list[Contender]) -> lis
     return waves
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """That of uvloop where it is installed: the feed shares the processors with what is measured."""
     try:
         import uvloop  # noqa: PLC0415 - optional

@@ -56,12 +56,14 @@ def ours(kubeconfig: Path) -> Contender:
     return Contender("placewright", OUR_SCHEDULER_NAME, start)
 
 
-def kube_scheduler(program: Path, minor: int, kubeconfig: Path) -> Contender:
-    """A kube-scheduler of version 1.`minor` with its defaults, but for the limit on its requests."""
+def kube_scheduler(program: Path, minor: int, kubeconfig: Path, gates: str = "") -> Contender:
+    """A kube-scheduler of version 1.`minor` with its defaults, but for the limit on its requests and feature gates that are given."""
 
     @asynccontextmanager
     async def start(folder: Path) -> AsyncIterator[RunningScheduler]:
-        with KubeScheduler(program, minor, kubeconfig, folder, profile={"schedulerName": DEFAULT_SCHEDULER_NAME}) as process:
+        made = KubeScheduler(program, minor, kubeconfig, folder, profile={"schedulerName": DEFAULT_SCHEDULER_NAME})
+        made.gates = gates
+        with made as process:
             yield process
 
     return Contender(f"kube-scheduler 1.{minor}", DEFAULT_SCHEDULER_NAME, start)

@@ -21,7 +21,7 @@ from placewright.kube.errors import error_from_answer
 from placewright_lab.readers.kinds import Manifest
 
 CONNECTIONS: Final = 32
-_CREATED: Final = b"201"
+_DONE: Final = frozenset({b"200", b"201"})
 _HEAD_END: Final = b"\r\n\r\n"
 #: Ends a body of unknown length; JSON text never holds it.
 _LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
@@ -33,22 +33,39 @@ class FeedBroken(Exception):
 
 
 class Post(NamedTuple):
-    """One creation: the object's name, and the bytes to be sent."""
+    """One creation.
+
+    Attributes:
+        name: the object's.
+        request: the bytes to be sent.
+        before: requests that are sent first, on the same connection, each when the one before it was answered.
+    """
 
     name: str
     request: bytes
+    before: tuple[bytes, ...] = ()
 
 
 def posts(access: ClusterAccess, path: str, manifests: Iterable[Manifest]) -> list[Post]:
     """Creations of objects in the collection at `path`."""
+    head = _head(access, "POST", path)
+    return [Post(manifest["metadata"]["name"], _whole(head, manifest)) for manifest in manifests]
+
+
+def request(access: ClusterAccess, method: str, path: str, manifest: Manifest) -> bytes:
+    """A request with an object, as `Post.before` takes it."""
+    return _whole(_head(access, method, path), manifest)
+
+
+def _head(access: ClusterAccess, method: str, path: str) -> str:
     url = URL(access.server)
-    head = f"POST {url.raw_path.rstrip('/')}{path} HTTP/1.1\r\nHost: {url.host}:{url.port}\r\nAccept: application/json\r\n"
-    head += f"Content-Type: application/json\r\nUser-Agent: placewright-bench\r\nAuthorization: {access.authorization}\r\n"
-    made = []
-    for manifest in manifests:
-        body = msgspec.json.encode(manifest)
-        made.append(Post(manifest["metadata"]["name"], f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body))
-    return made
+    head = f"{method} {url.raw_path.rstrip('/')}{path} HTTP/1.1\r\nHost: {url.host}:{url.port}\r\nAccept: application/json\r\n"
+    return f"{head}Content-Type: application/json\r\nUser-Agent: placewright-bench\r\nAuthorization: {access.authorization}\r\n"
+
+
+def _whole(head: str, manifest: Manifest) -> bytes:
+    body = msgspec.json.encode(manifest)
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 class QuickFeed:
@@ -113,6 +130,7 @@ class _Connection(asyncio.Protocol):
         self._answer = bytearray()
         self._batch: _Batch | None = None
         self._idle: asyncio.Future[None] | None = None
+        self._rest: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have its methods and are none by type.
@@ -120,7 +138,7 @@ class _Connection(asyncio.Protocol):
 
     def work_on(self, batch: _Batch) -> None:
         """Create from this batch until it is empty."""
-        self._batch, self._idle = batch, batch.loop.create_future()
+        self._batch, self._idle, self._rest = batch, batch.loop.create_future(), []
         if self._transport is None or self._transport.is_closing():
             self._fail("the API server hung up")
         else:
@@ -144,7 +162,7 @@ class _Connection(asyncio.Protocol):
             return
         status = bytes(head[9:12])
         self._answer.clear()
-        if status == _CREATED:
+        if status in _DONE:
             self._next()
         else:
             self._fail(str(error_from_answer(int(status), bytes(body))))
@@ -154,6 +172,9 @@ class _Connection(asyncio.Protocol):
 
     def _next(self) -> None:
         if self._batch is None or self._idle is None or self._idle.done():
+            return
+        if self._rest and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(self._rest.pop())
             return
         post, due = self._batch.draw()
         if post is None:
@@ -167,7 +188,8 @@ class _Connection(asyncio.Protocol):
         if self._batch is not None and self._transport is not None and not self._transport.is_closing():
             # Not the loop's clock: uvloop's has milliseconds only.
             self._batch.sent[post.name] = time.monotonic()
-            self._transport.write(post.request)
+            *self._rest, first = (post.request, *reversed(post.before))
+            self._transport.write(first)
 
     def _fail(self, why: str) -> None:
         if self._idle is not None and not self._idle.done():

@@ -41,6 +41,7 @@ from placewright_lab.bench.shadowcost import ShadowCost, measure_shadow
 from placewright_lab.bench.workloads import WORKLOADS
 from placewright_lab.commands.beforeafter import add_before_options
 from placewright_lab.commands.helptexts import TEXTS
+from placewright_lab.commands.schedulerperf import add_scheduler_perf
 
 _MOST_NODES = 100_000
 _MOST_PODS = 1_000_000
@@ -98,6 +99,7 @@ def register(subparsers: Subparsers) -> None:
     against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
     add_options(against, _counts(FEWEST_NODES))
     against.set_defaults(main=_against)
+    add_scheduler_perf(benchmarks.add_parser("scheduler-perf", help="upstream's own workloads, beside a kube-scheduler"))
     for benchmark in (decisions, end_to_end, reload, records, shadow, gangs, devices, moves, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     describe(parser, "bench", TEXTS)

@@ -105,6 +105,14 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         "Measure beside a kube-scheduler, in turns, on one real API server.",
         ("placewright bench against", "placewright bench against --nodes 100,1000 --pods 1000 --waves 4 --kube-scheduler ./kube-scheduler"),
     ),
+    "bench scheduler-perf": HelpText(
+        "Run the workloads of Kubernetes' own scheduler_perf beside a kube-scheduler, each turn on a real API server of its own.",
+        (
+            "placewright bench scheduler-perf kubernetes/test/integration/scheduler_perf --workloads 500Nodes",
+            "placewright bench scheduler-perf config --workloads 'SchedulingBasic/500Nodes$' --turns 3 -o json",
+            "placewright bench scheduler-perf config --save figures.jsonl --page docs/scheduler-perf.md",
+        ),
+    ),
     "snapshot": HelpText(
         "Save what the scheduler sees of a cluster into a file, for simulate, compare, tune and diff.",
         (

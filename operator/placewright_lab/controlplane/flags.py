@@ -13,7 +13,7 @@ from kubesandbox.auth.credentials import Credentials, make_credentials, write_pr
 
 #: What the API server does at creation that needs a controller afterwards: a token in each namespace, and the removal of the
 #: not-ready taint. envtest leaves the first out as well.
-_NEEDS_CONTROLLERS: Final = "ServiceAccount,TaintNodesByCondition"
+_NEEDS_CONTROLLERS: Final = ("ServiceAccount", "TaintNodesByCondition")
 #: The first version without the flag for plain HTTP; before, it must be turned off.
 _NO_PLAIN_HTTP: Final = 24
 #: Bindings with what was asked, for audits of "exactly once", and writes of Leases, for who led when; everything else by its metadata.
@@ -102,11 +102,13 @@ class Features:
         gates: as `--feature-gates` takes them, of every program.
         apis: as `--runtime-config` takes them.
         controllers: whether there is a controller manager, so that what needs one is admitted.
+        unadmitted: admission plugins that are off beside those.
     """
 
     gates: str = ""
     apis: str = ""
     controllers: bool = False
+    unadmitted: tuple[str, ...] = ()
 
 
 PLAIN: Final = Features()
@@ -136,8 +138,9 @@ def api_server_flags(minor: int, ports: Ports, keys: Keys, audit_log: Path | Non
     ]
     if features.apis:
         flags.append(f"--runtime-config={features.apis}")
-    if not features.controllers:
-        flags.append(f"--disable-admission-plugins={_NEEDS_CONTROLLERS}")
+    unadmitted = (*(() if features.controllers else _NEEDS_CONTROLLERS), *features.unadmitted)
+    if unadmitted:
+        flags.append(f"--disable-admission-plugins={','.join(unadmitted)}")
     if minor < _NO_PLAIN_HTTP:
         flags.append("--insecure-port=0")
     if audit_log is not None:

@@ -1,0 +1,147 @@
+"""Two schedulers and the workloads of upstream's benchmark: every turn has an API server, a store and a cluster of its own.
+
+Both schedulers take the pods of `default-scheduler`, so that they get the same objects to the last byte; only one of them runs at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Final
+
+from placewright.api.profile import DEFAULT_SCHEDULER_NAME
+from placewright.kube.errors import RequestError
+from placewright_lab.bench.against import ContenderPrograms, loop_factory
+from placewright_lab.bench.boundwatch import WatchBroken
+from placewright_lab.bench.contenders import Contender, kube_scheduler, ours
+from placewright_lab.bench.measuredcluster import Patience, Plane, WaveFailed, measured_cluster
+from placewright_lab.bench.quickfeed import FeedBroken
+from placewright_lab.bench.schedulerperf.operations import CreatePods, LeftOutWorkload, PerfWorkload
+from placewright_lab.bench.schedulerperf.opfields import NotKnown
+from placewright_lab.bench.schedulerperf.perfrun import Measured, PerfRun, Progress, warm_up
+from placewright_lab.bench.schedulerperf.throughput import throughput
+from placewright_lab.bench.schedulerperf.verdicts import Contest, PerfTurn
+from placewright_lab.bench.wavecomparison import order_of_waves
+from placewright_lab.controlplane.children import ControlPlaneFailed
+from placewright_lab.controlplane.flags import Features
+from placewright_lab.controlplane.server import ControlPlane, Options
+
+#: Pods of the workloads bring priorities of no class, which this admission plugin refuses; upstream's harness turns it off, too.
+_UNADMITTED: Final = ("Priority",)
+_WORD_ON_GATES: Final = re.compile(r"unrecognized feature gate: \w+|cannot set feature gate [^|\"]*")
+_FAILURES: Final = (WaveFailed, WatchBroken, FeedBroken, ControlPlaneFailed, RequestError)
+#: Events are waited for until there are none for so many seconds.
+PATIENCE: Final = Patience(binding=60.0, event=1.0)
+
+#: Told which workload is with which scheduler, for which turn out of how many; returns what is told of its pods.
+Say = Callable[[str, str], Progress]
+
+
+@dataclass(frozen=True, slots=True)
+class ContestPlan:
+    """How workloads are run.
+
+    Attributes:
+        programs: of the control plane, and the kube-scheduler.
+        turns: for each scheduler.
+        limit: seconds after which a turn is ended.
+        made: what is noted of machine and versions.
+    """
+
+    programs: ContenderPrograms
+    turns: int
+    limit: float
+    made: Mapping[str, str]
+
+
+def contest(found: PerfWorkload | LeftOutWorkload, plan: ContestPlan, say: Say) -> Contest:
+    """All turns of one workload; one that cannot be run here says why."""
+    labels = (ours_label(), theirs_label(plan.programs))
+    if isinstance(found, LeftOutWorkload):
+        return Contest(found.name, labels=labels, left_out=found.why, made=plan.made)
+    measured = sum(each.count for each in found.operations if isinstance(each, CreatePods) and each.measured)
+    bare = Contest(
+        found.name, found.nodes, found.pods, measured, found.gates, cores(), labels, threshold=found.threshold, made=plan.made
+    )
+    turns: list[PerfTurn] = []
+    for label in order_of_waves(*labels, plan.turns):
+        try:
+            turns.append(_turn(found, plan, label, say(found.name, label)))
+        except NotKnown as unknown:
+            return replace(bare, left_out=str(unknown))
+    return replace(bare, turns=turns)
+
+
+def cores() -> int:
+    """Those that this process and its children may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ours_label() -> str:
+    """As reports name ours."""
+    return "placewright"
+
+
+def theirs_label(programs: ContenderPrograms) -> str:
+    """As reports name the other."""
+    return f"kube-scheduler 1.{programs.minor}"
+
+
+def _turn(workload: PerfWorkload, plan: ContestPlan, label: str, progress: Progress) -> PerfTurn:
+    """Start everything, run the workload, end everything. Raises `NotKnown` for feature gates that a program does not have."""
+    gates = ",".join(f"{gate}={str(value).lower()}" for gate, value in sorted(workload.gates.items()))
+    programs = plan.programs
+    options = Options(audit=False, features=Features(gates=gates, unadmitted=_UNADMITTED))
+    try:
+        with ExitStack() as stack:
+            plane = stack.enter_context(ControlPlane(programs.assets, options))
+            if gates:  # newer servers log what they do not know, and go on without it
+                _look_for_gates((plane.folder / "kube-apiserver.log").read_text(errors="replace"), programs)
+            runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
+            mine = label == ours_label()
+            made = ours(plane.kubeconfig) if mine else kube_scheduler(programs.kube_scheduler, programs.minor, plane.kubeconfig, gates)
+            return runner.run(run_turn(workload, plane, replace(made, label=label), plan.limit, progress))
+    except _FAILURES as error:
+        _look_for_gates(str(error), programs)
+        return PerfTurn(label, ended=str(error))
+
+
+def _look_for_gates(said: str, programs: ContenderPrograms) -> None:
+    """Raise `NotKnown` where a program says that it does not have a feature gate, or not with this value."""
+    if word := _WORD_ON_GATES.search(said):
+        raise NotKnown(f"{word[0].strip()} (Kubernetes 1.{programs.assets.minor})")
+
+
+async def run_turn(
+    workload: PerfWorkload, plane: Plane, contender: Contender, limit: float, progress: Progress, patience: Patience = PATIENCE
+) -> PerfTurn:
+    """One workload with one scheduler on an API server that holds nothing yet. Raises `NotKnown`, and what stops it from being run."""
+    async with measured_cluster(plane, patience) as cluster:
+        await cluster.install(DEFAULT_SCHEDULER_NAME)
+        async with cluster.started(contender) as running:
+            await warm_up(cluster, running)
+            async with cluster.watch("/api/v1/pods") as watch:
+                run = PerfRun(cluster, workload, running, watch, progress)
+                await run.check()
+                try:
+                    async with asyncio.timeout(limit):
+                        await run.run()
+                except TimeoutError:
+                    bound = len(run.bound_so_far())
+                    return PerfTurn(contender.label, ended=f"not at its end after {limit:g} s, {bound} measured pods bound")
+                remains = await run.remains()
+    if run.measured is None:
+        return PerfTurn(contender.label, ended="its measurement never ended")
+    turn = _turn_of(contender.label, run.measured)
+    return replace(turn, bound=remains.bound, pending=remains.pending, deleted=remains.deleted)
+
+
+def _turn_of(label: str, measured: Measured) -> PerfTurn:
+    bound = measured.bound
+    seconds = bound[-1] - measured.begin if bound else 0.0
+    sampled = throughput(measured.begin, bound)
+    return PerfTurn(label, len(bound), seconds, measured.cpu, measured.settled_cpu, measured.peak_bytes, sampled)

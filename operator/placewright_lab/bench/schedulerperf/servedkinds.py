@@ -1,0 +1,64 @@
+"""Where a real API server keeps objects of a kind that a template names: asked of the server's own discovery."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright_lab.bench.schedulerperf.opfields import NotKnown
+from placewright_lab.readers.kinds import Manifest, group_in
+
+
+class _ServedResource(msgspec.Struct, frozen=True):
+    name: str
+    kind: str
+    namespaced: bool
+
+
+class _ServedResources(msgspec.Struct, frozen=True):
+    resources: list[_ServedResource]
+
+
+class ServedKind(NamedTuple):
+    """A kind that is served: the root of its API group and version, its plural, whether it lives in namespaces."""
+
+    root: str
+    plural: str
+    namespaced: bool
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """Of the collection, or of the object with this name. Raises `NotKnown` where a namespace is missing, or too many."""
+        if self.namespaced != bool(namespace):
+            raise NotKnown(f"{self.plural} in the namespace {namespace!r} cannot be: {'one is' if self.namespaced else 'none is'} needed")
+        collection = f"{self.root}/namespaces/{namespace}/{self.plural}" if namespace else f"{self.root}/{self.plural}"
+        return f"{collection}/{name}" if name else collection
+
+
+class ServedKinds:
+    """Asks once for each API group and version."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+        self._known: dict[str, list[_ServedResource]] = {}
+
+    async def find(self, manifest: Manifest) -> ServedKind:
+        """The kind of an object. Raises `NotKnown` where the server does not serve it."""
+        version, kind = str(manifest.get("apiVersion", "")), manifest["kind"]
+        root = f"/apis/{version}" if group_in(version) else f"/api/{version}"
+        if root not in self._known:
+            self._known[root] = await self._served(root)
+        for served in self._known[root]:
+            if served.kind == kind and "/" not in served.name:
+                return ServedKind(root, served.name, served.namespaced)
+        raise NotKnown(f"the API server does not serve {kind} in {version}")
+
+    async def _served(self, root: str) -> list[_ServedResource]:
+        try:
+            return (await self._client.get_as(root, _ServedResources)).resources
+        except ApiError as error:
+            if error.status != NOT_FOUND:
+                raise
+            return []

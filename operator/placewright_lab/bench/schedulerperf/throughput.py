@@ -1,0 +1,54 @@
+"""Throughput as upstream's benchmark counts it: bindings in each second, their average and percentiles. Pure."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+#: Seconds between two looks, as upstream takes them.
+SAMPLE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Pods a second over all samples of one measurement, under upstream's names for them."""
+
+    average: float
+    perc50: float
+    perc90: float
+    perc95: float
+    perc99: float
+
+
+def throughput(begin: float, bound: Iterable[float]) -> Throughput | None:
+    """Of pods bound at these times, looked at every second from `begin`; None where it was over before there was a sample."""
+    samples = sorted(_samples(begin, sorted(bound)))
+    if not samples:
+        return None
+    at = [samples[math.ceil(len(samples) * percent / 100) - 1] for percent in (50, 90, 95, 99)]
+    return Throughput(sum(samples) / len(samples), *at)
+
+
+def _samples(begin: float, bound: Sequence[float]) -> list[float]:
+    """Upstream's way.
+
+    The first look that sees a binding only begins. A second without one is no sample of 0: it is spread, with the seconds before it that
+    had none, into the next with some, each of them being a sample of its own.
+    """
+    if not bound:
+        return []
+    samples: list[float] = []
+    seen = skipped = 0
+    looks = math.ceil((bound[-1] - begin) / SAMPLE_SECONDS)
+    for look in range(1, looks + 1):
+        count = bisect_right(bound, begin + look * SAMPLE_SECONDS)
+        if not seen:
+            seen = count
+        elif count == seen:
+            skipped += 1
+        else:
+            samples += [(count - seen) / (SAMPLE_SECONDS * (skipped + 1))] * (skipped + 1)
+            seen, skipped = count, 0
+    return samples

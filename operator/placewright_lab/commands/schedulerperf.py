@@ -1,0 +1,198 @@
+"""`placewright bench scheduler-perf`: upstream's own workloads, ours and a kube-scheduler in turns, on a real API server."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import platform
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+import placewright
+from placewright.api.bad_input import InputError, bad_field, printable
+from placewright.cli.options import whole_number
+from placewright.cli.terminal import plain, print_json
+from placewright_lab.bench.against import find_programs
+from placewright_lab.bench.checkouts import commit_of
+from placewright_lab.bench.schedulerperf.configuration import read_configurations
+from placewright_lab.bench.schedulerperf.contests import ContestPlan, Say, contest, cores, ours_label, theirs_label
+from placewright_lab.bench.schedulerperf.operations import LeftOutWorkload, PerfWorkload
+from placewright_lab.bench.schedulerperf.perfreport import chosen, exchanged, markdown, notes, rows
+from placewright_lab.bench.schedulerperf.verdicts import Contest, read_contests, write_contest
+from placewright_lab.controlplane.assets import VARIABLE
+
+_MOST_TURNS: Final = 100
+_MOST_SECONDS: Final = 86_400
+_MODEL: Final = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
+_MEMORY: Final = re.compile(r"^MemTotal:\s*(\d+) kB$", re.MULTILINE)
+
+
+def add_scheduler_perf(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `bench scheduler-perf`."""
+    folder = "with a performance-config.yaml of Kubernetes' test/integration/scheduler_perf, or above several"
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help=folder)
+    parser.add_argument("--workloads", type=_pattern, metavar="REGEX", help="of TestCase/workload; the whole name, or what is found in it")
+    parser.add_argument("--labels", type=_labels, default=(), metavar="L,-L,...", help="upstream's labels that a workload has, or has not")
+    most = "leave out workloads with more nodes"
+    parser.add_argument("--nodes", type=whole_number(1, 10**6), metavar="N", help=f"{most} (default: no limit)")
+    parser.add_argument("--turns", type=whole_number(1, _MOST_TURNS), default=1, help="of each scheduler (default: 1)")
+    limit = "after which a turn is ended, and reported as such (default: 600)"
+    parser.add_argument("--limit", type=whole_number(1, _MOST_SECONDS), default=600, metavar="SECONDS", help=limit)
+    default = "default: the one among the assets"
+    parser.add_argument("--kube-scheduler", type=Path, metavar="PATH", help=f"the program to compare with ({default})")
+    parser.add_argument("--assets", type=Path, metavar="DIR", help=f"default: {VARIABLE}, or what `make e2e` built")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="append what was measured, and do not measure again what is in it")
+    parser.add_argument("--saved", action="store_true", help="measure nothing: show what is in --save")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="exchange the figures of this page, too")
+    parser.add_argument("-o", "--output", choices=("table", "json", "markdown"), default="table", help="default: table")
+    parser.set_defaults(main=_main)
+
+
+def _main(args: argparse.Namespace) -> int:
+    """Exit code 1 where a turn did not come to its end."""
+    if not sys.platform.startswith("linux"):
+        raise bad_field("bench scheduler-perf", sys.platform, "Linux: CPU and memory of processes are read from /proc")
+    page = args.page.read_text(encoding="utf-8") if args.page else ""
+    if args.page:
+        exchanged(page, "")  # what is wrong with the page is said before hours of measuring
+    known = _saved(args.save)
+    fresh = [] if args.saved else _measured(args, known)
+    wanted = {found.name for found in _wanted(args)}
+    contests = [each for each in chosen([*known, *fresh]) if each.workload in wanted]
+    _show(contests, args.output)
+    if args.page:
+        args.page.write_text(exchanged(page, markdown(contests)), encoding="utf-8")
+    return int(any(turn.ended for each in contests for turn in each.turns))
+
+
+def _measured(args: argparse.Namespace, known: Sequence[Contest]) -> list[Contest]:
+    programs = find_programs(args.assets, args.kube_scheduler)
+    labels = (ours_label(), theirs_label(programs))
+    done = {each.workload for each in known if each.labels == labels}
+    todo = [found for found in _wanted(args) if found.name not in done]
+    plan = ContestPlan(programs, args.turns, args.limit, _made(programs.assets.minor))
+    made = []
+    with _progress(sum(isinstance(each, PerfWorkload) for each in todo) * 2 * args.turns) as (say, ended):
+        for found in todo:
+            made.append(contest(found, plan, say))
+            ended(made[-1])
+            if args.save:
+                with args.save.open("ab") as file:
+                    file.write(write_contest(made[-1]))
+    return made
+
+
+def _wanted(args: argparse.Namespace) -> list[PerfWorkload | LeftOutWorkload]:
+    """The chosen workloads, small clusters first. Raises `InputError` where there are none."""
+    found = [each for each in read_configurations(args.folder) if _is_wanted(each, args)]
+    if not found:
+        raise InputError(f"no workload of {args.folder} is chosen by --workloads, --labels and --nodes")
+    return sorted(found, key=lambda each: each.nodes if isinstance(each, PerfWorkload) else 0)
+
+
+def _is_wanted(found: PerfWorkload | LeftOutWorkload, args: argparse.Namespace) -> bool:
+    if args.workloads is not None and not args.workloads.search(found.name):
+        return False
+    if isinstance(found, LeftOutWorkload):
+        return not args.labels
+    labelled = all((label.removeprefix("-") in found.labels) != label.startswith("-") for label in args.labels)
+    return labelled and (args.nodes is None or found.nodes <= args.nodes)
+
+
+def _saved(file: Path | None) -> list[Contest]:
+    if file is None or not file.exists():
+        return []
+    try:
+        return read_contests(file.read_bytes().splitlines())
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{file} was not written by bench scheduler-perf --save: {error}") from None
+
+
+def _made(minor: int) -> dict[str, str]:
+    commit = commit_of(Path(placewright.__file__).resolve().parents[1])
+    model, memory = (_found(pattern, path) for pattern, path in ((_MODEL, "/proc/cpuinfo"), (_MEMORY, "/proc/meminfo")))
+    room = f", {int(memory) / 1e6:.0f} GB" if memory else ""
+    return {
+        "commit": commit[:12] + ("+" if commit.endswith("+") else "") or "unknown",
+        "machine": f"{cores()} cores of {model or platform.machine()}{room}, shared by API server, etcd, scheduler and benchmark",
+        "versions": f"Python {platform.python_version()}, API server 1.{minor}",
+        "measured": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d"),
+    }
+
+
+def _found(pattern: re.Pattern[str], path: str) -> str:
+    try:
+        found = pattern.search(Path(path).read_text(encoding="utf-8"))
+    except OSError:
+        return ""
+    return found[1].strip() if found else ""
+
+
+@contextmanager
+def _progress(turns: int) -> Iterator[tuple[Say, Callable[[Contest], None]]]:
+    """A bar on a terminal; elsewhere a line for each workload. Both on stderr."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        whole = bars.add_task("turns", total=turns)
+        pods = bars.add_task("", total=None)
+
+        def say(workload: str, scheduler: str) -> Callable[[int, int], None]:
+            bars.update(pods, description=printable(f"{workload}, {scheduler}"), completed=0, total=None)
+            return lambda done, wanted: bars.update(pods, completed=done, total=wanted)
+
+        def ended(made: Contest) -> None:
+            bars.advance(whole, len(made.turns))
+            bars.console.print(_line(made), markup=False, highlight=False, soft_wrap=True)
+
+        yield say, ended
+
+
+def _line(made: Contest) -> str:
+    if made.left_out:
+        return printable(f"{made.workload}: left out: {made.left_out}")
+    rates = " / ".join(turn.ended or f"{turn.per_second:,.0f}" for turn in (made.turn(label) for label in made.labels))
+    return printable(f"{made.workload}: {rates} pods/s: {made.verdict()}")
+
+
+def _show(contests: Sequence[Contest], output: str) -> None:
+    if output == "json":
+        print_json([each.to_json() for each in contests])
+        return
+    if output == "markdown":
+        sys.stdout.write(markdown(contests))
+        return
+    out = Console()
+    if found := rows(contests):
+        title = "upstream's workloads: ours / theirs, each on an API server of its own"
+        table = Table(title=plain(title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
+        for column in found[0]:
+            table.add_column(column, justify="left" if column == "workload" else "right", overflow="fold")
+        for row in found:
+            table.add_row(*(plain(value) for value in row.values()))
+        out.print(table)
+    for line in notes(contests):
+        out.print(plain(line), soft_wrap=True)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """An argparse type: a regular expression."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed a regular expression ({error})") from None
+
+
+def _labels(text: str) -> tuple[str, ...]:
+    """An argparse type: labels with commas between them."""
+    return tuple(part for part in text.split(",") if part)
