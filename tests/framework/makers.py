@@ -17,6 +17,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Handle, Plugin
 from placewright.framework.registry import Registry
+from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.runtime.handle import NoBinder, build_evaluator
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
@@ -96,11 +97,11 @@ class Scene:
         """A handle as plugins get it."""
         return self.evaluator().runtime.queue_sort.handle
 
-    def evaluator(self) -> Evaluator:
+    def evaluator(self, budget: ColumnBudget | None = None) -> Evaluator:
         """The profile's plugins around this cluster."""
         registry = self.registry.extended(self.extra)
         profile = resolved(msgspec.json.encode(self.spec), tuple(registry.values()))
-        return build_evaluator(profile, registry, self.cluster, NoBinder(), self)
+        return build_evaluator(profile, registry, self.cluster, NoBinder(), self, budget=budget)
 
     def parts(self, evaluator: Evaluator, evaluation: Evaluation) -> dict[str, dict[str, PluginScore]]:
         """By node that fits, by plugin; `score` was called before."""

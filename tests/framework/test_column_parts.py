@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from framework.makers import pod
 from framework.scripts import Script, bare
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Reads
+from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.keptcolumn import KeptColumn, narrowest
+from placewright.framework.runtime.keptshapes import SHAPE_BYTES
 from placewright.framework.status import SUCCESS, unschedulable
 
 NO = unschedulable("no")
@@ -32,10 +35,10 @@ def ask(evaluator: Evaluator, name: str = "p", **labels: str) -> list[int]:
 
 
 def recounted(evaluator: Evaluator) -> int:
-    """Bytes of all arrays that are kept, each once."""
+    """Bytes of all arrays that are kept, each once, and what a shape takes besides."""
     shapes, parts = evaluator.kept._shapes.values(), evaluator.kept._parts._parts.values()
     columns = [column for shape in shapes for kept in (shape._cluster_filters, shape._cluster_scores) for column in kept.values()]
-    own = sum(shape.fits.nbytes + shape.totals.nbytes for shape in shapes)
+    own = sum(SHAPE_BYTES + shape.fits.nbytes + shape.totals.nbytes for shape in shapes)
     return own + sum(part.nbytes for part in parts) + sum(column.nbytes for column in columns)
 
 
@@ -102,6 +105,23 @@ def test_pods_without_a_signature_leave_nothing_behind() -> None:
     assert (len(evaluator.kept), evaluator.kept.nbytes) == (0, 0)
 
 
+def test_profiles_share_the_memory_evenly_and_one_that_is_gone_leaves_its_share() -> None:
+    budget = ColumnBudget(100_000)
+    world = bare(reading("A", "size"))
+    one = world.evaluator(budget)
+    assert budget.share == 100_000
+    other = world.evaluator(budget)
+    for size in range(30):
+        ask(one, size=str(size))
+        ask(other, size=str(size))
+    assert budget.share == 50_000
+    assert budget.held == one.kept.nbytes + other.kept.nbytes
+    assert 2 * SHAPE_BYTES < one.kept.nbytes <= 50_000 + SHAPE_BYTES + 100
+    del other
+    gc.collect()
+    assert (budget.share, budget.held) == (100_000, one.kept.nbytes)
+
+
 # --- bytes ----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -113,7 +133,7 @@ def test_a_part_goes_with_the_last_shape_that_uses_it() -> None:
         ask(evaluator, size=size, team=team_of)
     parts = evaluator.kept._parts
     assert len(parts) == 2 * (3 + 2), "a filter and a score: three sizes, two teams"
-    evaluator.kept.limit = 1
+    evaluator.kept.budget.limit = 1
     ask(evaluator, size="2", team="x")
     assert len(parts) == 2 * 2
     assert evaluator.kept.nbytes == recounted(evaluator) > 0
@@ -127,7 +147,7 @@ def test_columns_whose_rows_are_all_alike_take_no_memory_and_narrow_ones_a_byte_
     evaluator = bare(alike, apart, nodes="a b c d", weights={"Alike": 1, "Apart": 1}).evaluator()
     assert ask(evaluator) == [7, 8, 9, 10]
     fits, totals, scores = 4 * 1, 4 * 2, 4 * 1
-    assert evaluator.kept.nbytes == fits + totals + scores
+    assert evaluator.kept.nbytes == SHAPE_BYTES + fits + totals + scores
 
 
 @pytest.mark.parametrize(("weight", "width"), [(1, 1), (2, 2), (327, 2), (328, 4), (100_000, 4)])

@@ -17,6 +17,7 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cluster import cluster as cluster_room
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.keptshapes import SHAPE_BYTES
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import Status
 from placewright.plugins.catalog import in_tree
@@ -111,7 +112,7 @@ def live(profile: ResolvedProfile, model_of: Profile | None, dice: Dice, length:
     for _ in range(3):
         world.node_appears_or_changes(dice)
     evaluator, agreed = evaluator_of(profile, world), 0
-    evaluator.kept.limit = dice.choice((1, 60, 1 << 30))  # so that shapes of pods also go, and with them parts that others do not use
+    evaluator.kept.budget.limit = dice.choice((1, 3 * SHAPE_BYTES, 1 << 30))  # so that shapes also go, and parts with them
     for _ in range(length):
         for event in dice.choices([*EVENTS], [*EVENTS.values()], k=dice.choice((0, 1, 1, 2, 9))):
             event(world, dice)

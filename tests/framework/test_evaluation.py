@@ -284,7 +284,7 @@ def test_the_columns_that_nobody_asked_for_lately_are_forgotten_first() -> None:
     _, evaluator = counting(CountsPods)
     for sign in "12":
         place_one(evaluator, "p", sign=sign)
-    evaluator.kept.limit = evaluator.kept.nbytes
+    evaluator.kept.budget.limit = evaluator.kept.nbytes
     assert place_one(evaluator, "p", sign="1") == []
     place_one(evaluator, "p", sign="3")
     assert place_one(evaluator, "p", sign="1") == []
@@ -294,7 +294,7 @@ def test_the_columns_that_nobody_asked_for_lately_are_forgotten_first() -> None:
 
 def test_one_signature_is_kept_even_where_its_columns_take_more_than_is_allowed() -> None:
     _, evaluator = counting(CountsPods)
-    evaluator.kept.limit = 1
+    evaluator.kept.budget.limit = 1
     place_one(evaluator, "p")
     assert place_one(evaluator, "q") == []
     place_one(evaluator, "p", sign="1")

@@ -414,7 +414,7 @@ def assert_evaluated_as_summed(world: Plain, evaluator: Evaluator) -> None:
 def test_columns_kept_through_any_history_are_the_sums_over_nodes(seed: int) -> None:
     world = Plain(random.Random(seed))
     evaluator = world.scene.evaluator()
-    evaluator.kept.limit = world.dice.choice((1, 100, 1 << 30))
+    evaluator.kept.budget.limit = world.dice.choice((1, 100, 1 << 30))
     for _ in range(30):
         for _ in range(world.dice.choice((0, 1, 1, 1, 2, 7))):
             world.happen()

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from placewright.framework.events import ASSIGNED_POD_DELETE
+from placewright.framework.runtime.nodesample import Sampler, nodes_to_find
 from placewright.queue.queued import SubQueue
-from placewright.scheduler.cycle import FitError, Sampler, ScheduleResult, choose, nodes_to_find
+from placewright.scheduler.cycle import FitError, ScheduleResult, choose
 
 from .makers import World, node, pod
 from .scripted import narrowing_plugin, refusing_plugin, scoring_plugin

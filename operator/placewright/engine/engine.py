@@ -24,6 +24,7 @@ from placewright.engine.beside import Membership, StandBeside, nothing_beside
 from placewright.engine.debugsignal import Debugger
 from placewright.engine.discovery import Discovery, survey
 from placewright.engine.extenders import Extenders
+from placewright.engine.memory import column_bytes
 from placewright.engine.options import EngineOptions
 from placewright.engine.pluginwatch import PluginWatch
 from placewright.engine.podgroupstatus import GroupStatusKeeper, Voices, WaitingMembers
@@ -36,6 +37,7 @@ from placewright.engine.reflectors import NODES_PATH, PODS_PATH, reflected_core
 from placewright.engine.takeover import Takeover, ask_for_unresolved, caught_up
 from placewright.engine.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
 from placewright.framework.registry import Registry, installed_plugins
+from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.handle import NoBinder, ProfileHandle, build_evaluator
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
@@ -85,6 +87,7 @@ class Engine:
         beside: who hears what happens, and what is open for as long as the engine is there.
         shadows: profiles that decide beside others and bind nothing.
         claims: writes claims to devices.
+        column_budget: memory for what is kept of decisions, of all profiles and shadows together.
         plugin_watch: what plugins did wrong.
         profiles: keeps what Kopf shows of profiles; to be told by it.
         history: records every generation of a profile, and what came of it.
@@ -105,6 +108,7 @@ class Engine:
         self.takeover = Takeover(self.leadership, self._prepare_term, self._end_term)
         observed = ObservedCluster()
         self.cluster: Cluster = observed
+        self.column_budget = ColumnBudget(column_bytes())
         self.shadows = Shadows(observed, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
         self.observers = Observers(heard.attempts, (self.shadows.decided,), heard.groups, (self.shadows,))
         self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered, heard.hints, slices=A_SLICE)
@@ -349,14 +353,14 @@ class Engine:
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
         handle = ProfileHandle(
             self.cluster, self._binder, nominator, waiting, self._volumes, self.claims, self._announce, members=self.queue.pod_groups,
-            guarding=self.plugin_watch.guarding(profile),
+            guarding=self.plugin_watch.guarding(profile), budget=self.column_budget,
         )  # fmt: skip
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
 
     def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:
         """Without extenders, and with ports that nothing goes out of."""
         guarding = self.plugin_watch.guarding(profile)
-        return build_evaluator(profile, self._registry, cluster, NoBinder(), NoNominations(), guarding=guarding)
+        return build_evaluator(profile, self._registry, cluster, NoBinder(), NoNominations(), guarding=guarding, budget=self.column_budget)
 
     def _shadows_changed(self, shadows: Mapping[str, Active[Evaluator]]) -> None:
         self.shadows.adopt(active.profile for active in shadows.values())

@@ -17,7 +17,6 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.interface import (
-    BoolColumn,
     CycleState,
     Diagnosis,
     IntColumn,
@@ -26,6 +25,7 @@ from placewright.framework.interface import (
     Rows,
 )
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
+from placewright.framework.runtime.nodesample import Sampler, candidate_count
 from placewright.framework.runtime.podcolumns import Totals, rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.status import Code, Status
@@ -128,7 +128,8 @@ class SchedulingCycle:
         self, evaluator: Evaluator, pod: PodInfo, steps: Steps | None = None, within: frozenset[NodeName] | None = None
     ) -> ScheduleResult:
         """Choose a node; raise `FitError` when there is none. `steps`: where the time it takes is noted. `within`: see `evaluate`."""
-        evaluation = self.evaluate(evaluator, pod, steps, within)
+        alone = within is None and self._nominator.node_of(pod.uid) is None
+        evaluation = self.evaluate(evaluator, pod, steps, within, self._sampler if alone else None)
         if evaluation.count == 0:
             diagnosis = evaluator.diagnose(evaluation)
             refused = self.detail.refused(self._cluster, diagnosis)
@@ -143,16 +144,22 @@ class SchedulingCycle:
     # --- its steps, for whoever has something to ask in between -----------------------------------------------------------------
 
     def evaluate(
-        self, evaluator: Evaluator, pod: PodInfo, steps: Steps | None = None, within: frozenset[NodeName] | None = None
+        self,
+        evaluator: Evaluator,
+        pod: PodInfo,
+        steps: Steps | None = None,
+        within: frozenset[NodeName] | None = None,
+        sampler: Sampler | None = None,
     ) -> Evaluation:
         """Which nodes can hold the pod; raise `FitError` when there are no nodes at all, or something broke.
 
-        `within`: only these nodes are candidates, because the pod's group is to stand in one place.
+        `within`: only these nodes are candidates, because the pod's group is to stand in one place. `sampler`: as many nodes are enough as
+        the profile wants scored.
         """
         if self._cluster.node_count == 0:
             raise FitError(NO_NODES, nominated_node=NO_NOMINATION)
         try:
-            evaluation = evaluator.evaluate(pod, steps)
+            evaluation = evaluator.evaluate(pod, steps, sampler)
         except CycleError as problem:
             raise broken(str(problem)) from problem
         return evaluation if within is None else self._narrowed(evaluation, within, evaluator.runtime.pod_groups)
@@ -187,10 +194,8 @@ class SchedulingCycle:
     def sample(self, runtime: ProfileRuntime, evaluation: Evaluation) -> None:
         """Narrow the feasible nodes to as many as the profile wants scored."""
         percentage = runtime.profile.percentage_of_nodes_to_score
-        if percentage is not None:
-            nodes = self._cluster.node_count
-            if evaluation.candidates is not None:
-                nodes = sum(self._cluster.row(name) is not None for name in evaluation.candidates)
+        if percentage is not None and not evaluation.sampled:
+            nodes = candidate_count(self._cluster, evaluation.candidates)
             evaluation.feasible = self._sampler.narrow(evaluation.feasible, nodes, percentage)
             evaluation.count = int(np.count_nonzero(evaluation.feasible))
 
@@ -283,9 +288,6 @@ def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Ref
     return failure
 
 
-_MIN_FEASIBLE_TO_FIND: Final = 100
-
-
 def choose(totals: Totals, rng: random.Random) -> Choice:
     """Choose uniformly among the rows with the highest total; rows below 0 do not take part."""
     best = totals.max()
@@ -302,29 +304,3 @@ def _second(totals: Totals, row: int) -> int | None:
     found = [begin + int(part.argmax()) for begin, part in parts if len(part)]
     second = max(found, key=lambda second: (totals[second], -second), default=None)
     return second if second is not None and totals[second] >= 0 else None
-
-
-def nodes_to_find(nodes: int, percentage: int) -> int:
-    """How many feasible nodes are enough, kube-scheduler's `numFeasibleNodesToFind` with a percentage set."""
-    if nodes < _MIN_FEASIBLE_TO_FIND:
-        return nodes
-    return max(nodes * percentage // 100, _MIN_FEASIBLE_TO_FIND)
-
-
-class Sampler:
-    """Narrows feasible rows to the first k in rotation, so that successive pods look at different nodes."""
-
-    def __init__(self) -> None:
-        self._start = 0
-
-    def narrow(self, feasible: BoolColumn, nodes: int, percentage: int) -> BoolColumn:
-        """The first `nodes_to_find` feasible rows from where the last pod stopped; shape (size,)."""
-        wanted = nodes_to_find(nodes, percentage)
-        size = len(feasible)
-        order = (np.arange(size) + self._start % max(size, 1)) % max(size, 1)
-        found = np.flatnonzero(feasible[order])[: wanted + 1]
-        looked_at = int(found[wanted]) if len(found) > wanted else size
-        self._start = (self._start + looked_at) % max(size, 1)
-        narrowed = np.zeros(size, np.bool_)
-        narrowed[order[found[:wanted]]] = True
-        return narrowed

@@ -27,8 +27,10 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.keptcolumn import KeptColumn
 from placewright.framework.runtime.keptshapes import KeptShapes
+from placewright.framework.runtime.nodesample import SampledColumns, Sampler, candidate_count, nodes_to_find, passing
 from placewright.framework.runtime.podcolumns import (
     NOTHING_SCORED,
     PodColumns,
@@ -98,8 +100,6 @@ class ScoreImpact:
         return self.samples - self._decided[plugin]
 
 
-#: Columns are kept up to so many bytes where nobody says otherwise: 1,000 shapes of pods on 100,000 nodes take 600 MB.
-KEPT_BYTES: Final = 1 << 30
 NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
 
 
@@ -137,6 +137,8 @@ class Evaluation:
     totals: Totals | None = None
     candidates: frozenset[NodeName] | None = None
     narrowed_by: tuple[str, ...] = ()
+    #: Whether rows were looked at until enough were found, so that `feasible` is what the profile wants scored.
+    sampled: bool = False
     #: Rows that fit as they stand but not beside the pods nominated there, with the verdict.
     with_nominated_pods: dict[int, Status] | None = None
     #: Filled by `Evaluator.score`: the feasible rows, what normalisation knew of them, and the scores of plugins that read the cluster.
@@ -154,18 +156,22 @@ class Evaluator:
     """
 
     def __init__(
-        self, runtime: ProfileRuntime, cluster: Cluster, nominations: Nominations | None = None, kept_bytes: int = KEPT_BYTES
+        self, runtime: ProfileRuntime, cluster: Cluster, nominations: Nominations | None = None, budget: ColumnBudget | None = None
     ) -> None:
+        """`budget`: memory for kept columns, shared with others; one of its own where it is None."""
         self.runtime = runtime
         self.checker = RowChecker(runtime, cluster, NoNominations() if nominations is None else nominations)  # an empty one is false
         self.impact = ScoreImpact(plugin.name for plugin in runtime.score)
         self._cluster = cluster
-        self.kept = KeptShapes(runtime, kept_bytes)
+        self.kept = KeptShapes(runtime, budget or ColumnBudget())
 
     # --- filtering -----------------------------------------------------------------------------------------------------------
 
-    def evaluate(self, pod: PodInfo, steps: Steps | None = None) -> Evaluation:
-        """PreFilter and Filter over all nodes; raise `CycleError` when a plugin reports an error. `steps`: where their time is noted."""
+    def evaluate(self, pod: PodInfo, steps: Steps | None = None, sampler: Sampler | None = None) -> Evaluation:
+        """PreFilter and Filter over all nodes; raise `CycleError` when a plugin reports an error. `steps`: where their time is noted.
+
+        `sampler`: where the profile wants a part of the nodes scored, no others need be looked at; a pod that fits nowhere has all of them.
+        """
         columns = self.kept.columns(self.runtime.sign(pod))
         steps = steps or Steps()
         state = CycleState(dict(columns.data), steps=steps)
@@ -179,6 +185,13 @@ class Evaluator:
         if refusal is not None:
             nowhere = np.zeros(self._cluster.size, np.bool_)
             return Evaluation(pod, state, columns, nowhere, 0, refusal, None, candidates, narrowed_by)
+        percentage = self.runtime.profile.percentage_of_nodes_to_score
+        if sampler is not None and percentage is not None:
+            unseen = Evaluation(pod, state, columns, columns.fits, 0, candidates=candidates, narrowed_by=narrowed_by)
+            evaluation = self._sample(sampler, percentage, unseen)
+            if evaluation is not None:
+                steps.end(FILTER)
+                return evaluation
         columns.refresh_filters(state, pod, self._cluster)
         feasible = columns.fits if candidates is None else columns.fits & rows_named(self._cluster, candidates)
         looking = [plugin for plugin in self.runtime.filter if plugin.reads is Reads.CLUSTER and plugin.name not in state.skip_filter]
@@ -192,6 +205,21 @@ class Evaluator:
         evaluation.count = int(np.count_nonzero(evaluation.feasible))
         steps.end(FILTER, Code.SUCCESS if evaluation.count else Code.UNSCHEDULABLE)
         return evaluation
+
+    def _sample(self, sampler: Sampler, percentage: int, evaluation: Evaluation) -> Evaluation | None:
+        """The evaluation of as many nodes as are enough; None where all of them are to be looked at, or none was found."""
+        state, pod, cluster, columns = evaluation.state, evaluation.pod, self._cluster, evaluation.columns
+        nodes = candidate_count(cluster, evaluation.candidates)
+        wanted = nodes_to_find(nodes, percentage)
+        plugins = [plugin for plugin in self.runtime.filter if plugin.name not in state.skip_filter]
+        ends_where_one_fails = any(type(plugin).failure is not FilterPlugin.failure for plugin in plugins)
+        if wanted >= nodes or ends_where_one_fails or self.checker.nominations.nodes() or columns.asked_again(cluster, wanted):
+            return None
+        among = cluster.present if evaluation.candidates is None else rows_named(cluster, evaluation.candidates)
+        rows = sampler.search(lambda rows: passing(plugins, state, pod, cluster, rows[among[rows]]), cluster.size, wanted)
+        evaluation.columns = SampledColumns(self.runtime, columns, rows, cluster.size)
+        evaluation.feasible, evaluation.count, evaluation.sampled = evaluation.columns.fits, len(rows), True
+        return evaluation if len(rows) else None
 
     def _end_where_one_fails(
         self, state: CycleState, pod: PodInfo, feasible: BoolColumn, passes: Sequence[tuple[FilterPlugin, KeptColumn[np.bool_]]]

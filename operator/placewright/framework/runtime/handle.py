@@ -25,6 +25,7 @@ from placewright.framework.interface import (
     WaitingForPermit,
 )
 from placewright.framework.ports import PodGroupMembers
+from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.profileruntime import ProfileRuntime
@@ -142,8 +143,10 @@ class ProfileHandle:
         announce: Announce = said_to_nobody,
         members: PodGroupMembers = NoPodGroupMembers(),  # noqa: B008 - it has no state
         guarding: Guarding | None = None,
+        budget: ColumnBudget | None = None,
     ) -> None:
         self.guarding = Guarding() if guarding is None else guarding
+        self._budget = budget
         self._members = members
         self._claims = claims
         self._announce = announce
@@ -217,7 +220,7 @@ class ProfileHandle:
         """Build the profile's plugins around this handle; exceptions of their constructors pass through."""
         self._runs = frozenset(plugin for names in profile.points.values() for plugin in names)
         runtime = ProfileRuntime(profile, registry, self, extenders, self.guarding)
-        self._evaluator = Evaluator(runtime, self._cluster, self._nominations)
+        self._evaluator = Evaluator(runtime, self._cluster, self._nominations, self._budget)
         return self._evaluator
 
 
@@ -230,6 +233,7 @@ def build_evaluator(  # noqa: PLR0913 - one port each
     waiting: Iterable[WaitingForPermit] = (),
     volumes: VolumeWriter = NoVolumeWriter(),  # noqa: B008 - it has no state
     guarding: Guarding | None = None,
+    budget: ColumnBudget | None = None,
 ) -> Evaluator:
     """One profile generation, ready to evaluate pods, without extenders. `waiting` is read anew whenever a plugin asks."""
-    return ProfileHandle(cluster, binder, nominations, waiting, volumes, guarding=guarding).evaluator(profile, registry)
+    return ProfileHandle(cluster, binder, nominations, waiting, volumes, guarding=guarding, budget=budget).evaluator(profile, registry)

@@ -152,12 +152,25 @@ class PodColumns:
         self._cluster_scores: dict[str, KeptColumn[np.int64]] = {}
         self._read = self._totals_read = NOTHING_READ
         self._held = 0
+        self._asked = False
 
     def give_back(self) -> None:
         """Nobody will ask again: parts that nobody else uses go, too."""
         self._parts.bytes.held -= self._held
         self._held = 0
         self._parts.leave()
+
+    def asked_again(self, cluster: Cluster, wanted: int) -> bool:
+        """Whether columns of all nodes pay for a pod that is content with so many: pods like it come again, and not too much has changed.
+
+        The first of its kind does without, as nobody may come after it.
+        """
+        again, self._asked = self._asked, True
+        if not again or len(self.fits) != cluster.size:
+            return again
+        self._parts.changes.look(cluster)
+        rows = self._parts.changes.since(cluster, self._read)
+        return rows is not None and len(rows) <= wanted
 
     def forget_rows(self) -> None:
         """Do without what is quickly found again, as pods of another signature come now."""

@@ -52,6 +52,8 @@ def _cache(engine: Engine) -> Iterator[Metric]:
     cluster = engine.cluster
     sizes = {("nodes",): cluster.node_count, ("pods",): cluster.pod_count_total, ("assumed_pods",): cluster.assumed_count}
     yield counted(upstream.CACHE_SIZE, sizes)
+    yield single(own.COLUMN_BYTES, float(engine.column_budget.held))
+    yield single(own.COLUMN_BYTES_LIMIT, float(engine.column_budget.limit))
 
 
 def _bindings(engine: Engine) -> Iterator[Metric]:
