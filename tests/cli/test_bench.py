@@ -26,7 +26,7 @@ from placewright_lab.bench.deployments import (
 from placewright_lab.bench.devicedecisions import DeviceMeasurement
 from placewright_lab.bench.end_to_end import EndToEnd
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES
-from placewright_lab.bench.processtimes import cpu_seconds, peak_bytes, percentiles, resident_bytes
+from placewright_lab.bench.processtimes import cpu_seconds, machine_seconds, peak_bytes, percentiles, resident_bytes
 from placewright_lab.bench.recordcost import SLICE
 from placewright_lab.bench.workloads import WORKLOADS, openb_mix
 from placewright_lab.commands import bench
@@ -262,6 +262,11 @@ def test_what_a_process_uses_is_read_and_one_that_is_gone_uses_nothing() -> None
     assert resident_bytes(os.getpid()) > 1_000_000 or not Path("/proc/self/statm").exists()
     assert peak_bytes(os.getpid()) > 1_000_000 or not Path("/proc/self/status").exists()
     assert (cpu_seconds(2**30), resident_bytes(2**30), peak_bytes(2**30)) == (0.0, 0, 0)
+
+
+def test_the_machine_has_used_at_least_what_we_have() -> None:
+    mine = cpu_seconds(os.getpid())
+    assert machine_seconds() >= mine or not Path("/proc/stat").exists()
 
 
 def test_the_99th_percentile_lies_within_what_was_seen() -> None:

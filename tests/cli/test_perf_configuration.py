@@ -19,8 +19,8 @@ from placewright_lab.bench.schedulerperf.operations import (
     DeletePods,
     LeftOutWorkload,
     PerfWorkload,
+    SchedulingStage,
     Sleep,
-    Stage,
     StartCollectingMetrics,
     StopCollectingMetrics,
     UpdateAny,
@@ -157,7 +157,7 @@ def test_every_other_operation(write: Write) -> None:
     assert (create.recreate, create.number, create.seconds) == (False, 0, 0.5)
     assert delete == DeletePods("here", {"a": "b"}, 50, waits=False)
     assert (long, short) == (Sleep(90.0), Sleep(0.25))
-    assert attempted == Barrier(("here",), {"a": "b"}, Stage.ATTEMPTED)
+    assert attempted == Barrier(("here",), {"a": "b"}, SchedulingStage.ATTEMPTED)
     assert scheduled == Barrier()
 
 

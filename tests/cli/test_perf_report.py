@@ -67,6 +67,13 @@ def test_a_ratio_is_of_pods_a_second_where_kube_scheduler_used_half_of_its_cores
     assert found.verdict() == "2.50"
 
 
+def test_what_other_work_took_could_not_have_been_used() -> None:
+    # 20 s of CPU time, of which others took 8: half of what was left are 6 s.
+    theirs = turn(LABELS[1], 10.0, cpu=6.0, elsewhere=8.0)
+    assert contest(turn(LABELS[0], 4.0), theirs).own_share() == 0.5
+    assert contest(turn(LABELS[0], 4.0), replace(theirs, elsewhere=20.0)).own_share() == 0.0
+
+
 def test_a_scheduler_that_waited_for_the_api_server_has_no_ratio() -> None:
     found = contest(turn(LABELS[0], 4.0), turn(LABELS[1], 10.0, cpu=9.9))
     assert (found.ratio(), found.verdict()) == (None, "API-bound")

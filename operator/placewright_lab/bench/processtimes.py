@@ -28,6 +28,15 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def machine_seconds() -> float:
+    """CPU seconds that all processes of the machine have used on all its cores (Linux; 0 elsewhere)."""
+    try:
+        user, nice, system, _idle, _iowait, *interrupts = Path("/proc/stat").read_text().partition("\n")[0].split()[1:8]
+    except (OSError, ValueError):
+        return 0.0
+    return sum(map(int, (user, nice, system, *interrupts))) / os.sysconf("SC_CLK_TCK")
+
+
 def resident_bytes(pid: int) -> int:
     """Resident memory of a process in bytes (Linux; 0 elsewhere)."""
     try:

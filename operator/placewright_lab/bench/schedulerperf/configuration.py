@@ -24,8 +24,8 @@ from placewright_lab.bench.schedulerperf.operations import (
     NodePreparation,
     Operation,
     PerfWorkload,
+    SchedulingStage,
     Sleep,
-    Stage,
     StartCollectingMetrics,
     StopCollectingMetrics,
     UpdateAny,
@@ -211,10 +211,10 @@ def _update_any(fields: OpFields) -> UpdateAny:
 
 
 def _barrier(fields: OpFields) -> Barrier:
-    stage = fields.text("stageRequirement", Stage.SCHEDULED)
-    if stage not in set(Stage):
+    stage = fields.text("stageRequirement", SchedulingStage.SCHEDULED)
+    if stage not in set(SchedulingStage):
         raise NotKnown(f"a barrier for the stage {in_json(stage)} is not known")
-    return Barrier(fields.texts("namespaces"), fields.mapping("labelSelector"), Stage(stage))
+    return Barrier(fields.texts("namespaces"), fields.mapping("labelSelector"), SchedulingStage(stage))
 
 
 _READERS: Final[Mapping[str, Callable[[OpFields], Operation]]] = {

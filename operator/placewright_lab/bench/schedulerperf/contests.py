@@ -144,4 +144,4 @@ def _turn_of(label: str, measured: Measured) -> PerfTurn:
     bound = measured.bound
     seconds = bound[-1] - measured.begin if bound else 0.0
     sampled = throughput(measured.begin, bound)
-    return PerfTurn(label, len(bound), seconds, measured.cpu, measured.settled_cpu, measured.peak_bytes, sampled)
+    return PerfTurn(label, len(bound), seconds, measured.cpu, measured.settled_cpu, measured.peak_bytes, measured.elsewhere, sampled)

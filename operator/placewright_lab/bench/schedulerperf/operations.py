@@ -11,7 +11,7 @@ from typing import Any
 Labels = Mapping[str, str]
 
 
-class Stage(StrEnum):
+class SchedulingStage(StrEnum):
     """What a barrier waits for."""
 
     SCHEDULED = "Scheduled"
@@ -141,7 +141,7 @@ class Barrier:
 
     namespaces: Sequence[str] = ()
     labels: Labels = field(default_factory=dict)
-    stage: Stage = Stage.SCHEDULED
+    stage: SchedulingStage = SchedulingStage.SCHEDULED
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,17 +88,13 @@ def _row(contest: Contest) -> dict[str, str]:
         "CPU ms/pod": _of_both(mine, theirs, lambda turn: f"{turn.cpu_ms('scheduler'):.2f}"),
         "API server and etcd": _of_both(mine, theirs, lambda turn: f"{turn.cpu_ms(*_SERVER):.2f}"),
         "peak MB": _of_both(mine, theirs, lambda turn: f"{turn.peak_bytes / 1e6:,.0f}"),
-        "share of cores": _of_both(mine, theirs, lambda turn: _share(turn, contest.cores)),
+        "share of cores": _of_both(mine, theirs, lambda turn: f"{turn.share(contest.cores):.0%}"),
         "beside": contest.labels[1].removeprefix("kube-scheduler "),
     }
 
 
 def _of_both(mine: PerfTurn, theirs: PerfTurn, shown: Callable[[PerfTurn], str]) -> str:
     return " / ".join("-" if turn.ended else shown(turn) for turn in (mine, theirs))
-
-
-def _share(turn: PerfTurn, cores: int) -> str:
-    return f"{turn.cpu.scheduler / (turn.seconds * cores):.0%}" if turn.seconds > 0 else "-"
 
 
 def _samples(sampled: Throughput | None) -> dict[str, str]:

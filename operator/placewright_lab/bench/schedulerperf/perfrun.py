@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +22,7 @@ from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from placewright_lab.bench.boundwatch import BoundWatch
 from placewright_lab.bench.contenders import RunningScheduler
 from placewright_lab.bench.measuredcluster import LOOK_SECONDS, MeasuredCluster, WaveFailed
-from placewright_lab.bench.processtimes import peak_bytes
+from placewright_lab.bench.processtimes import machine_seconds, peak_bytes
 from placewright_lab.bench.quickfeed import Post, posts, request
 from placewright_lab.bench.schedulerperf import perfobjects
 from placewright_lab.bench.schedulerperf.operations import (
@@ -36,8 +36,8 @@ from placewright_lab.bench.schedulerperf.operations import (
     Labels,
     Operation,
     PerfWorkload,
+    SchedulingStage,
     Sleep,
-    Stage,
     StartCollectingMetrics,
     StopCollectingMetrics,
     UpdateAny,
@@ -94,6 +94,7 @@ class Measured:
         begin: when the measurement began (`time.monotonic`).
         bound: when each measured pod was seen on a node, ascending.
         cpu: until the last of them was seen.
+        elsewhere: CPU seconds that other processes of the machine used meanwhile.
         settled_cpu: until no more events were written.
         peak_bytes: the most memory that the scheduler had until then.
     """
@@ -101,6 +102,7 @@ class Measured:
     begin: float
     bound: Sequence[float]
     cpu: Spent
+    elsewhere: float
     settled_cpu: Spent
     peak_bytes: int
 
@@ -119,6 +121,7 @@ class _Measurement:
     namespaces: frozenset[str]
     labels: Labels
     before: Spent
+    machine: float = field(default_factory=machine_seconds)
     begin: float = field(default_factory=time.monotonic)
 
 
@@ -313,13 +316,13 @@ class PerfRun:
     async def _barrier(self, operation: Barrier) -> None:
         for namespace in operation.namespaces or list(self._awaited):
             wanted = self._awaited[namespace]
-            if operation.stage is Stage.ATTEMPTED:
+            if operation.stage is SchedulingStage.ATTEMPTED:
                 await self._until_attempted(namespace, operation.labels, wanted)
             elif operation.labels:
                 await self._until(lambda at=namespace: self._placed(at, operation.labels), wanted, _ATTEMPT_SECONDS)  # type: ignore[misc]
             else:
                 await self._until(lambda at=namespace: self._watch.placed[at], wanted, LOOK_SECONDS)  # type: ignore[misc]
-        if operation.stage is Stage.SCHEDULED:
+        if operation.stage is SchedulingStage.SCHEDULED:
             for namespace in operation.namespaces or list(self._awaited):
                 self._awaited[namespace] = 0
 
@@ -360,9 +363,10 @@ class PerfRun:
         if measurement is None:
             return
         cpu = self._cluster.spent(self._running.pid) - measurement.before
+        elsewhere = max(0.0, machine_seconds() - measurement.machine - sum(astuple(cpu)))
         bound = self._selected(measurement)
         settled = await self._settled() - measurement.before
-        self.measured = Measured(measurement.begin, bound, cpu, settled, peak_bytes(self._running.pid))
+        self.measured = Measured(measurement.begin, bound, cpu, elsewhere, settled, peak_bytes(self._running.pid))
 
     async def _settled(self) -> Spent:
         """What was spent until the last event was written; a scheduler may write them later, and this is not for free."""

@@ -13,7 +13,7 @@ from placewright_lab.bench.schedulerperf.throughput import Throughput
 from placewright_lab.bench.wavecomparison import Spent
 
 API_BOUND: Final = "API-bound"
-#: Of the CPU time that all cores had, what kube-scheduler must have used for its speed to be its own.
+#: Of the CPU time that it could have got, what kube-scheduler must have used for its speed to be its own.
 OWN_SHARE: Final = 0.5
 _NOTHING: Final = Spent(0, 0, 0, 0)
 
@@ -28,6 +28,7 @@ class PerfTurn:
         seconds: from the first creation that is measured to the last binding.
         cpu: of each process in these seconds.
         settled_cpu: the same until the last event was written.
+        elsewhere: CPU seconds that other work on the machine took in these seconds.
         peak_bytes: the most memory that the scheduler ever had.
         sampled: bindings in each second, as upstream counts them; None where it was over too soon for a sample.
         bound, pending, deleted: pods at the end, by namespace.
@@ -40,6 +41,7 @@ class PerfTurn:
     cpu: Spent = _NOTHING
     settled_cpu: Spent = _NOTHING
     peak_bytes: int = 0
+    elsewhere: float = 0.0
     sampled: Throughput | None = None
     bound: Mapping[str, int] = field(default_factory=dict)
     pending: Mapping[str, int] = field(default_factory=dict)
@@ -50,6 +52,11 @@ class PerfTurn:
     def per_second(self) -> float:
         """Measured pods a second."""
         return self.pods / self.seconds if self.seconds > 0 else 0.0
+
+    def share(self, cores: int) -> float:
+        """Of the CPU time that other work left on these cores, the part that the scheduler used itself."""
+        left = self.seconds * cores - self.elsewhere
+        return self.cpu.scheduler / left if left > 0 else 0.0
 
     def cpu_ms(self, *processes: str) -> float:
         """Milliseconds of CPU for each measured pod, its events included."""
@@ -92,9 +99,8 @@ class Contest:
         return broken[0] if broken else sorted(mine, key=lambda turn: turn.per_second)[(len(mine) - 1) // 2]
 
     def own_share(self) -> float:
-        """Of the CPU time that there was while kube-scheduler bound the measured pods, the part that it used itself."""
-        theirs = self.turn(self.labels[1])
-        return theirs.cpu.scheduler / (theirs.seconds * self.cores) if theirs.seconds > 0 else 0.0
+        """The share of kube-scheduler while it bound the measured pods."""
+        return self.turn(self.labels[1]).share(self.cores)
 
     def ratio(self) -> float | None:
         """Our pods a second by theirs; None where either did not end, or where kube-scheduler waited for the API server."""
