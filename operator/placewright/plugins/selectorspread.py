@@ -29,7 +29,8 @@ from placewright.framework.interface import (
 from placewright.framework.status import SKIP, SUCCESS, Status
 from placewright.plugins.podtopologyspread.constraints import DefaultSelectors
 from placewright.plugins.shared.memory import NodeMemory
-from placewright.plugins.shared.topology import NO_ZONE, Domains, counts_by_row, zones
+from placewright.plugins.shared.topology import Domains, counts_by_row
+from placewright.plugins.shared.zones import NO_ZONE, zones
 
 NAME: Final = "SelectorSpread"
 #: How much of the score is the zone's, where there is one. Floats in this order of operations are what kube-scheduler computes.

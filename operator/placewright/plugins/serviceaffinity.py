@@ -40,7 +40,8 @@ from placewright.framework.interface import (
 from placewright.framework.status import SKIP, unschedulable
 from placewright.plugins.shared.filters import ConstantReasonFilter
 from placewright.plugins.shared.memory import Memory, NodeMemory
-from placewright.plugins.shared.topology import MISSING, counts_by_row, domains, zone_walk
+from placewright.plugins.shared.topology import MISSING, counts_by_row, domains
+from placewright.plugins.shared.zones import zone_walk
 
 Label = Annotated[str, not_empty("the key of a node label")]
 

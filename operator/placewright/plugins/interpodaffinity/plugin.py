@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.podselections import PodSelection
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
@@ -37,22 +36,22 @@ from placewright.framework.remedies import Remedy, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.interpodaffinity import hints
-from placewright.plugins.interpodaffinity.matchers import NO_OWN_TERMS, Ban, Matcher, OwnTerms, Pull
+from placewright.plugins.interpodaffinity.domainpods import DomainPoints, anywhere, far, near, occupied_anywhere
+from placewright.plugins.interpodaffinity.matchers import NO_OWN_TERMS, Ban, Matcher, OwnTerms
 from placewright.plugins.interpodaffinity.remedies import DomainRemedies
 from placewright.plugins.interpodaffinity.rowverdicts import RowwiseDistance, nearness
 from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_terms
 from placewright.plugins.shared.filters import RuleJudge
+from placewright.plugins.shared.lookups import value_by_value
 from placewright.plugins.shared.memory import Memory, NodeMemory
 from placewright.plugins.shared.topology import (
-    MISSING,
-    Codes,
-    DomainRule,
+    FixedRule,
     TopologyRule,
-    counts_by_domain,
     domains,
     fingerprint,
     first_broken,
     obey,
+    tally_of,
 )
 
 _MAX_WEIGHT: Final = 100
@@ -84,15 +83,15 @@ _NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 class _Rules:
     """What required terms allow, by domain."""
 
-    rules: tuple[DomainRule, ...]
+    rules: tuple[FixedRule, ...]
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Pulls:
-    """What all scoring terms add up to: by label, codes by row and points by code."""
+    """What all scoring terms add up to: the points of each label's domains, of one label at least."""
 
-    fields: dict[str, tuple[Codes, IntColumn]]
+    fields: tuple[DomainPoints, ...]
 
 
 class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin):
@@ -127,7 +126,7 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
         bans = self._matcher.facing(pod, cluster).bans
         if not own.requires and not bans:
             return _NOTHING_TO_CHECK
-        existing = [(key, rule) for key, rule in self._barred(bans, _BANNED, cluster) if not rule.allowed.all()]
+        existing = [(key, rule) for key, rule in self._barred(bans, _BANNED, cluster) if not rule.allows_all]
         if not own.requires and not existing:
             return _NOTHING_TO_CHECK
         rules = [*self._wanted(own, cluster), *self._barred(own.bans, _UNWANTED, cluster), *existing]
@@ -162,42 +161,29 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
         facing = self._matcher.facing(pod, cluster).bans
         return RuleJudge([*near, *distances(own.bans, _UNWANTED), *distances(facing, _BANNED)])
 
-    def _wanted(self, own: OwnTerms, cluster: Cluster) -> list[tuple[str, DomainRule]]:
+    def _wanted(self, own: OwnTerms, cluster: Cluster) -> list[tuple[str, FixedRule]]:
         """A rule for each required affinity term.
 
         Where no pod in the cluster is wanted, a pod that wants its like may be the first of them, on any node with all the labels.
         """
-        found = [self._occupied(key, own.wanted, cluster) for key in own.keys]
-        first = own.wants_itself and not any(occupied.any() for _, occupied in found)
-        rules = []
-        for key, (codes, occupied) in zip(own.keys, found, strict=True):
-            allowed = np.arange(len(occupied)) != MISSING if first else occupied
-            rules.append((key, DomainRule(codes, allowed, _UNMATCHED, _UNMATCHED)))
-        return rules
+        tally = None if own.wanted is None else tally_of(cluster, own.wanted)
+        places = [domains(self._memory, cluster, key) for key in own.keys]
+        if own.wants_itself and not any(tally is not None and occupied_anywhere(place, tally) for place in places):
+            rules: list[FixedRule] = [anywhere(place, _UNMATCHED) for place in places]
+        else:
+            rules = [near(place, tally, _UNMATCHED) for place in places]
+        return list(zip(own.keys, rules, strict=True))
 
-    def _barred(self, bans: Iterable[Ban], verdict: Status, cluster: Cluster) -> list[tuple[str, DomainRule]]:
-        rules = []
-        for key, pods in bans:
-            codes, occupied = self._occupied(key, pods, cluster)
-            rules.append((key, DomainRule(codes, ~occupied, verdict, verdict)))
-        return rules
-
-    def _occupied(self, key: str, pods: PodSelection | None, cluster: Cluster) -> tuple[Codes, BoolColumn]:
-        """Codes of a label by row, and, by code, whether any of these pods stands there; False for `MISSING`."""
-        place = domains(self._memory, cluster, key)
-        if pods is None:
-            return place.codes, np.zeros(place.distinct, np.bool_)
-        occupied: BoolColumn = counts_by_domain(cluster, pods, place) > 0
-        occupied[MISSING] = False
-        return place.codes, occupied
+    def _barred(self, bans: Iterable[Ban], verdict: Status, cluster: Cluster) -> list[tuple[str, FixedRule]]:
+        return [(key, far(domains(self._memory, cluster, key), tally_of(cluster, pods), verdict)) for key, pods in bans]
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable | None:
-        """The allowed domains and, once scores are prepared, the points of each domain."""
+        """The allowed domains. Scores are never kept: nearly every pod that is placed changes them for its like."""
+        if f"{NAME}/pulls" in state.data:
+            return None
         rules = state.data.get(NAME)
-        pulls = state.data.get(f"{NAME}/pulls")
         required = fingerprint(rules.rules, rules.keys, cluster) if rules else None
-        points = tuple([(key, by_code.tobytes()) for key, (_, by_code) in pulls.fields.items()]) if pulls else None
-        return (cluster.node_journal.position, required, points)
+        return (cluster.node_journal.position, required)
 
     # --- scoring -------------------------------------------------------------------------------------------------------------
 
@@ -211,29 +197,22 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
             return error(f"failed to parse pod: {problem}")
         if self._ignore_preferences and not own.prefers:
             return SKIP
-        fields: dict[str, tuple[Codes, IntColumn]] = {}
-        for pull in (*own.pulls, *self._matcher.facing(pod, cluster).pulls):
-            self._add(fields, pull, cluster)
+        fields: dict[str, DomainPoints] = {}
+        for key, weight, pods in (*own.pulls, *self._matcher.facing(pod, cluster).pulls):
+            field = fields.get(key) or DomainPoints(domains(self._memory, cluster, key))
+            if field.add(weight, tally_of(cluster, pods)):
+                fields[key] = field
         if not fields:
             return SKIP
-        state.write(f"{NAME}/pulls", _Pulls(fields))
+        state.write(f"{NAME}/pulls", _Pulls(tuple(fields.values())))
         return SUCCESS
-
-    def _add(self, fields: dict[str, tuple[Codes, IntColumn]], pull: Pull, cluster: Cluster) -> None:
-        place = domains(self._memory, cluster, pull.key)
-        counts = counts_by_domain(cluster, pull.pods, place)
-        counts[MISSING] = 0
-        if not counts.any():
-            return
-        points: IntColumn = (pull.weight * counts).astype(np.int64)
-        known = fields.get(pull.key)
-        fields[pull.key] = (place.codes, points if known is None else known[1] + points)
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """The sum of the points of the node's domains; may be negative."""
-        total = np.zeros(len(rows), np.int64)
-        for codes, points in state.read(f"{NAME}/pulls", _Pulls).fields.values():
-            total += points[codes[rows]]
+        first, *more = state.read(f"{NAME}/pulls", _Pulls).fields
+        total = first.of(rows)
+        for field in more:
+            total = total + field.of(rows)
         return total
 
     def summarise(self, state: CycleState, raw: IntColumn) -> Hashable:
@@ -245,8 +224,12 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
         low, high = summary
         if high == low:
             return np.zeros_like(raw)
-        share: NDArray[np.float64] = (raw - low) / (high - low)
-        return (MAX_NODE_SCORE * share).astype(np.int64)
+
+        def scaled(values: IntColumn) -> IntColumn:
+            share: NDArray[np.float64] = (values - low) / (high - low)
+            return (MAX_NODE_SCORE * share).astype(np.int64)
+
+        return value_by_value(raw, low, high, scaled)
 
     # --- events --------------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -17,35 +18,79 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, Rows
 from placewright.plugins.nodeaffinity import RequiredNodeAffinity
 from placewright.plugins.podtopologyspread.constraints import Constraint
+from placewright.plugins.shared.lookups import at
 from placewright.plugins.shared.memory import NodeMemory
 from placewright.plugins.shared.topology import MISSING, Codes, Domains, domains
 
+NO_ROW: Final = -1
 
-@dataclass(frozen=True, slots=True)
+
 class Field:
     """One constraint's domains.
 
     Attributes:
-        codes: the label's code by row, `MISSING` without it; shape (size,).
-        counting: the same for rows that count, `count` for all others; shape (size,).
-        count: number of codes.
+        place: the domains, whatever counts in them.
+        counting: the same for rows that count; those that do not are together in one more domain, the last.
         recorded: codes that at least one counting row has.
         same_as_missing: the code of the label value "" where it is one domain with the rows that lack the label, else None.
+        complete: whether every node has the label.
     """
 
-    codes: Codes
-    counting: Codes
-    count: int
-    recorded: Rows
-    same_as_missing: int | None
+    def __init__(self, cluster: Cluster, key: str, place: Domains, counts: BoolColumn, require_all: bool) -> None:
+        """`counts`: the rows that count, shape (size,); `require_all`: a missing label is not the same as the label value ""."""
+        # kube-scheduler reads a missing label as "" where it does not require all labels.
+        same_as_missing = None if require_all else cluster.label(key).code("")
+        merged = place.codes if same_as_missing is None else np.where(place.codes == same_as_missing, MISSING, place.codes)
+        self.place = place
+        self.counting = Domains(np.where(counts, merged, place.distinct), place.distinct + 1)
+        self.recorded: Codes = np.unique(merged[counts])
+        self.same_as_missing = same_as_missing
+        self.complete = bool((place.labelled | ~cluster.present).all())
+        present = np.flatnonzero(cluster.present & place.labelled if require_all else cluster.present)
+        self._expected, first = np.unique(place.codes[present], return_index=True)
+        self._witnesses: Rows = present[first]
+
+    @property
+    def codes(self) -> Codes:
+        """The label's code by row, `MISSING` without it; shape (size,)."""
+        return self.place.codes
+
+    @property
+    def count(self) -> int:
+        """Number of codes."""
+        return self.place.distinct
+
+    def distinct_among(self, rows: Rows) -> int:
+        """How many domains these rows, which ascend, lie in.
+
+        A row of each domain is remembered: where all of them are among the rows nobody need look at the others.
+        """
+        if not len(rows):
+            return 0
+        witnesses = self._witnesses
+        places = np.minimum(np.searchsorted(rows, witnesses), len(rows) - 1)
+        if (rows[places] == witnesses).all():
+            seen = self._expected
+        else:
+            by_code = np.full(self.count, NO_ROW)
+            by_code[at(self.codes, rows)] = rows
+            seen = np.flatnonzero(by_code != NO_ROW)
+            found = by_code[self._expected]
+            self._witnesses = np.where(found != NO_ROW, found, witnesses)
+        twice = self.same_as_missing is not None and MISSING in seen and self.same_as_missing in seen
+        return len(seen) - bool(twice)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The domains of all constraints considered together; `complete` marks rows that have every label, shape (size,)."""
+    """The domains of all constraints considered together.
+
+    Attributes:
+        complete: rows that have every label, shape (size,); None when every node has.
+    """
 
     fields: tuple[Field, ...]
-    complete: BoolColumn
+    complete: BoolColumn | None
 
 
 def placement_wishes(pod: PodInfo) -> bytes:
@@ -83,19 +128,8 @@ def _lay_out(
     for place in places:
         complete &= place.codes != MISSING
     inclusion = _Inclusion(pod, cluster, complete if require_all else cluster.present)
-    fields = [
-        _field(cluster, c.key, place, inclusion.of(c), require_all)
-        for c, place in zip(constraints, places, strict=True)
-    ]
-    return Layout(tuple(fields), complete)
-
-
-def _field(cluster: Cluster, key: str, place: Domains, counts: BoolColumn, require_all: bool) -> Field:
-    codes, count = place
-    # kube-scheduler reads a missing label as "" where it does not require all labels.
-    same_as_missing = None if require_all else cluster.label(key).code("")
-    merged = codes if same_as_missing is None else np.where(codes == same_as_missing, MISSING, codes)
-    return Field(codes, np.where(counts, merged, count), count, np.unique(merged[counts]), same_as_missing)
+    fields = [Field(cluster, c.key, place, inclusion.of(c), require_all) for c, place in zip(constraints, places, strict=True)]
+    return Layout(tuple(fields), None if all(field.complete for field in fields) else complete)
 
 
 class _Inclusion:

@@ -6,7 +6,6 @@ hold few. Pods that bring no constraints get default ones, for the pods of their
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import SelectorError
@@ -39,27 +37,31 @@ from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.podtopologyspread import hints
-from placewright.plugins.podtopologyspread.args import HARD, HOSTNAME, SOFT, PodTopologySpreadArgs
+from placewright.plugins.podtopologyspread.args import HARD, SOFT, PodTopologySpreadArgs
 from placewright.plugins.podtopologyspread.constraints import Constraint, DefaultSelectors, compile_default, compile_own
 from placewright.plugins.podtopologyspread.layout import Field, Layouts, placement_wishes
+from placewright.plugins.podtopologyspread.preferences import IGNORED, Preferences, preference
 from placewright.plugins.podtopologyspread.rowverdicts import RowwiseSkew
 from placewright.plugins.shared.filters import RuleJudge
+from placewright.plugins.shared.lookups import value_by_value
 from placewright.plugins.shared.memory import Memory
 from placewright.plugins.shared.topology import (
     MISSING,
-    Codes,
+    NO_PODS,
     DomainRule,
+    FixedRule,
+    RowRule,
+    Usually,
     counts_by_row,
     fingerprint,
     first_broken,
     obey,
+    tally_of,
 )
 
 NAME: Final = "PodTopologySpread"
 REASON_SKEW: Final = "node(s) didn't match pod topology spread constraints"
 REASON_MISSING: Final = f"{REASON_SKEW} (missing required label)"
-#: Raw score of nodes that lack a label every node is required to have; normalised to 0.
-IGNORED: Final = -1
 
 _SKEWED: Final = unschedulable(REASON_SKEW)
 _MISSING_LABEL: Final = unresolvable(REASON_MISSING)
@@ -92,31 +94,7 @@ class _Limits:
 
     constraints: tuple[Constraint, ...]
     fields: tuple[Field, ...]
-    rules: tuple[DomainRule, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Preference:
-    """One soft constraint's part of the score: of each domain by code, or of each row."""
-
-    codes: Codes
-    by_code: NDArray[np.float64] | None
-    by_row: NDArray[np.float64] | None
-
-    def of(self, rows: Rows) -> NDArray[np.float64]:
-        """The part of these rows; shape (len(rows),)."""
-        if self.by_code is not None:
-            return self.by_code[self.codes[rows]]
-        assert self.by_row is not None
-        return np.where(self.codes[rows] != MISSING, self.by_row[rows], 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Preferences:
-    """All soft constraints; `scored` marks the rows that are not ignored (None: all are scored)."""
-
-    parts: tuple[_Preference, ...]
-    scored: BoolColumn | None
+    rules: tuple[FixedRule, ...]
 
 
 class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin):
@@ -240,25 +218,19 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
             return SKIP
         require_all = bool(pod.pod.spec.topology_spread_constraints) or not self._system_defaults
         layout = self._layouts.of(constraints, require_all, pod, placement_wishes(pod), cluster)
-        scored = feasible[layout.complete[feasible]] if require_all else feasible
-        parts = [_preference(c, field, scored, cluster) for c, field in zip(constraints, layout.fields, strict=True)]
-        state.write(f"{NAME}/preferences", _Preferences(tuple(parts), layout.complete if require_all else None))
+        complete = layout.complete if require_all else None
+        scored = feasible if complete is None else feasible[complete[feasible]]
+        parts = [preference(c, field, scored, cluster) for c, field in zip(constraints, layout.fields, strict=True)]
+        state.write(f"{NAME}/preferences", Preferences(parts, complete))
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """Matching pods in the node's domains, weighed by how many domains there are; fewer is better. `IGNORED` for ignored nodes."""
-        preferences = state.read(f"{NAME}/preferences", _Preferences)
-        total = preferences.parts[0].of(rows)
-        for part in preferences.parts[1:]:
-            total = total + part.of(rows)
-        raw: IntColumn = np.floor(total + 0.5).astype(np.int64)  # Go rounds halves up, numpy to even
-        if preferences.scored is not None:
-            raw[~preferences.scored[rows]] = IGNORED
-        return raw
+        return state.read(f"{NAME}/preferences", Preferences).of(rows)
 
     def summarise(self, state: CycleState, raw: IntColumn) -> Hashable:
         """Lowest and highest score of the nodes that are not ignored."""
-        scored = raw[raw != IGNORED]
+        scored = raw if state.read(f"{NAME}/preferences", Preferences).complete is None else raw[raw != IGNORED]
         return (int(scored.min(initial=_UNLIMITED)), int(scored.max(initial=0)))
 
     def normalise(self, state: CycleState, raw: IntColumn, summary: tuple[int, int]) -> IntColumn:
@@ -266,7 +238,11 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
         low, high = summary
         if high == 0:
             return np.where(raw == IGNORED, 0, MAX_NODE_SCORE)
-        return np.where(raw == IGNORED, 0, MAX_NODE_SCORE * (high + low - raw) // high)
+
+        def scaled(values: IntColumn) -> IntColumn:
+            return np.where(values == IGNORED, 0, MAX_NODE_SCORE * (high + low - values) // high)
+
+        return value_by_value(raw, IGNORED, high, scaled)
 
     # --- constraints of a pod ------------------------------------------------------------------------------------------------
 
@@ -304,50 +280,38 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
         return hints.after_node_change(self._constraints(pod, HARD, self.handle.cluster), old, new)
 
 
-def _domain_counts(constraint: Constraint, field: Field, cluster: Cluster) -> NDArray[np.float64]:
-    """Counted pods by code, on rows that count; shape (field.count,)."""
+def _counted(constraint: Constraint, field: Field, cluster: Cluster) -> tuple[IntColumn, int]:
+    """Counted pods by code, shape (field.count,), and how many there are in the emptiest domain: 0 while there are too few domains."""
     if constraint.counted is None:
-        return np.zeros(field.count)
-    rows, counts = cluster.pairwise_counts.tally(constraint.counted, cluster.size).taken()
-    counted = np.bincount(field.counting[rows], weights=counts, minlength=field.count + 1)
-    return counted[: field.count].astype(np.float64, copy=False)
+        return np.zeros(field.count, np.int64), 0
+    counts = field.counting.pods(tally_of(cluster, constraint.counted))[: field.count]
+    return counts, int(counts[field.recorded].min()) if _enough(constraint, field) else 0
 
 
-def _counted(constraint: Constraint, field: Field, cluster: Cluster) -> tuple[NDArray[np.float64], float]:
-    """Counted pods by code, and how many there are in the emptiest domain: 0 while there are too few domains."""
-    counts = _domain_counts(constraint, field, cluster)
-    enough = len(field.recorded) >= max(constraint.min_domains, 1)
-    return counts, float(counts[field.recorded].min()) if enough else 0.0
+def _enough(constraint: Constraint, field: Field) -> bool:
+    """True when there are as many domains as the constraint asks for."""
+    return len(field.recorded) >= max(constraint.min_domains, 1)
 
 
-def _rule(constraint: Constraint, field: Field, cluster: Cluster) -> DomainRule:
+def _rule(constraint: Constraint, field: Field, cluster: Cluster) -> FixedRule:
     """Domains that stay within the skew with the pod added."""
+    if field.place.single:
+        return _rule_by_row(constraint, field, cluster)
     counts, least = _counted(constraint, field, cluster)
     allowed: BoolColumn = counts + constraint.counts_itself - least <= constraint.max_skew
     allowed[MISSING] = False
     return DomainRule(field.codes, allowed, _SKEWED, _MISSING_LABEL)
 
 
-def _preference(constraint: Constraint, field: Field, scored: Rows, cluster: Cluster) -> _Preference:
-    slack = float(constraint.max_skew - 1)
-    if constraint.key == HOSTNAME:
-        # A host's pods count whatever the inclusion policies say.
-        weight = math.log(len(scored) + 2)
-        if constraint.counted is None:
-            return _Preference(field.codes, None, np.full(cluster.size, slack))
-        return _Preference(
-            field.codes, None, counts_by_row(cluster, constraint.counted).astype(np.float64) * weight + slack
-        )
-    by_code = _domain_counts(constraint, field, cluster) * math.log(_distinct(field, scored) + 2) + slack
-    if field.same_as_missing is not None:
-        by_code[field.same_as_missing] = by_code[MISSING]
-    by_code[MISSING] = 0.0
-    return _Preference(field.codes, by_code, None)
-
-
-def _distinct(field: Field, scored: Rows) -> int:
-    """How many domains the scored rows lie in."""
-    seen = np.zeros(field.count, np.bool_)
-    seen[field.codes[scored]] = True
-    twice = field.same_as_missing is not None and seen[MISSING] and seen[field.same_as_missing]
-    return int(np.count_nonzero(seen)) - bool(twice)
+def _rule_by_row(constraint: Constraint, field: Field, cluster: Cluster) -> RowRule:
+    """The same where each domain is one row: nearly all of them are empty."""
+    rows, counts = NO_PODS
+    if constraint.counted is not None:
+        rows, counts = field.counting.rows_with(tally_of(cluster, constraint.counted))
+        counting = field.counting.codes[rows] != field.count
+        rows, counts = rows[counting], counts[counting]
+    all_taken = _enough(constraint, field) and len(rows) == len(field.recorded)
+    room = constraint.max_skew - constraint.counts_itself + (int(counts.min()) if all_taken else 0)
+    if room < 0:
+        return RowRule(field.place, Usually.DENIED, NO_PODS.rows, _SKEWED, _MISSING_LABEL)
+    return RowRule(field.place, Usually.ALLOWED_WHERE_LABELLED, rows[counts > room], _SKEWED, _MISSING_LABEL)

@@ -26,8 +26,8 @@ class RowwiseSkew:
         self.denied = denied
         self.missing = missing
         self._constraint = constraint
-        self._counts_in_domain: BoolColumn = field.counting != field.count
-        self._counts = RowwiseCounts(cluster, constraint.counted, field.counting, field.count + 1)
+        self._counts_in_domain: BoolColumn = field.counting.codes != field.count
+        self._counts = RowwiseCounts(cluster, constraint.counted, field.counting.codes, field.count + 1)
         self._enough = len(field.recorded) >= max(constraint.min_domains, 1)
         self._least_elsewhere = _least_of_others(self._counts.before, field)
         self._recorded = np.zeros(field.count, np.bool_)

@@ -1,41 +1,105 @@
 """Topology domains: the nodes that share a label's value, and rules about which of them may hold a pod.
 
 Spread and affinity both count pods per domain and then judge nodes by their domain. Here a domain is a label's code in the cluster's
-column, so that counting is one `bincount` and judging is one gather. Code 0 stands for nodes without the label.
-
-Zones are domains, too, as kube-scheduler up to 1.22 knew them: a region and a zone together, by the labels of today or by those before
-1.17. Where a node has a label of before 1.17 it counts, whatever today's label says, as in `GetZoneKey` of component-helpers.
+column. Code 0 stands for nodes without the label. Where a domain is a single node, as with its hostname, pods are counted per row, of
+which few hold any; otherwise per code, and the sums are kept and follow the pods that come and go.
 """
 
 from __future__ import annotations
 
+import enum
+from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from functools import cached_property
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
-from placewright.framework.interface import BoolColumn, Rejection, Rows
+from placewright.cluster.tally import TakenRows, Tally
+from placewright.framework.interface import BoolColumn, IntColumn, Rejection, Rows
 from placewright.framework.status import Status
 from placewright.plugins.shared.memory import NodeMemory
-
-# --- domains ---------------------------------------------------------------------------------------------------------------------
-
 
 #: Codes by row, shape (size,); intp, because numpy indexes fastest with it.
 Codes = NDArray[np.intp]
 #: Code of rows that lack the label.
 MISSING: Final = 0
+#: No row has any.
+NO_PODS: Final = TakenRows(np.zeros(0, np.intp), np.zeros(0, np.int64))
+#: Sums that are kept for one label, in bytes; more are added up anew when they are asked for again.
+_MAX_SUMS: Final = 2 * 1024 * 1024
+#: What a sum takes beside its numbers, about.
+_SUM_BYTES: Final = 256
 
 
-class Domains(NamedTuple):
-    """A label's code by row, and how many codes there are."""
+@dataclass(slots=True)
+class _Sum:
+    """Pods by code, and where the tally's changes stood then."""
 
-    codes: Codes
-    distinct: int
+    by_code: IntColumn
+    position: int
+
+
+class Domains:
+    """A label's code by row, and how many codes there are. Holds as long as no node changes.
+
+    Invariant of the sums that are kept: each is what adding up its tally's rows gave at its position.
+    """
+
+    def __init__(self, codes: Codes, distinct: int) -> None:
+        self.codes = codes
+        self.distinct = distinct
+        self._sums: OrderedDict[Tally, _Sum] = OrderedDict()
+        self._most_sums = _MAX_SUMS // (_SUM_BYTES + 8 * distinct)
+
+    @cached_property
+    def labelled(self) -> BoolColumn:
+        """Rows that have the label; shape (size,), not to be written."""
+        has_label: BoolColumn = self.codes != MISSING
+        return has_label
+
+    @cached_property
+    def complete(self) -> bool:
+        """True when all rows have the label."""
+        return bool(self.labelled.all())
+
+    @cached_property
+    def single(self) -> bool:
+        """True when no two rows that have the label share a value."""
+        return int(np.bincount(self.codes, minlength=2)[1:].max()) <= 1
+
+    def pods(self, tally: Tally) -> IntColumn:
+        """The tally's pods by code, those on nodes without the label under `MISSING`; shape (distinct,), not to be written."""
+        known = self._sums.get(tally)
+        if known is not None:
+            changes = tally.changes_since(known.position)
+            if changes is not None:
+                for row, delta in changes:
+                    known.by_code[self.codes[row]] += delta
+                known.position += len(changes)
+                return known.by_code
+        return self._add_up(tally)
+
+    def rows_with(self, tally: Tally) -> TakenRows:
+        """The rows that hold any of the tally's pods and have the label."""
+        found = tally.taken()
+        if self.complete:
+            return found
+        there = self.labelled[found.rows]
+        return TakenRows(found.rows[there], found.counts[there])
+
+    def _add_up(self, tally: Tally) -> IntColumn:
+        rows, counts = tally.taken()
+        by_code = np.bincount(self.codes[rows], weights=counts, minlength=self.distinct).astype(np.int64)
+        if self._most_sums:
+            self._sums[tally] = _Sum(by_code, tally.follow())
+            if len(self._sums) > self._most_sums:
+                self._sums.popitem(last=False)
+        return by_code
 
 
 def domains(memory: NodeMemory, cluster: Cluster, key: str) -> Domains:
@@ -48,15 +112,17 @@ def _domains(cluster: Cluster, key: str) -> Domains:
     return Domains(column.codes(np.arange(cluster.size)).astype(np.intp), len(column.values))
 
 
+def tally_of(cluster: Cluster, selection: PodSelection) -> Tally:
+    """The pods that the selection picks, counted."""
+    return cluster.pairwise_counts.tally(selection, cluster.size)
+
+
 def counts_by_row(cluster: Cluster, selection: PodSelection) -> NDArray[np.int32]:
     """Pods that the selection picks, by row; shape (size,)."""
-    return cluster.pairwise_counts.tally(selection, cluster.size).by_row(cluster.size)
+    return tally_of(cluster, selection).by_row(cluster.size)
 
 
-def counts_by_domain(cluster: Cluster, selection: PodSelection, place: Domains) -> NDArray[np.float64]:
-    """Pods that the selection picks, by code; whole numbers in shape (distinct,). Those on nodes without the label are under `MISSING`."""
-    rows, counts = cluster.pairwise_counts.tally(selection, cluster.size).taken()
-    return np.bincount(place.codes[rows], weights=counts, minlength=place.distinct).astype(np.float64, copy=False)
+# --- rules -----------------------------------------------------------------------------------------------------------------------
 
 
 class TopologyRule(Protocol):
@@ -78,9 +144,21 @@ class TopologyRule(Protocol):
         """True where the pod may go; shape (len(rows),)."""
 
 
+class FixedRule(TopologyRule, Protocol):
+    """A rule that was worked out for all rows."""
+
+    @property
+    def fingerprint(self) -> Hashable:
+        """Equal for rules over the same label that allow the same rows."""
+
+    @property
+    def allows_all(self) -> bool:
+        """True only where no row is denied."""
+
+
 @dataclass(frozen=True, slots=True)
 class DomainRule:
-    """A rule that follows from the domain alone; `allowed` is by code."""
+    """Implements `FixedRule` by domain; `allowed` is by code."""
 
     codes: Codes
     allowed: BoolColumn
@@ -90,6 +168,63 @@ class DomainRule:
     def allows(self, rows: Rows) -> BoolColumn:
         """`TopologyRule.allows`."""
         return self.allowed[self.codes[rows]]
+
+    @property
+    def fingerprint(self) -> Hashable:
+        """`FixedRule.fingerprint`."""
+        return self.allowed.tobytes()
+
+    @property
+    def allows_all(self) -> bool:
+        """`FixedRule.allows_all`."""
+        return bool(self.allowed.all())
+
+
+class Usually(enum.Enum):
+    """What a rule says of rows that are no exception."""
+
+    ALLOWED = enum.auto()
+    ALLOWED_WHERE_LABELLED = enum.auto()
+    DENIED = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class RowRule:
+    """Implements `FixedRule` for labels whose domains are single rows: says the same of all rows but a few.
+
+    Attributes:
+        exceptions: rows of which the opposite holds; all of them have the label.
+    """
+
+    place: Domains
+    usually: Usually
+    exceptions: Rows
+    denied: Status
+    missing: Status
+
+    @property
+    def codes(self) -> Codes:
+        """`TopologyRule.codes`."""
+        return self.place.codes
+
+    def allows(self, rows: Rows) -> BoolColumn:
+        """`TopologyRule.allows`."""
+        if self.usually is Usually.ALLOWED_WHERE_LABELLED:
+            column = self.place.labelled.copy()
+        else:
+            column = np.full(len(self.codes), self.usually is Usually.ALLOWED)
+        column[self.exceptions] = self.usually is Usually.DENIED
+        return column[rows]
+
+    @property
+    def fingerprint(self) -> Hashable:
+        """`FixedRule.fingerprint`."""
+        return (self.usually, self.exceptions.tobytes())
+
+    @property
+    def allows_all(self) -> bool:
+        """`FixedRule.allows_all`."""
+        return self.usually is Usually.ALLOWED and not len(self.exceptions)
 
 
 def obey(rules: Sequence[TopologyRule], rows: Rows) -> BoolColumn:
@@ -113,62 +248,6 @@ def first_broken(rules: Sequence[TopologyRule], rows: Rows) -> list[Rejection]:
     return [Rejection(verdict, np.concatenate(parts)) for verdict, parts in groups.items()]
 
 
-def fingerprint(rules: Sequence[DomainRule], keys: Sequence[str], cluster: Cluster) -> Hashable:
+def fingerprint(rules: Sequence[FixedRule], keys: Sequence[str], cluster: Cluster) -> Hashable:
     """Equal for rules that allow the same rows. `keys` are the rules' labels."""
-    return (cluster.node_journal.position, tuple(keys), tuple([rule.allowed.tobytes() for rule in rules]))
-
-
-# --- zones -----------------------------------------------------------------------------------------------------------------------
-
-
-#: Code of rows without a zone.
-NO_ZONE: Final = 0
-_ZONE: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
-_REGION: Final = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
-
-_Name = tuple[str, str]
-
-
-def zones(memory: NodeMemory, cluster: Cluster) -> Domains:
-    """The zone of each row; worked out anew when a node changes."""
-    return memory.recall(cluster, ("zones",), lambda: _zones(cluster))
-
-
-def zone_walk(memory: NodeMemory, cluster: Cluster) -> NDArray[np.intp]:
-    """Each row's place when nodes are taken from one zone after the other in turn, as kube-scheduler lists them; shape (size,).
-
-    Zones come in the order of their first node, and nodes without a zone are a zone too. Free rows have places as well.
-    """
-    return memory.recall(cluster, ("walk",), lambda: _zone_walk(zones(memory, cluster).codes, cluster.present))
-
-
-def _zone_walk(codes: NDArray[np.intp], present: NDArray[np.bool_]) -> NDArray[np.intp]:
-    # Free rows last: they hold no node, so no zone begins with one.
-    rows = np.concatenate([np.flatnonzero(present), np.flatnonzero(~present)])
-    _, first, zone = np.unique(codes[rows], return_index=True, return_inverse=True)
-    by_zone = np.argsort(zone, kind="stable")
-    sizes = np.bincount(zone)
-    nth = np.empty(len(rows), np.intp)
-    nth[by_zone] = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    place = np.empty(len(rows), np.intp)
-    place[rows[np.lexsort((first[zone], nth))]] = np.arange(len(rows))
-    return place
-
-
-def _zones(cluster: Cluster) -> Domains:
-    zone_codes, zone_names = _either(cluster, *_ZONE)
-    region_codes, region_names = _either(cluster, *_REGION)
-    pairs, rows = np.unique(region_codes * len(zone_names) + zone_codes, return_inverse=True)
-    codes_of: dict[_Name, int] = {("", ""): NO_ZONE}
-    named = ((region_names[pair // len(zone_names)], zone_names[pair % len(zone_names)]) for pair in pairs.tolist())
-    codes = np.array([codes_of.setdefault(name, len(codes_of)) for name in named], np.intp)
-    return Domains(codes[rows], len(codes_of)) if len(rows) else Domains(np.zeros(0, np.intp), 1)
-
-
-def _either(cluster: Cluster, old: str, new: str) -> tuple[NDArray[np.int64], list[str]]:
-    """Codes by row into the values of the old label, where a node has it, or of the new one; a missing label is the value ""."""
-    rows = np.arange(cluster.size)
-    before, now = cluster.label(old), cluster.label(new)
-    had = before.codes(rows)
-    codes = np.where(had != 0, had.astype(np.int64) + len(now.values), now.codes(rows))
-    return codes, [value or "" for value in (*now.values, *before.values)]
+    return (cluster.node_journal.position, tuple(keys), tuple([rule.fingerprint for rule in rules]))

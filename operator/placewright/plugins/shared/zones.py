@@ -1,0 +1,67 @@
+"""Zones as kube-scheduler up to 1.22 knew them: a region and a zone together, by the labels of today or by those before 1.17.
+
+Where a node has a label of before 1.17 it counts, whatever today's label says, as in `GetZoneKey` of component-helpers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.cluster.cluster import Cluster
+from placewright.plugins.shared.memory import NodeMemory
+from placewright.plugins.shared.topology import Domains
+
+#: Code of rows without a zone.
+NO_ZONE: Final = 0
+_ZONE: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_REGION: Final = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+
+_Name = tuple[str, str]
+
+
+def zones(memory: NodeMemory, cluster: Cluster) -> Domains:
+    """The zone of each row; worked out anew when a node changes."""
+    return memory.recall(cluster, ("zones",), lambda: _zones(cluster))
+
+
+def zone_walk(memory: NodeMemory, cluster: Cluster) -> NDArray[np.intp]:
+    """Each row's place when nodes are taken from one zone after the other in turn, as kube-scheduler lists them; shape (size,).
+
+    Zones come in the order of their first node, and nodes without a zone are a zone too. Free rows have places as well.
+    """
+    return memory.recall(cluster, ("walk",), lambda: _zone_walk(zones(memory, cluster).codes, cluster.present))
+
+
+def _zone_walk(codes: NDArray[np.intp], present: NDArray[np.bool_]) -> NDArray[np.intp]:
+    # Free rows last: they hold no node, so no zone begins with one.
+    rows = np.concatenate([np.flatnonzero(present), np.flatnonzero(~present)])
+    _, first, zone = np.unique(codes[rows], return_index=True, return_inverse=True)
+    by_zone = np.argsort(zone, kind="stable")
+    sizes = np.bincount(zone)
+    nth = np.empty(len(rows), np.intp)
+    nth[by_zone] = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = np.empty(len(rows), np.intp)
+    place[rows[np.lexsort((first[zone], nth))]] = np.arange(len(rows))
+    return place
+
+
+def _zones(cluster: Cluster) -> Domains:
+    zone_codes, zone_names = _either(cluster, *_ZONE)
+    region_codes, region_names = _either(cluster, *_REGION)
+    pairs, rows = np.unique(region_codes * len(zone_names) + zone_codes, return_inverse=True)
+    codes_of: dict[_Name, int] = {("", ""): NO_ZONE}
+    named = ((region_names[pair // len(zone_names)], zone_names[pair % len(zone_names)]) for pair in pairs.tolist())
+    codes = np.array([codes_of.setdefault(name, len(codes_of)) for name in named], np.intp)
+    return Domains(codes[rows], len(codes_of)) if len(rows) else Domains(np.zeros(0, np.intp), 1)
+
+
+def _either(cluster: Cluster, old: str, new: str) -> tuple[NDArray[np.int64], list[str]]:
+    """Codes by row into the values of the old label, where a node has it, or of the new one; a missing label is the value ""."""
+    rows = np.arange(cluster.size)
+    before, now = cluster.label(old), cluster.label(new)
+    had = before.codes(rows)
+    codes = np.where(had != 0, had.astype(np.int64) + len(now.values), now.codes(rows))
+    return codes, [value or "" for value in (*now.values, *before.values)]
