@@ -62,6 +62,15 @@ def test_every_json_line_is_one_for_strict_readers_too(message: str, name: str, 
     assert datetime.fromisoformat(str(read["ts"])) == datetime(2023, 11, 14, 22, 13, 20, 123456, UTC)
 
 
+@given(seconds=st.integers(0, 2**32), micros=st.integers(0, 999_999))
+def test_a_lines_time_is_when_it_was_logged(seconds: int, micros: int) -> None:
+    logged = record("said")
+    logged.created = seconds + micros / 1_000_000
+    when = datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros)
+    assert json.loads(as_json.format(logged))["ts"] == when.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    assert text.format(logged).split()[0] == when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 @given(message=st.text(max_size=100), value=st.text(max_size=100))
 def test_what_is_text_comes_back_from_json_as_it_was(message: str, value: str) -> None:
     read = json.loads(as_json.format(record(message, fields={"said": value})))

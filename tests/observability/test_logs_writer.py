@@ -7,6 +7,7 @@ import logging
 import os
 import pty
 import re
+import select
 import subprocess
 import sys
 import textwrap
@@ -61,6 +62,22 @@ def test_lines_stay_in_order(pipe: Pipe) -> None:
         handler.handle(record("%d", number))
     handler.close()
     assert [int(line.rpartition(": ")[2]) for line in pipe.lines()] == list(range(5000))
+
+
+def test_lines_that_follow_one_that_was_written_gather_until_somebody_waits_for_them(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that is woken for each line takes the interpreter from the event loop each time."""
+    monkeypatch.setattr(logs, "_GATHER_SECONDS", 60.0)
+    handler = handler_to(pipe, most=100)
+    handler.handle(record("first"))
+    assert b"first" in os.read(pipe.reading, 4096)
+    for number in range(10):
+        handler.handle(record("line %d", number))
+    assert select.select([pipe.reading], [], [], 0.1)[0] == []
+    handler.flush()
+    assert os.read(pipe.reading, 4096).count(b"\n") == 10
+    handler.handle(record("last"))
+    handler.close()
+    assert len(pipe.lines()) == 1
 
 
 def test_a_reader_that_reads_nothing_holds_up_nobody_and_what_is_dropped_is_told(pipe: Pipe) -> None:

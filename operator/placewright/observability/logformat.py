@@ -13,6 +13,7 @@ import re
 import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from placewright.api.bad_input import printable
@@ -27,11 +28,16 @@ MOST_ENTRIES: Final = 64
 _TRACEBACK: Final = "Traceback (most recent call last):"
 #: What needs no quotes after `key=`.
 _BARE: Final = re.compile(r"[!#-\[\]-~]+")
+#: Digits of a second.
+_MILLIS: Final = 3
+_MICROS: Final = 6
 _RESERVED: Final = frozenset({"ts", "level", "logger", "msg", "exception"})
 _COLOURS: Final[Mapping[str, str]] = {
     "DEBUG": "\x1b[2m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[1;31m",
 }  # fmt: skip
 _PLAIN: Final = "\x1b[0m"
+#: Bits of an integer that need not be cut.
+_SHORT_INTEGER: Final = 64
 _encode: Final = json.JSONEncoder(allow_nan=False).encode
 
 
@@ -66,7 +72,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     """
     fields = dict(getattr(record, "fields", ()))
     reference = getattr(record, "k8s_ref", None)
-    if isinstance(reference, Mapping):
+    if reference is not None and isinstance(reference, Mapping):
         name, namespace = reference.get("name"), reference.get("namespace")
         fields |= {"kind": reference.get("kind"), "object": f"{namespace}/{name}" if namespace else name}
     if left_out := getattr(record, "left_out", 0):
@@ -86,7 +92,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record's lines, without the last one's end."""
-        when = _timestamp(record.created, "milliseconds")
+        when = _timestamp(record.created, _MILLIS)
         level = record.levelname
         if self._colours and level in _COLOURS:
             level = f"{_COLOURS[level]}{level}{_PLAIN}"
@@ -107,7 +113,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record's line, without its end."""
         entry: dict[str, Any] = {
-            "ts": _timestamp(record.created, "microseconds"),
+            "ts": _timestamp(record.created, _MICROS),
             "level": record.levelname.lower(),
             "logger": _clean(record.name),
             "msg": _clean(message_of(record)),
@@ -121,8 +127,15 @@ class JsonFormatter(logging.Formatter):
         return _encode(entry)
 
 
-def _timestamp(seconds: float, precision: str) -> str:
-    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+def _timestamp(seconds: float, digits: int) -> str:
+    fraction, whole = math.modf(seconds)
+    more, micros = divmod(round(fraction * 1_000_000), 1_000_000)
+    return f"{_to_the_second(int(whole) + more)}.{f'{micros:06d}'[:digits]}Z"
+
+
+@lru_cache(maxsize=4)
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
 
 
 def _traceback_of(problem: BaseException) -> str:
@@ -148,6 +161,8 @@ def _text(value: object) -> str:
     """A field's value as people read it: bare where nothing can be mistaken, otherwise in quotes."""
     if isinstance(value, str):
         return _quoted(value)
+    if type(value) is int and value.bit_length() <= _SHORT_INTEGER:
+        return repr(value)
     if value is None:
         return "none"
     if isinstance(value, float):

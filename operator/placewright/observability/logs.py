@@ -31,6 +31,9 @@ END_SECONDS: Final = 2.0
 LAST_WORDS_SECONDS: Final = 1.0
 #: How often what was left out is looked through, seconds.
 _BEAT_SECONDS: Final = 5.0
+#: After a write lines may gather for so long, seconds. A thread that is woken for each of a thousand lines a second takes the interpreter
+#: from the event loop a thousand times.
+_GATHER_SECONDS: Final = 0.05
 #: Records written at once, at most.
 _BATCH: Final = 256
 _STDERR: Final = 2
@@ -125,7 +128,8 @@ class BackgroundHandler(QueueHandler):
         if self._writer.thread.is_alive() and threading.current_thread() is not self._writer.thread:
             written = threading.Event()
             self._waiting.put(written)
-            written.wait(seconds)
+            with self._writer.hurrying():
+                written.wait(seconds)
 
     def close(self) -> None:
         """Write what waits, and end; a reader that reads nothing is given up on after `END_SECONDS`."""
@@ -137,7 +141,8 @@ class BackgroundHandler(QueueHandler):
         if first:
             self._waiting.put(_END)  # behind all that was taken
             self._writer.enqueue_sentinel()
-            self._writer.thread.join(END_SECONDS)
+            with self._writer.hurrying():
+                self._writer.thread.join(END_SECONDS)
         super().close()
 
 
@@ -159,6 +164,8 @@ class _Writer(QueueListener):
         self._formatter = formatter
         self._repeats = repeats
         self._batch: list[logging.LogRecord] = []
+        #: Set while somebody waits for what is written.
+        self._hurry = threading.Event()
         self._next_beat = time.monotonic() + _BEAT_SECONDS
 
     @property
@@ -166,6 +173,15 @@ class _Writer(QueueListener):
         """The thread that writes. It is not joined by `stop`, which would wait for ever for a reader that reads nothing."""
         assert self._thread is not None, "started"
         return self._thread
+
+    @contextlib.contextmanager
+    def hurrying(self) -> Iterator[None]:
+        """While open, lines are written as they come."""
+        self._hurry.set()
+        try:
+            yield
+        finally:
+            self._hurry.clear()
 
     def dequeue(self, block: bool) -> Any:
         """What comes next; at every beat, what was left out is told meanwhile."""
@@ -177,7 +193,7 @@ class _Writer(QueueListener):
                 self._write(self._repeats.summaries())
 
     def handle(self, item: Any) -> None:
-        """Write the record, with those before it; tell whoever waits for them."""
+        """Write the record, with those before it, and let others gather; tell whoever waits for them."""
         if isinstance(item, logging.LogRecord):
             self._batch.append(item)
             if len(self._batch) < _BATCH and not self._waiting.empty():
@@ -188,6 +204,8 @@ class _Writer(QueueListener):
             self._write(self._repeats.summaries(everything=True))
         elif isinstance(item, threading.Event):
             item.set()
+        elif len(batch) < _BATCH:
+            self._hurry.wait(_GATHER_SECONDS)
 
     def _write(self, records: list[logging.LogRecord]) -> None:
         """Write the records, and what is to be said about those that were not."""
