@@ -25,7 +25,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "simulate": ("cli/test_simulate.py", "simulate/test_group_figures.py"),
     "compare": ("cli/test_compare.py", "simulate/test_report.py", "simulate/test_sweep.py"),
     "diff": ("cli/test_diff.py",),
-    "tune": ("cli/test_tune.py", "simulate/test_tuning.py"),
+    "tune": ("cli/test_tune.py", "simulate/test_tuning.py", "simulate/test_shared_study.py"),
     "validate": ("cli/test_validate.py", "kubectl/test_validation.py"),
     "convert": ("cli/test_convert.py", "kubectl/test_conversion.py"),
     "profiles": ("cli/test_profiles_command.py", "kubectl/test_plugin.py"),

@@ -64,6 +64,7 @@ PROCESS: Final = frozenset({
     "observability/test_watchdog.py",
     "simulate/test_group_figures.py",
     "simulate/test_report.py",
+    "simulate/test_shared_study.py",
     "simulate/test_snapshot_files.py",
     "simulate/test_sweep.py",
     "simulate/test_tuning.py",

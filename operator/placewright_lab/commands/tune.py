@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +44,7 @@ from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
 from placewright_lab.tune.weightsearch import STRATEGY, Knob, Search, Setting, Task, Trial, tune
 
 INTERRUPTED: Final = 130
+_STUDY: Final = "tune"
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated")
 _RANGE: Final = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
 
@@ -58,10 +62,20 @@ def register(subparsers: Subparsers) -> None:
     trials = "simulations besides that of the profile as it is (default: 30)"
     parser.add_argument("--trials", type=whole_number(1, 100_000), default=30, metavar="N", help=trials)
     add_jobs_option(parser, "--processes")
+    _add_storage_options(parser)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the best as a SchedulingProfile")
     parser.set_defaults(main=main)
     describe(parser, "tune", TEXTS)
+
+
+def _add_storage_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("several machines, and searches that go on")
+    storage = "keep the search in a file of Optuna's (a path on a shared file system) or a database (sqlite:///, postgresql://)"
+    group.add_argument("--storage", metavar="URL", help=f"{storage}; all workers that name it share the trials")
+    group.add_argument("--study", metavar="NAME", help=f"which search of the storage (default: {_STUDY})")
+    worker = "the number of this worker, so that each proposes other settings (default: 0)"
+    group.add_argument("--worker", type=whole_number(0, 1_000_000), metavar="N", help=worker)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -76,7 +90,7 @@ def main(args: argparse.Namespace) -> int:
         _try_to_write(args.write)
     search, code = Search(task), 0
     try:
-        tune(task, search, args.trials, jobs_for(task.scenario, _simulations(task, args.trials), args.jobs), _progress(args.trials))
+        _search(search, args)
     except KeyboardInterrupt:
         code = INTERRUPTED
     if not search.trials:
@@ -85,6 +99,34 @@ def main(args: argparse.Namespace) -> int:
     if args.write is not None:
         _write(args.write, to_yaml([manifest(_named(search.best_profile))], [_summary(search)]))
     return code
+
+
+def _search(search: Search, args: argparse.Namespace) -> None:
+    task, told = search.task, _progress(args.trials)
+    jobs = jobs_for(task.scenario, _simulations(task, args.trials), args.jobs)
+    if args.storage is None:
+        for option in ("study", "worker"):
+            if getattr(args, option) is not None:
+                raise bad_field(f"--{option}", getattr(args, option), "only with --storage")
+        tune(task, search, args.trials, jobs, told)
+        return
+    from placewright_lab.tune.sharedstudy import SharedStudy, StudyPlace, tune_together  # noqa: PLC0415 - only a shared search needs Optuna at once
+    from placewright_lab.tune.studystorage import errors_in_a_line, open_storage  # noqa: PLC0415 - the same
+
+    place = StudyPlace(open_storage(args.storage), args.study or _STUDY, partial(errors_in_a_line, args.storage))
+    study = SharedStudy(place, task, args.trials, args.worker or 0)
+    with _ended_as_by_an_interrupt():
+        tune_together(search, study, jobs, told)
+
+
+@contextmanager
+def _ended_as_by_an_interrupt() -> Iterator[None]:
+    """A worker that a cluster or a batch system ends with SIGTERM gives back what it was at, as with Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _simulations(task: Task, trials: int) -> int:

@@ -32,7 +32,7 @@ Settings = Mapping[str, Setting]
 #: Trials that are proposed before their results are waited for.
 ROUND: Final = 8
 #: Rounds that may bring nothing new before the search ends.
-_PATIENCE: Final = 20
+PATIENCE: Final = 20
 #: What can be varied beside weights.
 STRATEGY: Final = "NodeResourcesFit.scoringStrategy"
 
@@ -156,10 +156,9 @@ def tune(task: Task, search: Search, trials: int, processes: int = 1, told: Call
     `told` is called when trials have ended. Raises `InputError` for an objective that the scenario has nothing of, and where Optuna is
     needed and not installed; `ProfileError` for settings that the profile cannot have.
     """
-    for settings in _corners(task.knobs):
-        resolve(with_settings(task.base, settings), task.registry)
+    check_corners(task)
     proposals: Proposals = Everything(task.knobs) if task.combinations <= trials else Proposed(search, trials)
-    with _evaluator(task, processes) as evaluate:
+    with evaluator_of(task, processes) as evaluate:
         search.add({}, next(iter(evaluate([{}]))))
         told(search)
         while settings_list := proposals.next_round():
@@ -169,10 +168,10 @@ def tune(task: Task, search: Search, trials: int, processes: int = 1, told: Call
                 proposals.learn(settings, search.losses(search.trials[-1]))
 
 
-def _corners(knobs: Sequence[Knob]) -> Iterator[Settings]:
-    """Every choice's first and last; what is wrong with a profile at all is wrong there."""
-    yield {knob.name: knob.choices[0] for knob in knobs}
-    yield {knob.name: knob.choices[-1] for knob in knobs}
+def check_corners(task: Task) -> None:
+    """Try every choice's first and last; what is wrong with a profile at all is wrong there. Raises `ProfileError`."""
+    for at in (0, -1):
+        resolve(with_settings(task.base, {knob.name: knob.choices[at] for knob in task.knobs}), task.registry)
 
 
 class Proposals:
@@ -186,16 +185,21 @@ class Proposals:
         """What came of it."""
 
 
-class Everything(Proposals):
+def all_settings(knobs: Sequence[Knob]) -> Iterator[Settings]:
     """Every combination, in order."""
+    names = [knob.name for knob in knobs]
+    return (dict(zip(names, choices, strict=True)) for choices in itertools.product(*(knob.choices for knob in knobs)))
+
+
+class Everything(Proposals):
+    """Every combination, in order; at once, as none depends on what came of another."""
 
     def __init__(self, knobs: Sequence[Knob]) -> None:
-        names = [knob.name for knob in knobs]
-        self._left = (dict(zip(names, choices, strict=True)) for choices in itertools.product(*(knob.choices for knob in knobs)))
+        self._left = all_settings(knobs)
 
     def next_round(self) -> list[Settings]:
-        """The next few."""
-        return list(itertools.islice(self._left, ROUND))
+        """All of them, and then nothing."""
+        return list(self._left)
 
 
 class Proposed(Proposals):
@@ -203,18 +207,18 @@ class Proposed(Proposals):
 
     def __init__(self, search: Search, trials: int) -> None:
         """Raises `InputError` where Optuna is not installed."""
-        optuna = _optuna()
+        optuna = optuna_library()
         task = search.task
         sampler = optuna.samplers.TPESampler(seed=task.seed, n_startup_trials=2 * ROUND)
         self._study = optuna.create_study(directions=["minimize"] * len(task.objectives), sampler=sampler)
-        self._distributions = {knob.name: _distribution(optuna, knob) for knob in task.knobs}
+        self._distributions = {knob.name: distribution_of(optuna, knob) for knob in task.knobs}
         self._left = trials
         self._known: dict[tuple[Setting, ...], tuple[float, ...]] = {}
         self._asked: dict[tuple[Setting, ...], Any] = {}
 
     def next_round(self) -> list[Settings]:
         """As many as a round has; repeated proposals are answered with what is known."""
-        for _ in range(_PATIENCE):
+        for _ in range(PATIENCE):
             for _ in range(ROUND):
                 if len(self._asked) < min(ROUND, self._left):
                     self._ask()
@@ -229,7 +233,7 @@ class Proposed(Proposals):
         if key in self._known:
             self._study.tell(trial, self._known[key])
         elif key in self._asked:
-            self._study.tell(trial, state=_optuna().trial.TrialState.PRUNED)
+            self._study.tell(trial, state=optuna_library().trial.TrialState.PRUNED)
         else:
             self._asked[key] = trial
 
@@ -240,7 +244,7 @@ class Proposed(Proposals):
         self._study.tell(self._asked.pop(key), losses)
 
 
-def _optuna() -> Any:
+def optuna_library() -> Any:
     """The library, which is an extra."""
     try:
         optuna = import_module("optuna")
@@ -251,7 +255,8 @@ def _optuna() -> Any:
     return optuna
 
 
-def _distribution(optuna: Any, knob: Knob) -> Any:
+def distribution_of(optuna: Any, knob: Knob) -> Any:
+    """What Optuna draws a knob's setting from."""
     numbers = [choice for choice in knob.choices if isinstance(choice, int)]
     if numbers:
         return optuna.distributions.IntDistribution(numbers[0], numbers[-1])
@@ -262,7 +267,7 @@ Evaluate = Callable[[Sequence[Settings]], Iterable[Result]]
 
 
 @contextmanager
-def _evaluator(task: Task, processes: int) -> Iterator[Evaluate]:
+def evaluator_of(task: Task, processes: int) -> Iterator[Evaluate]:
     """Settings to results, in their order: here, or in processes of their own."""
     trier = Trier(task)
     if processes == 1:

@@ -1,0 +1,139 @@
+"""Where a search that several machines work at is kept: Optuna's own storages, opened, and whatever is wrong with them in a line.
+
+A path, or `journal:///path`, is Optuna's journal file, which needs no server and works on a shared file system. Any other URL is a database
+as SQLAlchemy names it: `sqlite:///file`, `postgresql://user@host/name`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from placewright.api.bad_input import InputError, bad_field
+from placewright_lab.tune.weightsearch import optuna_library
+
+_JOURNAL: Final = "journal://"
+#: Of every line of a journal.
+_BEGINNING: Final = b'{"op_code":'
+_ALLOWED: Final = "a path, journal:///path, sqlite:///path, or the URL of a database, such as postgresql://user@host/name"
+#: A driver for each kind of database, where Python brings none.
+_DRIVERS: Final = {"postgresql": "psycopg2-binary", "mysql": "PyMySQL", "mariadb": "PyMySQL"}
+#: Seconds that a worker waits for another's write to an SQLite file.
+_SQLITE_SECONDS: Final = 60
+#: How often, and after how long, a worker looks again that found another one making the tables.
+_BEGINNERS: Final = 10
+_BEGINNER_SECONDS: Final = 0.5
+#: What a file or a database makes Optuna raise that is none of its own: what is in there was written by anybody.
+_NOT_OPTUNAS: Final = (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
+
+
+def open_storage(text: str) -> Any:
+    """Optuna's storage of that name. Raises `InputError` in one line: no such place, no right to it, no driver, or not a storage."""
+    optuna = optuna_library()
+    scheme, separator, _ = text.partition("://")
+    if not separator or scheme == "journal":
+        return _journal(optuna, _absolute(text.removeprefix(_JOURNAL)))
+    if not scheme.partition("+")[0].isalnum():
+        raise bad_field("--storage", scheme, _ALLOWED)
+    with errors_in_a_line(text):
+        return _database(optuna, text)
+
+
+def _absolute(path: str) -> Path:
+    """The lock beside the file is a link to it, so that a relative path would lead nowhere."""
+    if not path or "\0" in path:
+        raise bad_field("--storage", path, _ALLOWED)
+    return Path(path).absolute()
+
+
+def _journal(optuna: Any, path: Path) -> Any:
+    backends = import_module("optuna.storages.journal")
+    with errors_in_a_line(str(path)):
+        backend = backends.JournalFileBackend(str(path))
+        _drop_half_line(path, backends.JournalFileSymlinkLock(str(path)))
+        return optuna.storages.JournalStorage(backend)
+
+
+def _drop_half_line(path: Path, lock: Any) -> None:
+    """A worker that was killed while it wrote leaves half a line, on which all others would stumble once one of them has written behind it.
+
+    Whoever writes has the lock, so with the lock in our hand it is nobody's line that is still being written.
+    """
+    if _ends_well(path) or not _is_journal(path):
+        return
+    lock.acquire()
+    try:
+        if not _ends_well(path):
+            text = path.read_bytes()
+            os.truncate(path, text.rfind(b"\n") + 1)
+    finally:
+        lock.release()
+
+
+def _is_journal(path: Path) -> bool:
+    """Whether it begins as Optuna's journals do: any other file is somebody's whose option went wrong, and stays as it is."""
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING)) == _BEGINNING
+
+
+def _ends_well(path: Path) -> bool:
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _database(optuna: Any, url: str) -> Any:
+    waits = {"connect_args": {"timeout": _SQLITE_SECONDS}} if url.startswith("sqlite") else {}
+    errors = import_module("sqlalchemy.exc")
+    try:
+        for _ in range(_BEGINNERS):
+            try:
+                return optuna.storages.RDBStorage(url, engine_kwargs=waits)
+            except errors.DBAPIError as error:
+                if not isinstance(error, errors.IntegrityError) and "already exists" not in str(error):
+                    raise
+                time.sleep(_BEGINNER_SECONDS)  # another worker is making the tables: they begin together
+        return optuna.storages.RDBStorage(url, engine_kwargs=waits)
+    except ImportError:
+        kind = url.partition("://")[0].partition("+")[0]
+        driver = _DRIVERS.get(kind, f"a driver of SQLAlchemy's for {kind}")
+        raise InputError(f"--storage {without_password(url)}: no driver for it is installed: pip install {driver}") from None
+
+
+@contextmanager
+def errors_in_a_line(storage: str) -> Iterator[None]:
+    """What goes wrong with the storage meanwhile becomes an `InputError` of one line, without its password."""
+    optuna, sqlalchemy = optuna_library(), import_module("sqlalchemy.exc")
+    try:
+        yield
+    except (optuna.exceptions.OptunaError, sqlalchemy.SQLAlchemyError, *_NOT_OPTUNAS) as error:
+        raise InputError(f"--storage {without_password(storage)}: {_why(error)}") from None
+
+
+def _why(error: BaseException) -> str:
+    """What it comes down to: libraries wrap what the database said."""
+    cause: BaseException = error
+    while (inner := getattr(cause, "orig", None) or cause.__cause__) is not None:
+        cause = inner
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror
+    if isinstance(cause, _NOT_OPTUNAS) and not isinstance(cause, OSError):
+        return "it holds what Optuna did not write, or was cut off in the middle"
+    said = str(cause).strip().splitlines()
+    return said[0] if said else type(cause).__name__
+
+
+def without_password(storage: str) -> str:
+    """For people: a URL may hold one."""
+    scheme, separator, rest = storage.partition("://")
+    if not separator or "@" not in rest:
+        return storage
+    user, _, host = rest.rpartition("@")
+    return f"{scheme}://{user.partition(':')[0]}@{host}"
