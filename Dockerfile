@@ -6,7 +6,9 @@ RUN python -m venv /opt/placewright
 COPY pyproject.toml README.md LICENSE ./
 COPY crds crds
 COPY operator operator
-RUN /opt/placewright/bin/pip install --no-cache-dir --disable-pip-version-check '.[fast,otel]' \
+# `--build-arg EXTRAS=fast,lab` makes an image for the commands of the lab: manifests/examples/tuning runs one.
+ARG EXTRAS=fast,otel
+RUN /opt/placewright/bin/pip install --no-cache-dir --disable-pip-version-check ".[${EXTRAS}]" \
     && /opt/placewright/bin/python -m compileall -q /opt/placewright/lib
 
 FROM build AS development

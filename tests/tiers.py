@@ -56,6 +56,7 @@ PROCESS: Final = frozenset({
     "packaging/test_monitoring.py",
     "packaging/test_overlays.py",
     "packaging/test_tiers.py",
+    "packaging/test_tuning_example.py",
     "sandbox/test_process.py",
     "observability/test_logs_process.py",
     "observability/test_logs_writer.py",

@@ -63,3 +63,26 @@ def pod_of(manifests: list[Manifest]) -> Manifest:
     """The spec of the scheduler's pods."""
     spec: Manifest = one(manifests, "Deployment")["spec"]["template"]["spec"]
     return spec
+
+
+def restrictions_broken(pod: Manifest) -> list[str]:
+    """Rules of the Pod Security Standard `restricted` that a pod breaks, and the read-only root."""
+    context, broken = pod.get("securityContext", {}), []
+    volumes = {kind for volume in pod.get("volumes", ()) for kind in volume if kind != "name"}
+    rules = {
+        "hostNetwork": not any(pod.get(each) for each in ("hostNetwork", "hostPID", "hostIPC")),
+        "volumes": volumes <= {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"},
+        "runAsNonRoot": context.get("runAsNonRoot") is True and context.get("runAsUser", 0) > 0,
+        "seccompProfile": context.get("seccompProfile", {}).get("type") == "RuntimeDefault",
+    }
+    for container in pod["containers"]:
+        own = container.get("securityContext", {})
+        rules |= {
+            "privileged": not own.get("privileged"),
+            "allowPrivilegeEscalation": own.get("allowPrivilegeEscalation") is False,
+            "capabilities": own.get("capabilities") == {"drop": ["ALL"]},
+            "hostPorts": not any("hostPort" in port for port in container.get("ports", ())),
+            "readOnlyRootFilesystem": own.get("readOnlyRootFilesystem") is True,
+        }
+        broken += [name for name, kept in rules.items() if not kept]
+    return broken

@@ -19,7 +19,17 @@ from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from programs import program
 
-from .building import COMPONENTS, MANIFESTS, OVERLAYS, manifests_of, one, pod_of, text_of, with_components
+from .building import (
+    COMPONENTS,
+    MANIFESTS,
+    OVERLAYS,
+    manifests_of,
+    one,
+    pod_of,
+    restrictions_broken,
+    text_of,
+    with_components,
+)
 from .schemas import problems
 
 Manifest = dict[str, Any]
@@ -63,29 +73,6 @@ def test_a_wrong_profile_is_found() -> None:
     profile = one(manifests_of(MANIFESTS / "base"), KIND)
     profile["spec"]["wieghts"] = {}
     assert any("wieghts" in each for each in problems(profile))
-
-
-def restrictions_broken(pod: Manifest) -> list[str]:
-    """Rules of the Pod Security Standard `restricted` that a pod breaks, and the read-only root."""
-    context, broken = pod.get("securityContext", {}), []
-    volumes = {kind for volume in pod.get("volumes", ()) for kind in volume if kind != "name"}
-    rules = {
-        "hostNetwork": not any(pod.get(each) for each in ("hostNetwork", "hostPID", "hostIPC")),
-        "volumes": volumes <= {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"},
-        "runAsNonRoot": context.get("runAsNonRoot") is True and context.get("runAsUser", 0) > 0,
-        "seccompProfile": context.get("seccompProfile", {}).get("type") == "RuntimeDefault",
-    }
-    for container in pod["containers"]:
-        own = container.get("securityContext", {})
-        rules |= {
-            "privileged": not own.get("privileged"),
-            "allowPrivilegeEscalation": own.get("allowPrivilegeEscalation") is False,
-            "capabilities": own.get("capabilities") == {"drop": ["ALL"]},
-            "hostPorts": not any("hostPort" in port for port in container.get("ports", ())),
-            "readOnlyRootFilesystem": own.get("readOnlyRootFilesystem") is True,
-        }
-        broken += [name for name, kept in rules.items() if not kept]
-    return broken
 
 
 @pytest.mark.parametrize("folder", FOR_PRODUCTION, ids=lambda folder: folder.name)
