@@ -101,6 +101,10 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         "Measure pods with claims to devices, beside pods without.",
         ("placewright bench devices", "placewright bench devices --nodes 500 --pods 1000"),
     ),
+    "bench moves": HelpText(
+        "Measure events that meet thousands of waiting pods: what they cost, and how long they hold the event loop.",
+        ("placewright bench moves", "placewright bench moves --waiting 5000 --claims 1000 --gated 2000 -o json"),
+    ),
     "bench against": HelpText(
         "Measure beside a kube-scheduler, in turns, on one real API server.",
         ("placewright bench against", "placewright bench against --nodes 100,1000 --pods 1000 --waves 4 --kube-scheduler ./kube-scheduler"),
