@@ -203,3 +203,35 @@ def test_a_resize_counts_only_where_the_pod_stands() -> None:
     waiting, standing = info({"containers": containers}, status), info({"containers": containers, "nodeName": "here"}, status)
     assert (waiting.requests["cpu"], waiting.scoring_cpu) == (1000, 1000)
     assert (standing.requests["cpu"], standing.scoring_cpu, standing.scoring_memory) == (3000, 3000, 5)
+
+
+ASKING = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}, "ports": [{"hostPort": 80}]}]}
+SHAPES: dict[str, Any] = {
+    "waiting": (ASKING, {}),
+    "bound": (ASKING | {"nodeName": "a", "priority": 7}, {"phase": "Running"}),
+    "more": ({"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}, {}),
+    "with a sidecar": (ASKING | {"initContainers": [{"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 1}]}]}, {}),
+    "with overhead": (ASKING | {"overhead": {"cpu": "100m"}}, {}),
+    "as a whole": (ASKING | {"resources": {"requests": {"cpu": "3"}}}, {}),
+    "with a claim": (ASKING | {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, {}),
+    "being resized": (
+        ASKING | {"nodeName": "a"}, {"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]}
+    ),
+    "resized as a whole": (
+        ASKING | {"nodeName": "a", "resources": {"requests": {"cpu": "1"}}}, {"resources": {"requests": {"cpu": "5"}}}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("known", SHAPES)
+@pytest.mark.parametrize("shown", SHAPES)
+def test_what_is_taken_over_from_a_known_pod_is_what_would_be_computed(known: str, shown: str) -> None:
+    before, after = info(*SHAPES[known]), info(*SHAPES[shown])
+    found = PodInfo(after.pod, before)
+    for name in PodInfo.__slots__:
+        assert getattr(found, name) == getattr(after, name), name
+
+
+def test_a_pod_that_asks_for_the_same_as_before_is_not_computed_again() -> None:
+    before = info(*SHAPES["waiting"])
+    assert PodInfo(info(*SHAPES["bound"]).pod, before).requests is before.requests

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import logging
 from collections.abc import AsyncIterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from kopf._cogs.clients import watching
+from hypothesis import given
+from hypothesis import strategies as st
+from kopf._cogs.clients import api, watching
 from kopf._core.reactor import processing
 
 from placewright.engine.engine import Engine
@@ -94,6 +98,41 @@ async def test_events_come_in_order_and_what_is_kopfs_own_stays_kopfs() -> None:
         assert len([each async for each in kopf.infinite_watch(resource=others)]) == 123
     assert [event["object"] for event in told] == [*range(120), 0]
     assert len([each async for each in kopf.infinite_watch(resource=pods)]) == 123, "outside, it is Kopf's own"
+
+
+def test_the_installed_kopf_reads_lines_by_the_module_that_is_replaced() -> None:
+    """Fails when Kopf's reading of lines moved: then see `podstream.py`."""
+    assert "json.loads(line.decode" in inspect.getsource(api.stream)
+    assert api.json is json or api.json.loads is podstream.loads
+    fresh = ModuleType("fresh")
+    fresh.json = json  # type: ignore[attr-defined]
+    podstream.decode_quickly(fresh)
+    assert fresh.json.loads is podstream.loads
+
+
+def test_a_kopf_that_reads_lines_in_another_way_is_left_alone() -> None:
+    without, other = ModuleType("without"), ModuleType("other")
+    other.json = SimpleNamespace()  # type: ignore[attr-defined]
+    for module in (without, other, None):
+        podstream.decode_quickly(module)
+    assert not hasattr(without, "json") and vars(other.json) == {}
+
+
+TEXTS = st.text() | st.sampled_from(["\ud800", "\udfff\ud800", "\x00", "\u2028", "\U0001f600"])
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | TEXTS
+VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=8)
+
+
+@given(value=VALUES, ascii_only=st.booleans())
+def test_lines_are_read_as_the_standard_library_reads_them(value: Any, ascii_only: bool) -> None:
+    line = json.dumps(value, ensure_ascii=ascii_only)
+    assert repr(podstream.loads(line)) == repr(json.loads(line))
+
+
+@pytest.mark.parametrize("line", ["", "{", '{"a": }', "[" * 100_000, "{} {}"])
+def test_a_line_that_is_no_json_fails_as_kopf_knows_it(line: str) -> None:
+    with pytest.raises((json.JSONDecodeError, RecursionError)):
+        podstream.loads(line)
 
 
 async def test_an_event_whose_handling_fails_is_logged_and_the_next_one_is_taken(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
@@ -116,11 +117,20 @@ def test_everybody_gets_one_token_and_equals_go_as_they_came(asking: list[Traffi
 # --- places ----------------------------------------------------------------------------------------------------------------------------
 
 
+@asynccontextmanager
+async def place(slots: PrioritySlots, importance: int) -> AsyncIterator[None]:
+    await slots.take(importance)
+    try:
+        yield
+    finally:
+        slots.give_back()
+
+
 async def test_of_those_who_wait_for_a_place_the_important_go_first_and_sometimes_the_one_who_waited_longest() -> None:
     slots, went = PrioritySlots(1), []
 
     async def hold(name: int, importance: int) -> None:
-        async with slots.place(importance):
+        async with place(slots, importance):
             went.append(name)
             await asyncio.sleep(0)
 
@@ -137,7 +147,7 @@ async def test_never_more_than_there_are_places_and_none_is_lost_when_somebody_g
 
     async def hold() -> None:
         nonlocal inside, most
-        async with slots.place(random.randrange(3)):
+        async with place(slots, random.randrange(3)):
             inside += 1
             most = max(most, inside)
             try:
@@ -152,7 +162,7 @@ async def test_never_more_than_there_are_places_and_none_is_lost_when_somebody_g
         random.choice(tasks).cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert (inside, most) == (0, 3)
-    async with asyncio.timeout(5), slots.place(0), slots.place(0), slots.place(0):
+    async with asyncio.timeout(5), place(slots, 0), place(slots, 0), place(slots, 0):
         assert inside == 0, "all three places can be had again"
 
 

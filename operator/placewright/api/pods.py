@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from placewright.api.objects import Affinity, NodeName, Pod, PodKey, Volume
 from placewright.api.podgroups import GroupRef, group_of
-from placewright.api.requests import pod_requests, scoring_requests, spec_in_effect
+from placewright.api.requests import pod_requests, reports_resources, scoring_requests, spec_in_effect
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 #: The wildcard address: conflicts with every other address on the same port.
@@ -59,6 +59,8 @@ class PodInfo:
         pod_group: the group that the pod is placed with, all or none; None for most pods.
 
     Raises `QuantityError` when a resource quantity does not parse.
+
+    A pod that is known already, and asks for the same, need not be computed again: `like` gives what its spec alone decides.
     """
 
     __slots__ = (
@@ -79,7 +81,7 @@ class PodInfo:
         "volumes",
     )  # fmt: skip
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, like: PodInfo | None = None) -> None:
         meta, spec = pod.metadata, pod.spec
         self.pod = pod
         self.name = meta.name
@@ -89,11 +91,20 @@ class PodInfo:
         self.node_name = NodeName(spec.node_name)
         self.scheduler_name = spec.scheduler_name
         self.priority = spec.priority or 0
-        in_effect = spec_in_effect(spec, pod.status) if spec.node_name else spec
-        self.requests = pod_requests(in_effect)
-        self.scoring_cpu, self.scoring_memory = scoring_requests(in_effect)
-        self.host_ports = _host_ports(pod)
-        self.volumes = tuple([volume for volume in spec.volumes or () if _comes_from_storage(volume)])
+        self.requests: dict[str, int]
+        self.scoring_cpu: int
+        self.scoring_memory: int
+        self.host_ports: tuple[HostPort, ...]
+        self.volumes: tuple[Volume, ...]
+        if like is not None and _asks_alike(pod, like.pod):
+            self.requests, self.scoring_cpu, self.scoring_memory = like.requests, like.scoring_cpu, like.scoring_memory
+            self.host_ports, self.volumes = like.host_ports, like.volumes
+        else:
+            in_effect = spec_in_effect(spec, pod.status) if spec.node_name else spec
+            self.requests = pod_requests(in_effect)
+            self.scoring_cpu, self.scoring_memory = scoring_requests(in_effect)
+            self.host_ports = _host_ports(pod)
+            self.volumes = tuple([volume for volume in spec.volumes or () if _comes_from_storage(volume)])
         self.pairwise_key = PairwiseKey(
             meta.namespace, frozenset((meta.labels or {}).items()), meta.deletion_timestamp is not None, _pod_affinity(spec.affinity)
         )
@@ -145,6 +156,19 @@ class PodInfo:
     def nominated_node(self) -> NodeName:
         """The node preemption made room on, or empty."""
         return NodeName(self.pod.status.nominated_node_name)
+
+
+def _asks_alike(pod: Pod, other: Pod) -> bool:
+    """Whether requests, ports and volumes follow from the same; what a kubelet reports of its containers may change what they come to."""
+    one, another = pod.spec, other.spec
+    return (
+        not (reports_resources(pod.status) or reports_resources(other.status))
+        and one.containers == another.containers
+        and one.init_containers == another.init_containers
+        and one.resources == another.resources
+        and one.overhead == another.overhead
+        and one.volumes == another.volumes
+    )
 
 
 def _comes_from_storage(volume: Volume) -> bool:

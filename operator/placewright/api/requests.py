@@ -99,7 +99,7 @@ def spec_in_effect(spec: PodSpec, status: PodStatus) -> PodSpec:
 
     Ordinary init containers cannot be resized, so their status does not matter. Raises `QuantityError`.
     """
-    if status.container_statuses is None and status.init_container_statuses is None and status.resources is None:
+    if not reports_resources(status):
         return spec
     reports = {report.name: report for reports in (status.container_statuses, status.init_container_statuses) for report in reports or ()}
     wishes_count = not _is_infeasible(status)
@@ -109,6 +109,11 @@ def spec_in_effect(spec: PodSpec, status: PodStatus) -> PodSpec:
     if containers == (spec.containers or ()) and init == (spec.init_containers or ()) and resources is spec.resources:
         return spec
     return msgspec.structs.replace(spec, containers=containers, init_containers=init, resources=resources)
+
+
+def reports_resources(status: PodStatus) -> bool:
+    """Whether a kubelet said anything from which the spec in effect could follow."""
+    return status.container_statuses is not None or status.init_container_statuses is not None or status.resources is not None
 
 
 def _is_infeasible(status: PodStatus) -> bool:

@@ -32,10 +32,10 @@ def reflected_core(client: ApiClient, intake: ClusterEventHandlers, pods_listed:
     return Reflectors([nodes, Reflector(client, pods, AssignedPodSink(intake, pods_listed))])
 
 
-def readable_pod(pod: Pod) -> PodInfo | None:
-    """The pod with what follows from its spec, or None, with a log line, when a quantity in it cannot be read."""
+def readable_pod(pod: Pod, like: PodInfo | None = None) -> PodInfo | None:
+    """The pod with what follows from its spec, or None, with a log line, when a quantity in it cannot be read. `like`: as it was known."""
     try:
-        return PodInfo(pod)
+        return PodInfo(pod, like)
     except QuantityError as problem:
         _logger.warning("pod %s/%s is ignored: resources: %s", pod.metadata.namespace, pod.metadata.name, problem)
         return None
@@ -51,7 +51,7 @@ class AssignedPodSink:
 
     def changed(self, old: Pod | None, new: Pod) -> None:
         """Appeared or changed."""
-        if (pod := readable_pod(new)) is not None:
+        if (pod := readable_pod(new, self._intake.known_on_node(new.metadata.uid))) is not None:
             self._intake.assigned_pod(pod)
 
     def deleted(self, old: Pod) -> None:

@@ -82,6 +82,18 @@ class Untimed:
         """Nothing to note."""
 
 
+class Departed(Protocol):
+    """What of a pod that left a watch is looked at."""
+
+    @property
+    def uid(self) -> str:
+        """The pod's."""
+
+    @property
+    def node_name(self) -> NodeName:
+        """Where it stands; empty for one that was deleted, or finished, without a node."""
+
+
 class ClusterEventObserver(Protocol):
     """Hears of what the cluster's columns do not tell of. It notes, and never raises."""
 
@@ -160,7 +172,7 @@ class ClusterEventHandlers:
                 self._nomination_ends(known)
         # Otherwise it is bound already and this is old news: the watch of assigned pods was faster.
 
-    def unscheduled_pod_gone(self, pod: PodInfo) -> None:
+    def unscheduled_pod_gone(self, pod: Departed) -> None:
         """A pod left the watch of unscheduled pods: bound, finished, or deleted.
 
         The API server may show it as it was before, without a node, whatever happened. So a Binding of unknown outcome keeps its room on
@@ -203,6 +215,11 @@ class ClusterEventHandlers:
         self._binding.abandon(uid)
 
     # --- pods on nodes ---------------------------------------------------------------------------------------------------------
+
+    def known_on_node(self, uid: str) -> PodInfo | None:
+        """The pod as it was last known on a node, be that only assumed."""
+        known = self._cluster.placement(uid)
+        return None if known is None else known.pod
 
     def assigned_pod(self, pod: PodInfo) -> None:
         """A pod that stands on a node: add, update or confirm."""

@@ -16,8 +16,7 @@ import enum
 import heapq
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Unpack
 
@@ -77,16 +76,8 @@ class PrioritySlots:
         self._by_importance: list[tuple[int, int, _Turn]] = []
         self._by_arrival: deque[_Turn] = deque()
 
-    @asynccontextmanager
-    async def place(self, importance: int) -> AsyncIterator[None]:
-        """Hold a place; more important ones get theirs first, equal ones as they came."""
-        await self._take(importance)
-        try:
-            yield
-        finally:
-            self._give_back()
-
-    async def _take(self, importance: int) -> None:
+    async def take(self, importance: int) -> None:
+        """Hold a place, to be given back; more important ones get theirs first, equal ones as they came."""
         if self._free:
             self._free -= 1
             return
@@ -97,10 +88,11 @@ class PrioritySlots:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._give_back()
+                self.give_back()
             raise
 
-    def _give_back(self) -> None:
+    def give_back(self) -> None:
+        """Whoever held a place is done."""
         turn = self._next()
         if turn is None:
             self._free += 1
@@ -151,8 +143,11 @@ class HttpBinder(ApiWriter):
 
         Raises `BindError`: `conflict` when the pod is not ours to bind any more, `unknown` when nobody could be asked.
         """
-        async with self._slots.place(pod.priority):
+        await self._slots.take(pod.priority)
+        try:
             await self._bind(pod, node, binding(pod, node, annotations))
+        finally:
+            self._slots.give_back()
         self.counts.bound += 1
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:

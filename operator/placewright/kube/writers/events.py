@@ -301,7 +301,7 @@ def cut_note(note: str) -> str:
 
 def micro_time(moment: datetime) -> str:
     """As MicroTime wants it."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def seconds_time(moment: datetime) -> str:
