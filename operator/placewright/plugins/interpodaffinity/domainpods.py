@@ -51,9 +51,7 @@ class DomainPoints:
     def add(self, weight: int, tally: Tally) -> bool:
         """Each of these pods adds this weight to its domain; False where there are none in any."""
         if self._place.single:
-            rows, counts = self._place.rows_with(tally)
-            self._points[rows] += weight * counts
-            return len(rows) > 0
+            return self._place.add_by_row(self._points, weight, tally)
         counts = self._place.pods(tally)
         if not counts[MISSING + 1 :].any():
             return False

@@ -41,6 +41,17 @@ class Constraint:
         return self.selector is not None and self.selector.matches(labels)
 
 
+def labels_looked_at(constraints: Iterable[TopologySpreadConstraint]) -> frozenset[str]:
+    """The keys of pod labels that these constraints read; pods that differ in others alone have the same compiled constraints."""
+    keys: set[str] = set()
+    for constraint in constraints:
+        keys.update(constraint.match_label_keys or ())
+        if constraint.label_selector is not None:
+            keys.update(constraint.label_selector.match_labels or ())
+            keys.update(expression.key for expression in constraint.label_selector.match_expressions or ())
+    return frozenset(keys)
+
+
 def compile_own(constraints: Iterable[TopologySpreadConstraint], action: str, pod: PodInfo) -> tuple[Constraint, ...]:
     """The pod's own constraints with this `whenUnsatisfiable`; raise `SelectorError` on a selector that does not parse."""
     return tuple(_compile(c, _selector(c, pod.labels), pod) for c in constraints if c.when_unsatisfiable == action)

@@ -38,7 +38,13 @@ from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.podtopologyspread import hints
 from placewright.plugins.podtopologyspread.args import HARD, SOFT, PodTopologySpreadArgs
-from placewright.plugins.podtopologyspread.constraints import Constraint, DefaultSelectors, compile_default, compile_own
+from placewright.plugins.podtopologyspread.constraints import (
+    Constraint,
+    DefaultSelectors,
+    compile_default,
+    compile_own,
+    labels_looked_at,
+)
 from placewright.plugins.podtopologyspread.layout import Field, Layouts, placement_wishes
 from placewright.plugins.podtopologyspread.preferences import IGNORED, Preferences, preference
 from placewright.plugins.podtopologyspread.rowverdicts import RowwiseSkew
@@ -67,7 +73,8 @@ _SKEWED: Final = unschedulable(REASON_SKEW)
 _MISSING_LABEL: Final = unresolvable(REASON_MISSING)
 _NO_CONSTRAINTS: Final = PreFilterResult(SKIP)
 _UNLIMITED: Final = 2**63 - 1
-_MAX_COMPILED: Final = 4096
+#: Each of 2 KB at most places; Deployments and their revisions, not members of StatefulSets, which look alike here.
+_MAX_COMPILED: Final = 16_384
 
 
 class DomainStanding(NamedTuple):
@@ -113,6 +120,7 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
         self._selectors = DefaultSelectors()
         self._layouts = Layouts()
         self._compiled = Memory(_MAX_COMPILED)
+        self._looked_at = Memory(_MAX_COMPILED)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Nothing: the fingerprint holds everything a kept column depends on, so pods of all labels may share the other columns."""
@@ -249,8 +257,10 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
     def _constraints(self, pod: PodInfo, action: str, cluster: Cluster) -> tuple[Constraint, ...]:
         own = pod.pod.spec.topology_spread_constraints
         if own:
-            written = (action, msgspec.json.encode(own), pod.pairwise_key)
-            return self._compiled.recall(written, lambda: compile_own(own, action, pod))
+            written = msgspec.json.encode(own)
+            keys = self._looked_at.recall(written, lambda: labels_looked_at(own))
+            labels = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in keys])
+            return self._compiled.recall((action, written, pod.namespace, labels), lambda: compile_own(own, action, pod))
         if not self._defaults:
             return ()
         selector = self._selectors.of(pod, cluster.objects)

@@ -92,6 +92,14 @@ class Domains:
         there = self.labelled[found.rows]
         return TakenRows(found.rows[there], found.counts[there])
 
+    def add_by_row(self, points: IntColumn, weight: int, tally: Tally) -> bool:
+        """Add a weight for each of the tally's pods on rows with the label, to `points` of shape (size,); False where there are none."""
+        if self.complete:
+            return tally.add_to(points, weight)
+        rows, counts = self.rows_with(tally)
+        points[rows] += weight * counts
+        return len(rows) > 0
+
     def _add_up(self, tally: Tally) -> IntColumn:
         rows, counts = tally.taken()
         by_code = np.bincount(self.codes[rows], weights=counts, minlength=self.distinct).astype(np.int64)
