@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -103,3 +108,29 @@ def test_both_schedulers_do_the_same_workloads_and_are_measured(folder: Path, ca
         assert turn["pods"] == 3
         assert turn["bound"] == {"namespace-2": 3}
         assert turn["deleted"] == {"namespace-1": 3}
+
+
+def children(pid: int) -> list[int]:
+    """Of a process, those that have not ended."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for something that has no event."""
+    deadline = time.monotonic() + 100
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def test_ctrl_c_ends_every_program(folder: Path) -> None:
+    command = [sys.executable, "-m", "placewright.cli.main", "bench", "scheduler-perf", str(folder), "--workloads", "Preempting"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
+        until(lambda: len(children(bench.pid)) >= 3, "etcd, API server and a scheduler")
+        started = children(bench.pid)
+        bench.send_signal(signal.SIGINT)
+        assert bench.wait(60) == 130
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), "all are gone")

@@ -32,7 +32,9 @@ from placewright_lab.controlplane.server import ControlPlane, Options
 
 #: Pods of the workloads bring priorities of no class, which this admission plugin refuses; upstream's harness turns it off, too.
 _UNADMITTED: Final = ("Priority",)
-_WORD_ON_GATES: Final = re.compile(r"unrecognized feature gate: \w+|cannot set feature gate [^|\"]*")
+#: What programs say of feature gates that they do not have, and the API server of fields: it tells upper from lower case where upstream's
+#: harness does not.
+_NOT_KNOWN: Final = re.compile(r"unrecognized feature gate: \w+|cannot set feature gate [^|\"]*|strict decoding error: [^|]*")
 _FAILURES: Final = (WaveFailed, WatchBroken, FeedBroken, ControlPlaneFailed, RequestError)
 #: Events are waited for until there are none for so many seconds.
 PATIENCE: Final = Patience(binding=60.0, event=1.0)
@@ -100,19 +102,19 @@ def _turn(workload: PerfWorkload, plan: ContestPlan, label: str, progress: Progr
         with ExitStack() as stack:
             plane = stack.enter_context(ControlPlane(programs.assets, options))
             if gates:  # newer servers log what they do not know, and go on without it
-                _look_for_gates((plane.folder / "kube-apiserver.log").read_text(errors="replace"), programs)
+                _look_for_unknown((plane.folder / "kube-apiserver.log").read_text(errors="replace"), programs)
             runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
             mine = label == ours_label()
             made = ours(plane.kubeconfig) if mine else kube_scheduler(programs.kube_scheduler, programs.minor, plane.kubeconfig, gates)
             return runner.run(run_turn(workload, plane, replace(made, label=label), plan.limit, progress))
     except _FAILURES as error:
-        _look_for_gates(str(error), programs)
+        _look_for_unknown(str(error), programs)
         return PerfTurn(label, ended=str(error))
 
 
-def _look_for_gates(said: str, programs: ContenderPrograms) -> None:
-    """Raise `NotKnown` where a program says that it does not have a feature gate, or not with this value."""
-    if word := _WORD_ON_GATES.search(said):
+def _look_for_unknown(said: str, programs: ContenderPrograms) -> None:
+    """Raise `NotKnown` where a program says that it does not know a feature gate, its value or an object's field."""
+    if word := _NOT_KNOWN.search(said):
         raise NotKnown(f"{word[0].strip()} (Kubernetes 1.{programs.assets.minor})")
 
 
