@@ -10,7 +10,7 @@ import pytest
 from placewright.api.bad_input import InputError
 from placewright_lab.bench.schedulerperf.perfreport import BEGIN, END, chosen, exchanged, markdown, notes, rows
 from placewright_lab.bench.schedulerperf.throughput import Throughput, throughput
-from placewright_lab.bench.schedulerperf.verdicts import Contest, PerfTurn, median_ratio, read_contests, write_contest
+from placewright_lab.bench.schedulerperf.verdicts import Contest, PerfTurn, read_contests, write_contest
 from placewright_lab.bench.wavecomparison import Spent
 
 LABELS = ("ours", "kube-scheduler 1.36")
@@ -103,8 +103,22 @@ def test_pods_that_only_one_of_them_left_unbound_are_told() -> None:
 
 def test_the_median_is_over_workloads_with_a_ratio() -> None:
     found = [contest(turn(LABELS[0], 1.0), turn(LABELS[1], seconds, cpu=cpu)) for seconds, cpu in ((2.0, 9.0), (4.0, 9.0), (9.0, 0.1))]
-    assert median_ratio(found) == 3.0
-    assert median_ratio(found[2:]) is None
+    assert next(notes(found)) == "3 of 3 workloads were run; 2 have a ratio, the median is 3.00."
+    assert next(notes(found[2:])) == "1 of 1 workloads were run; 0 have a ratio."
+
+
+def test_rows_behind_kube_scheduler_are_named() -> None:
+    slow = contest(turn(LABELS[0], 4.0), turn(LABELS[1], 2.0, cpu=9.0), "Slow/x")
+    said = "1 of 2 workloads were run; 1 have a ratio, the median is 0.50; behind kube-scheduler: Slow/x (0.50)."
+    assert next(notes([slow], ["Other/y"])) == said
+    assert list(notes([slow], ["Other/y"]))[-1] == "not run: Other/y"
+
+
+def test_cpu_is_compared_in_every_row() -> None:
+    # Until the last event 3 s and 6 s of CPU for 100 pods, then 3 s and 2 s.
+    found = [contest(turn(LABELS[0], 1.0), turn(LABELS[1], 9.0, cpu=cpu), name) for cpu, name in ((5.0, "A/x"), (1.0, "B/x"))]
+    said = "CPU a pod: Placewright's is less in 1 of 2 rows; kube-scheduler's by Placewright's is 1.33 at the median."
+    assert list(notes(found))[1] == said
 
 
 # --- tables, the page and what is kept ---
@@ -134,7 +148,7 @@ def test_markdown_names_the_machine_and_what_was_left_out() -> None:
     assert "| Case/5Nodes | 5 |" in text
     assert "| Case/5Nodes | ours | 10 | 11 | 12 | 13 | 14 |" in text
     assert "- Other/x was left out: no such gate" in text
-    assert "- 1 of 2 workloads were run; 0 have a ratio; in the others" in text
+    assert "- 1 of 2 workloads were run; 0 have a ratio." in text
 
 
 def test_only_the_figures_of_a_page_are_exchanged() -> None:

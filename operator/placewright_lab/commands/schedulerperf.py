@@ -67,11 +67,13 @@ def _main(args: argparse.Namespace) -> int:
         exchanged(page, "")  # what is wrong with the page is said before hours of measuring
     known = _saved(args.save)
     fresh = [] if args.saved else _measured(args, known)
-    wanted = {found.name for found in _wanted(args)}
-    contests = [each for each in chosen([*known, *fresh]) if each.workload in wanted]
-    _show(contests, args.output)
+    wanted = [found.name for found in _wanted(args)]
+    contests = sorted((each for each in chosen([*known, *fresh]) if each.workload in wanted), key=lambda each: wanted.index(each.workload))
+    run = {each.workload for each in contests}
+    not_run = [name for name in wanted if name not in run]
+    _show(contests, not_run, args.output)
     if args.page:
-        args.page.write_text(exchanged(page, markdown(contests)), encoding="utf-8")
+        args.page.write_text(exchanged(page, markdown(contests, not_run)), encoding="utf-8")
     return int(any(turn.ended for each in contests for turn in each.turns))
 
 
@@ -97,7 +99,7 @@ def _wanted(args: argparse.Namespace) -> list[PerfWorkload | LeftOutWorkload]:
     found = [each for each in read_configurations(args.folder) if _is_wanted(each, args)]
     if not found:
         raise InputError(f"no workload of {args.folder} is chosen by --workloads, --labels and --nodes")
-    return sorted(found, key=lambda each: each.nodes if isinstance(each, PerfWorkload) else 0)
+    return sorted(found, key=lambda each: (each.nodes, each.pods) if isinstance(each, PerfWorkload) else (0, 0))
 
 
 def _is_wanted(found: PerfWorkload | LeftOutWorkload, args: argparse.Namespace) -> bool:
@@ -165,12 +167,12 @@ def _line(made: Contest) -> str:
     return printable(f"{made.workload}: {rates} pods/s: {made.verdict()}")
 
 
-def _show(contests: Sequence[Contest], output: str) -> None:
+def _show(contests: Sequence[Contest], not_run: Sequence[str], output: str) -> None:
     if output == "json":
         print_json([each.to_json() for each in contests])
         return
     if output == "markdown":
-        sys.stdout.write(markdown(contests))
+        sys.stdout.write(markdown(contests, not_run))
         return
     out = Console()
     if found := rows(contests):
@@ -181,7 +183,7 @@ def _show(contests: Sequence[Contest], output: str) -> None:
         for row in found:
             table.add_row(*(plain(value) for value in row.values()))
         out.print(table)
-    for line in notes(contests):
+    for line in notes(contests, not_run):
         out.print(plain(line), soft_wrap=True)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from placewright.api.bad_input import InputError
 from placewright_lab.bench.schedulerperf.throughput import Throughput
-from placewright_lab.bench.schedulerperf.verdicts import OWN_SHARE, Contest, PerfTurn, median_ratio
+from placewright_lab.bench.schedulerperf.verdicts import Contest, PerfTurn
 
 #: What stands between these lines of a page is made by the command.
 BEGIN: Final = "<!-- made by placewright bench scheduler-perf: begin -->"
@@ -40,28 +41,44 @@ def sampled_rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
     ]
 
 
-def notes(contests: Sequence[Contest]) -> Iterator[str]:
-    """What the tables do not say, a line each."""
+def notes(contests: Sequence[Contest], not_run: Sequence[str] = ()) -> Iterator[str]:
+    """What the tables do not say, a line each; `not_run` are workloads that there are no figures of."""
     run = [contest for contest in contests if not contest.left_out]
-    with_ratio = [contest for contest in run if contest.ratio() is not None]
-    median = median_ratio(run)
-    yield (
-        f"{len(run)} of {len(contests)} workloads were run; {len(with_ratio)} have a ratio"
-        + ("" if median is None else f", the median is {median:.2f}")
-        + f"; in the others kube-scheduler used less than {OWN_SHARE:.0%} of its cores' time."
-    )
+    yield _ratios_in_words(run, len(contests) + len(not_run))
+    yield from _cpu_in_words(run)
     for contest in run:
         yield from (f"{contest.workload}: {turn.scheduler} did not end: {turn.ended}" for turn in contest.turns if turn.ended)
         if difference := contest.difference():
             yield f"{contest.workload}: the two left different pods behind: {difference}"
     yield from (f"{contest.workload} was left out: {contest.left_out}" for contest in contests if contest.left_out)
+    if not_run:
+        yield f"not run: {', '.join(not_run)}"
 
 
-def markdown(contests: Sequence[Contest]) -> str:
-    """Machine and versions, both tables, and the notes."""
+def _ratios_in_words(run: Sequence[Contest], of: int) -> str:
+    ratios = [(contest.workload, ratio) for contest in run if (ratio := contest.ratio()) is not None]
+    behind = [f"{workload} ({ratio:.2f})" for workload, ratio in ratios if ratio < 1]
+    median = f", the median is {statistics.median(ratio for _, ratio in ratios):.2f}" if ratios else ""
+    slower = f"; behind kube-scheduler: {', '.join(behind)}" if behind else ""
+    return f"{len(run)} of {of} workloads were run; {len(ratios)} have a ratio{median}{slower}."
+
+
+def _cpu_in_words(run: Sequence[Contest]) -> Iterator[str]:
+    """CPU a pod does not depend on what else the machine does, so it is compared in every row."""
+    ended = [contest for contest in run if not any(turn.ended for turn in contest.turns)]
+    both = [[contest.turn(label).cpu_ms("scheduler") for label in contest.labels] for contest in ended]
+    times = [theirs / mine for mine, theirs in both if mine]
+    if times:
+        less = sum(each > 1 for each in times)
+        median = f"kube-scheduler's by Placewright's is {statistics.median(times):.2f} at the median"
+        yield f"CPU a pod: Placewright's is less in {less} of {len(times)} rows; {median}."
+
+
+def markdown(contests: Sequence[Contest], not_run: Sequence[str] = ()) -> str:
+    """Machine and versions, both tables, and the notes; `not_run` as in `notes`."""
     parts = [*(f"- {line}" for line in _made(contests)), ""]
     parts += [*_table(rows(contests)), ""] if rows(contests) else []
-    parts += [f"- {line}" for line in notes(contests)]
+    parts += [f"- {line}" for line in notes(contests, not_run)]
     sampled = [row for row in sampled_rows(contests) if row["average"] != "-"]
     if sampled:
         parts += ["", "Pods a second in the samples of each second, as upstream's benchmark reports them:", "", *_table(sampled)]

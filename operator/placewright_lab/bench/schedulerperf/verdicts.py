@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -143,12 +142,6 @@ def read_contests(lines: Iterable[bytes]) -> list[Contest]:
 def write_contest(contest: Contest) -> bytes:
     """One line."""
     return msgspec.json.encode(contest) + b"\n"
-
-
-def median_ratio(contests: Iterable[Contest]) -> float | None:
-    """Over the workloads that have a ratio."""
-    ratios = [ratio for contest in contests if (ratio := contest.ratio()) is not None]
-    return statistics.median(ratios) if ratios else None
 
 
 def _counted(pods: Mapping[str, int]) -> dict[str, int]:
