@@ -109,9 +109,15 @@ async def test_a_server_that_is_away_is_unreachable_and_tried_again_by_aiohttp()
         assert client.away.away_since is not None
 
 
-@pytest.mark.parametrize("problem", [OSError("no route"), TimeoutError(), RuntimeError("File descriptor 50 is used by transport <x>")])
+PROBLEMS = [
+    OSError("no route"), TimeoutError(), RuntimeError("File descriptor 50 is used by transport <x>"), UnicodeError("label too long"),
+    asyncio.CancelledError(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=[type(problem).__name__ for problem in PROBLEMS])
 async def test_where_no_connection_can_be_opened_here_the_request_takes_the_long_way(
-    monkeypatch: pytest.MonkeyPatch, problem: Exception
+    monkeypatch: pytest.MonkeyPatch, problem: BaseException
 ) -> None:
     async def refuse() -> None:
         raise problem

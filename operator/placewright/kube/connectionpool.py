@@ -134,10 +134,12 @@ class ConnectionPool:
     async def _open(self) -> None:
         try:
             connection = await self._opened()
-        except (OSError, TimeoutError, RuntimeError):
-            # RuntimeError: uvloop, where a connection that broke still holds the new socket's number.
+        except BaseException as problem:
+            # Whatever it is, nobody may wait for ever; aiohttp says what is wrong, or finds a way.
             self._not_before = self._clock() + _REST_SECONDS
             self._refuse()
+            if not isinstance(problem, Exception):
+                raise
         else:
             self.give_back(connection)
         finally:
