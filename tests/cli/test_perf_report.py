@@ -114,6 +114,13 @@ def test_rows_behind_kube_scheduler_are_named() -> None:
     assert list(notes([slow], ["Other/y"]))[-1] == "not run: Other/y"
 
 
+def test_other_work_on_the_machine_is_told() -> None:
+    # 4 of 8 s and 5 of 20 s of CPU time.
+    found = contest(turn(LABELS[0], 4.0, elsewhere=4.0), turn(LABELS[1], 10.0, elsewhere=5.0))
+    assert list(notes([found]))[2].startswith("Other work on the machine took 38% of its cores' time meanwhile, at the median")
+    assert len(list(notes([contest(turn(LABELS[0], 4.0), turn(LABELS[1], 10.0))]))) == 2
+
+
 def test_cpu_is_compared_in_every_row() -> None:
     # Until the last event 3 s and 6 s of CPU for 100 pods, then 3 s and 2 s.
     found = [contest(turn(LABELS[0], 1.0), turn(LABELS[1], 9.0, cpu=cpu), name) for cpu, name in ((5.0, "A/x"), (1.0, "B/x"))]

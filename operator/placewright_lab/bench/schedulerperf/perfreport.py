@@ -13,6 +13,8 @@ from placewright_lab.bench.schedulerperf.verdicts import Contest, PerfTurn
 #: What stands between these lines of a page is made by the command.
 BEGIN: Final = "<!-- made by placewright bench scheduler-perf: begin -->"
 END: Final = "<!-- made by placewright bench scheduler-perf: end -->"
+#: Of the cores' time, what other work may take before it is told.
+_OTHER_WORK: Final = 0.02
 _SERVER: Final = ("api_server", "etcd")
 
 
@@ -46,6 +48,7 @@ def notes(contests: Sequence[Contest], not_run: Sequence[str] = ()) -> Iterator[
     run = [contest for contest in contests if not contest.left_out]
     yield _ratios_in_words(run, len(contests) + len(not_run))
     yield from _cpu_in_words(run)
+    yield from _other_work_in_words(run)
     for contest in run:
         yield from (f"{contest.workload}: {turn.scheduler} did not end: {turn.ended}" for turn in contest.turns if turn.ended)
         if difference := contest.difference():
@@ -72,6 +75,16 @@ def _cpu_in_words(run: Sequence[Contest]) -> Iterator[str]:
         less = sum(each > 1 for each in times)
         median = f"kube-scheduler's by Placewright's is {statistics.median(times):.2f} at the median"
         yield f"CPU a pod: Placewright's is less in {less} of {len(times)} rows; {median}."
+
+
+def _other_work_in_words(run: Sequence[Contest]) -> Iterator[str]:
+    """Pods a second of a machine that does other work, too, say little; that it did is told."""
+    turns = [(turn, turn.seconds * contest.cores) for contest in run for turn in contest.turns if turn.seconds > 0]
+    if turns and (taken := statistics.median(turn.elsewhere / had for turn, had in turns)) >= _OTHER_WORK:
+        yield (
+            f"Other work on the machine took {taken:.0%} of its cores' time meanwhile, at the median: "
+            "pods a second would be more without it, and are not comparable from row to row."
+        )
 
 
 def markdown(contests: Sequence[Contest], not_run: Sequence[str] = ()) -> str:
