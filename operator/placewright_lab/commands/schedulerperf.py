@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime as dt
-import platform
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,14 +16,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-import placewright
 from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.cli.options import whole_number
 from placewright.cli.terminal import plain, print_json
 from placewright_lab.bench.against import find_programs
-from placewright_lab.bench.checkouts import commit_of
+from placewright_lab.bench.figurestamp import load_now, stamp_here
 from placewright_lab.bench.schedulerperf.configuration import read_configurations
-from placewright_lab.bench.schedulerperf.contests import ContestPlan, Say, contest, cores, ours_label, theirs_label
+from placewright_lab.bench.schedulerperf.contests import ContestPlan, Say, contest, ours_label, theirs_label
 from placewright_lab.bench.schedulerperf.operations import LeftOutWorkload, PerfWorkload
 from placewright_lab.bench.schedulerperf.perfreport import chosen, exchanged, markdown, notes, rows
 from placewright_lab.bench.schedulerperf.verdicts import Contest, read_contests, write_contest
@@ -33,8 +30,6 @@ from placewright_lab.controlplane.assets import VARIABLE
 
 _MOST_TURNS: Final = 100
 _MOST_SECONDS: Final = 86_400
-_MODEL: Final = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
-_MEMORY: Final = re.compile(r"^MemTotal:\s*(\d+) kB$", re.MULTILINE)
 
 
 def add_scheduler_perf(parser: argparse.ArgumentParser) -> None:
@@ -121,23 +116,18 @@ def _saved(file: Path | None) -> list[Contest]:
 
 
 def _made(minor: int) -> dict[str, str]:
-    commit = commit_of(Path(placewright.__file__).resolve().parents[1])
-    model, memory = (_found(pattern, path) for pattern, path in ((_MODEL, "/proc/cpuinfo"), (_MEMORY, "/proc/meminfo")))
-    room = f", {int(memory) / 1e6:.0f} GB" if memory else ""
+    """What is noted of each workload, so that figures from several runs say where each comes from."""
+    stamp = stamp_here(load_now())
+    versions = ", ".join(f"{name} {number}" for name, number in (stamp.versions or {}).items())
     return {
-        "commit": commit[:12] + ("+" if commit.endswith("+") else "") or "unknown",
-        "machine": f"{cores()} cores of {model or platform.machine()}{room}, shared by API server, etcd, scheduler and benchmark",
-        "versions": f"Python {platform.python_version()}, API server 1.{minor}",
-        "measured": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d"),
+        "commit": stamp.commit[:12] + "+" * stamp.commit.endswith("+") or "unknown",
+        "machine": (
+            f"{stamp.cores} cores of {stamp.cpu}, {stamp.memory_bytes / 2**30:.0f} GiB, "
+            "shared by API server, etcd, scheduler and benchmark"
+        ),
+        "versions": f"API server 1.{minor}, {versions}",
+        "measured": stamp.date,
     }
-
-
-def _found(pattern: re.Pattern[str], path: str) -> str:
-    try:
-        found = pattern.search(Path(path).read_text(encoding="utf-8"))
-    except OSError:
-        return ""
-    return found[1].strip() if found else ""
 
 
 @contextmanager

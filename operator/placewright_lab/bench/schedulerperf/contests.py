@@ -6,7 +6,6 @@ Both schedulers take the pods of `default-scheduler`, so that they get the same 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -29,6 +28,7 @@ from placewright_lab.bench.wavecomparison import order_of_waves
 from placewright_lab.controlplane.children import ControlPlaneFailed
 from placewright_lab.controlplane.flags import Features
 from placewright_lab.controlplane.server import ControlPlane, Options
+from placewright_lab.simulation.workprocesses import usable_cores
 
 #: Pods of the workloads bring priorities of no class, which this admission plugin refuses; upstream's harness turns it off, too.
 _UNADMITTED: Final = ("Priority",)
@@ -67,7 +67,7 @@ def contest(found: PerfWorkload | LeftOutWorkload, plan: ContestPlan, say: Say) 
         return Contest(found.name, labels=labels, left_out=found.why, made=plan.made)
     measured = sum(each.count for each in found.operations if isinstance(each, CreatePods) and each.measured)
     bare = Contest(
-        found.name, found.nodes, found.pods, measured, found.gates, cores(), labels, threshold=found.threshold, made=plan.made
+        found.name, found.nodes, found.pods, measured, found.gates, usable_cores(), labels, threshold=found.threshold, made=plan.made
     )
     turns: list[PerfTurn] = []
     for label in order_of_waves(*labels, plan.turns):
@@ -76,11 +76,6 @@ def contest(found: PerfWorkload | LeftOutWorkload, plan: ContestPlan, say: Say) 
         except NotKnown as unknown:
             return replace(bare, left_out=str(unknown))
     return replace(bare, turns=turns)
-
-
-def cores() -> int:
-    """Those that this process and its children may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def ours_label() -> str:
