@@ -21,6 +21,8 @@ from placewright.framework.runtime.keptshapes import SHAPE_BYTES
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import Status
 from placewright.plugins.catalog import in_tree
+from placewright.plugins.noderesources import balanced, fit
+from placewright.plugins.noderesources.loads import FEW_ROWS
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 
@@ -137,7 +139,9 @@ def live(profile: ResolvedProfile, model_of: Profile | None, dice: Dice, length:
 def test_columns_kept_through_any_history_say_what_a_plain_evaluation_says(seed: int, length: int) -> None:
     dice = Dice(seed)
     profile = dice.profile()
-    assert live(resolved(profile_spec(profile)), profile, dice, length) == length
+    few = dice.choice((0, FEW_ROWS))  # so that the arithmetic of many rows is also held to the model
+    with patch.object(fit, "FEW_ROWS", few), patch.object(balanced, "FEW_ROWS", few):
+        assert live(resolved(profile_spec(profile)), profile, dice, length) == length
 
 
 @settings(RANDOM_HISTORY, max_examples=25)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from placewright.api.profile import PluginConfig, default_profile
 from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import CycleState
+from placewright.offline.world import offline_evaluator
+from placewright.plugins.catalog import in_tree
 from placewright.plugins.noderesources.args import (
     RequestedToCapacityRatio,
     ResourceSpec,
@@ -15,8 +22,11 @@ from placewright.plugins.noderesources.args import (
     ShapePoint,
     StrategyType,
 )
-from placewright.plugins.noderesources.loads import LoadTable
+from placewright.plugins.noderesources.balanced import NodeResourcesBalancedAllocation
+from placewright.plugins.noderesources.fit import NodeResourcesFit
+from placewright.plugins.noderesources.loads import FEW_ROWS, LoadTable
 from placewright.plugins.noderesources.strategies import strategy_score
+from placewright.profiles.resolve import resolve
 from placewright.testing import node, pod
 
 #: Bytes: nothing, small, a memory's, around where doubles end to be exact, and far beyond.
@@ -54,6 +64,35 @@ def test_shares_divided_in_floats_are_those_of_whole_numbers(kind: StrategyType,
     table = LoadTable("memory")
     for rows in (cluster.all_rows, cluster.all_rows.copy()):
         assert strategy_score(strategy, [table.load(cluster, rows, own, 1)], len(rows)).tolist() == wanted
+
+
+KINDS: list[tuple[Any, dict[str, Any]]] = [
+    *[(NodeResourcesFit, {"scoringStrategy": {"type": kind}}) for kind in ("LeastAllocated", "MostAllocated")],
+    (NodeResourcesFit, {"scoringStrategy": {"resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": "x.io/gpu"}]}}),
+    (NodeResourcesBalancedAllocation, {}),
+    (NodeResourcesBalancedAllocation, {"resources": [{"name": name} for name in ("cpu", "memory", "x.io/gpu")]}),
+]
+
+
+@pytest.mark.parametrize(("plugin", "args"), KINDS)
+@given(st.integers(0, 2**32))
+def test_many_rows_are_answered_as_each_row_alone_is(plugin: Any, args: dict[str, Any], seed: int) -> None:
+    dice = random.Random(seed)
+    cluster = Cluster()
+    for at in range(3 * FEW_ROWS):
+        cpu, memory, gpus = dice.choice("029"), dice.choice(("0", "7Gi", "1001Mi")), dice.choice("03")
+        cluster.set_node(node(f"n{at}", cpu=cpu, memory=memory, **{"x.io/gpu": gpus}))
+    for at in range(40):
+        cluster.set_pod(pod(f"p{at}", on=f"n{dice.randrange(cluster.size)}", cpu=f"{dice.randrange(3000)}m", memory="77Mi"))
+    config = PluginConfig(name=plugin.name, args=args)
+    profile = resolve(default_profile(plugin_config=[config]), in_tree())
+    asked_of: Any = offline_evaluator(profile, in_tree(), cluster).runtime.plugin(plugin.name)
+    asked = pod("asked", cpu=f"{dice.randrange(2500)}m", memory=dice.choice(("", "300Mi")))
+    rows = cluster.all_rows
+    for ask in (asked_of.score, *([asked_of.filter] if plugin is NodeResourcesFit else [])):
+        alone = [ask(CycleState(), asked, cluster, rows[at : at + 1]).tolist()[0] for at in range(len(rows))]
+        assert ask(CycleState(), asked, cluster, rows).tolist() == alone
+        assert ask(CycleState(), asked, cluster, rows[1:].copy()).tolist() == alone[1:]
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0, 1, 2**30, 2**47, 2**56])), max_size=12))

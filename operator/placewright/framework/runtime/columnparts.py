@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.interface import CycleState, FilterPlugin, Rows, ScorePlugin
+from placewright.framework.interface import CycleState, FilterPlugin, Reads, Rows, ScorePlugin
 from placewright.framework.runtime.changedrows import NOTHING_READ, ChangedRows
 from placewright.framework.runtime.keptcolumn import KeptColumn
 from placewright.framework.steps import FILTER
@@ -43,13 +43,15 @@ class ColumnPart:
     Attributes:
         column: None until it was asked for.
         users: how many shapes are put together from it.
+        of_nodes_alone: pods on nodes make no difference to it.
     """
 
-    __slots__ = ("_answer", "_bytes", "_plugin", "_point", "_read", "column", "users")
+    __slots__ = ("_answer", "_bytes", "_plugin", "_point", "_read", "column", "of_nodes_alone", "users")
 
     def __init__(self, plugin: FilterPlugin | ScorePlugin, point: str, counted: ColumnBytes) -> None:
         self.column: KeptColumn[Any] | None = None
         self.users = 0
+        self.of_nodes_alone = plugin.reads is Reads.NODE
         self._plugin = plugin
         self._point = point
         self._answer: _Ask = plugin.filter if isinstance(plugin, FilterPlugin) and point is FILTER else plugin.score  # type: ignore[union-attr]

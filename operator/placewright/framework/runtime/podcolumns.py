@@ -8,7 +8,7 @@ same. PreFilter comes before any node is looked at: what it says of the pod alon
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -194,7 +194,7 @@ class PodColumns:
         now = changes.look(cluster)
         if self._read is now:
             return
-        columns = [part.refreshed(state, pod, cluster, changes) for part in self._filters.values()]
+        columns = self._refreshed(self._filters, state, pod, cluster, nodes_read=self._read.nodes)
         rows = changes.since(cluster, self._read) if len(self.fits) == cluster.size else None
         if rows is None:
             self.fits = _all_pass(columns, cluster, None)
@@ -208,6 +208,18 @@ class PodColumns:
                 self._fits_changed()
             self.fits[rows] = fits
         self._read = now
+
+    def _refreshed(
+        self, parts: Mapping[str, ColumnPart], state: CycleState, pod: PodInfo, cluster: Cluster, *, nodes_read: int
+    ) -> list[KeptColumn[Any]]:
+        """The parts' columns as things stand; those that read nodes alone hold while no node has changed since."""
+        changes = self._parts.changes
+        same_nodes = nodes_read == changes.now.nodes
+        return [
+            part.column if same_nodes and part.of_nodes_alone and part.column is not None
+            else part.refreshed(state, pod, cluster, changes)
+            for part in parts.values()
+        ]  # fmt: skip
 
     def _fits_changed(self) -> None:
         self._summaries_hold = False
@@ -250,8 +262,7 @@ class PodColumns:
         now = changes.look(cluster)
         if self._totals_read is now:
             return
-        for part in self._scores.values():
-            part.refreshed(state, pod, cluster, changes)
+        self._refreshed(self._scores, state, pod, cluster, nodes_read=self._totals_read.nodes)
         plugins = self._local_scores(state)
         rows = changes.since(cluster, self._totals_read) if len(self.totals) == cluster.size else None
         if rows is None:

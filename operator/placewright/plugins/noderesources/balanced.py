@@ -6,6 +6,7 @@ Source: kube-scheduler 1.36 `balanced_allocation.go`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -28,6 +29,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.status import SKIP, SUCCESS, Status
 from placewright.plugins.noderesources.args import BalancedAllocationArgs
+from placewright.plugins.noderesources.loads import FEW_ROWS
 from placewright.plugins.shared.rowtable import RowTable
 
 NAME: Final = "NodeResourcesBalancedAllocation"
@@ -95,6 +97,8 @@ class _BalanceTable(RowTable):
 
     def scores(self, cluster: Cluster, rows: Rows, own: Sequence[int]) -> IntColumn:
         """With a pod that asks for so much of each resource."""
+        if len(rows) <= FEW_ROWS:
+            return np.array([self._score_of_row(cluster, row, own) for row in rows.tolist()], np.int64)
         *columns, before = self.current(cluster) if rows is cluster.all_rows else self.compute(cluster, rows)
         gained = _evenness_with(self._balance(columns), [float(amount) for amount in own])
         gained -= before
@@ -103,6 +107,17 @@ class _BalanceTable(RowTable):
         np.floor(gained, out=gained)
         gained += _HALF
         return gained.astype(np.int64)
+
+    def _score_of_row(self, cluster: Cluster, row: int, own: Sequence[int]) -> int:
+        with_pod, without = [], []
+        for name, amount in zip(self._resources, own, strict=True):
+            column = cluster.resources.column(name)
+            allocatable = column.allocatable.item(row)
+            if allocatable:
+                requested = column.requested.item(row)
+                with_pod.append(min((requested + amount) / allocatable, 1.0))
+                without.append(min(requested / allocatable, 1.0))
+        return _HALF + (_HALF + _evenness_of_row(with_pod) - _evenness_of_row(without)) // 2
 
     @staticmethod
     def _balance(columns: Sequence[NDArray[Any]]) -> _Balance:
@@ -120,6 +135,18 @@ def _evenness_with(balance: _Balance, own: Sequence[float]) -> Fractions:
         return _evenness_of_two(*fractions)
     counted = balance.counted or [np.ones(len(each), np.bool_) for each in fractions]
     return evenness(fractions, counted).astype(np.float64)
+
+
+def _evenness_of_row(fractions: Sequence[float]) -> int:
+    """What `evenness` says of one row, given the fractions that count there."""
+    if len(fractions) < _A_PAIR:
+        return MAX_NODE_SCORE
+    if len(fractions) == _A_PAIR:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    else:
+        mean = sum(fractions) / len(fractions)
+        deviation = math.sqrt(sum([(fraction - mean) * (fraction - mean) for fraction in fractions]) / len(fractions))
+    return int((1 - deviation) * MAX_NODE_SCORE)
 
 
 def _evenness_of_two(one: Fractions, other: Fractions) -> Fractions:

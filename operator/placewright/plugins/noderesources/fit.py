@@ -42,9 +42,9 @@ from placewright.framework.interface import (
 )
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
-from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec
-from placewright.plugins.noderesources.loads import Load, LoadTable
-from placewright.plugins.noderesources.strategies import strategy_score
+from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
+from placewright.plugins.noderesources.loads import FEW_ROWS, Load, LoadTable
+from placewright.plugins.noderesources.strategies import score_of_row, strategy_score
 from placewright.plugins.shared.memory import Memory
 
 NAME: Final = "NodeResourcesFit"
@@ -82,6 +82,8 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where pod count and every requested resource fit."""
+        if len(rows) <= FEW_ROWS:
+            return np.array([self._holds(pod, cluster, row) for row in rows.tolist()], np.bool_)
         index = slice(0, len(rows)) if rows is cluster.all_rows else rows  # all of a column is read in place
         fits = cluster.pod_count[index] < cluster.pod_limit[index]
         served = self._served_by_devices(pod)
@@ -94,6 +96,17 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
             enough = column.free[index] >= amount
             fits &= enough | (column.allocatable[index] == 0) if name in served else enough
         return fits
+
+    def _holds(self, pod: PodInfo, cluster: Cluster, row: int) -> bool:
+        """Whether pod count and every requested resource fit on one row."""
+        if cluster.pod_count[row] >= cluster.pod_limit[row]:
+            return False
+        resources, served = cluster.resources, self._served_by_devices(pod)
+        for name, amount in self._demanded(pod):
+            column = resources.column(name)
+            if column.free.item(row) < amount and not (name in served and not column.allocatable.item(row)):
+                return False
+        return True
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """Every resource that is short, in upstream's order; unresolvable where the request alone exceeds the node."""
@@ -162,6 +175,8 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
         """0..100 by the profile's scoring strategy."""
         strategy = self.args.scoring_strategy
         bid = _bid(pod)
+        if len(rows) <= FEW_ROWS and strategy.type != "RequestedToCapacityRatio":
+            return self._scores_of_few(strategy, bid, cluster, rows)
         loads = [load for spec in strategy.resources if (load := self._load(spec, bid, cluster, rows)) is not None]
         return strategy_score(strategy, loads, len(rows))
 
@@ -217,6 +232,18 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
         if offer.get(PODS, 0) < 1 or any(offer.get(name, 0) < amount for name, amount in demands.items()):
             return QueueingHint.SKIP
         return QueueingHint.QUEUE if old is None or _grew(self._offer(old), offer, demands) else QueueingHint.SKIP
+
+    def _scores_of_few(self, strategy: ScoringStrategy, bid: Mapping[str, int], cluster: Cluster, rows: Rows) -> IntColumn:
+        parts = []
+        for spec in strategy.resources:
+            own = bid.get(spec.name, 0)
+            if own or not is_scalar_resource(spec.name):
+                parts.append((*self._loads[spec.name].whole(cluster), own, spec.weight or 1))
+        found = [
+            score_of_row(strategy, [(taken.item(row) + own, there.item(row), weight) for taken, there, own, weight in parts])
+            for row in rows.tolist()
+        ]
+        return np.array(found, np.int64)
 
     def _load(self, spec: ResourceSpec, bid: Mapping[str, int], cluster: Cluster, rows: Rows) -> Load | None:
         """The resource as the pod would leave it, or None when it does not count for this pod."""

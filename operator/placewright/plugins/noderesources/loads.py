@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from placewright.api.requests import CPU, MEMORY
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.resources import ResourceColumn
-from placewright.framework.interface import MAX_NODE_SCORE, BoolColumn, Rows
+from placewright.framework.interface import MAX_NODE_SCORE, BoolColumn, IntColumn, Rows
 from placewright.plugins.shared.rowtable import RowTable
 
+#: Up to so many rows are worked out one by one, in whole numbers: that is where most decisions end that change one node.
+FEW_ROWS: Final = 8
 Floats = NDArray[np.floating[Any]]
 #: Up to this much of a resource a hundredfold, and one node's capacity beside it, are exact in 53 bits: 45 TB of memory.
 _EXACT: Final = 2**53 // (2 * MAX_NODE_SCORE)
@@ -45,6 +47,13 @@ class Load(NamedTuple):
     weight: int
 
 
+class WholeNumbers(NamedTuple):
+    """One resource by row, without the pod."""
+
+    taken: IntColumn
+    allocatable: IntColumn
+
+
 class LoadTable(RowTable):
     """One resource without the pod, as scores count it."""
 
@@ -52,12 +61,18 @@ class LoadTable(RowTable):
         super().__init__()
         self._resource = resource
 
+    def whole(self, cluster: Cluster) -> WholeNumbers:
+        """What is asked for, as scores count it, and what there is."""
+        column = cluster.resources.column(self._resource)
+        if self._resource == CPU:
+            return WholeNumbers(cluster.scoring_cpu, column.allocatable)
+        return WholeNumbers(cluster.scoring_memory if self._resource == MEMORY else column.requested, column.allocatable)
+
     def compute(self, cluster: Cluster, index: Rows | slice) -> Sequence[NDArray[Any]]:
         """`used`, `capacity` and `counted` of a load that no pod is added to."""
-        column = cluster.resources.column(self._resource)
-        kind = exact(column)
-        taken = {CPU: cluster.scoring_cpu, MEMORY: cluster.scoring_memory}.get(self._resource, column.requested)
-        offered = column.allocatable[index]
+        kind = exact(cluster.resources.column(self._resource))
+        taken, allocatable = self.whole(cluster)
+        offered = allocatable[index]
         counted = offered > 0
         capacity = offered.astype(kind)
         if not counted.all():

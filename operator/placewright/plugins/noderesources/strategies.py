@@ -34,6 +34,18 @@ def strategy_score(strategy: ScoringStrategy, loads: Sequence[Load], rows: int) 
     return parts[0].astype(np.int64)
 
 
+def score_of_row(strategy: ScoringStrategy, loads: Sequence[tuple[int, int, int]]) -> int:
+    """The same for one row, of each resource: used with the pod, capacity, weight; for the strategies that have no shape."""
+    most = strategy.type == "MostAllocated"
+    total = weights = 0
+    for used, capacity, weight in loads:
+        if capacity:
+            taken = min(used, capacity)
+            total += weight * ((taken if most else capacity - taken) * MAX_NODE_SCORE // capacity)
+            weights += weight
+    return total // weights if weights else 0
+
+
 def _weighted(score: Floats, weight: int) -> Floats:
     if weight != 1:
         score *= weight
