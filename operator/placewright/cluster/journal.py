@@ -42,8 +42,8 @@ class Log(Generic[E]):
         return self._entries[position - self._base :]
 
 
-#: Of so many entries for each row of the table it is cheaper to mark rows than to sort entries.
-_WORTH_MARKING: Final = 8
+#: From one entry for so many rows of the table on it is cheaper to mark rows than to sort entries.
+_WORTH_MARKING: Final = 512
 _FIRST_ROOM: Final = 256
 
 

@@ -54,6 +54,8 @@ _DEVICES: Final = "DynamicResources"
 _BEFORE_AND_AFTER: Final = 2
 #: Bits of an int64 that hold flags; the others number up to 2^31 combinations of earlier flags.
 _FLAGS_AT_ONCE: Final = 31
+#: Columns are compared so much faster than they are divided.
+_COMPARED_FAST: Final = 4
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
@@ -82,7 +84,7 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where pod count and every requested resource fit."""
-        if len(rows) <= FEW_ROWS:
+        if len(rows) <= FEW_ROWS // _COMPARED_FAST:
             return np.array([self._holds(pod, cluster, row) for row in rows.tolist()], np.bool_)
         index = slice(0, len(rows)) if rows is cluster.all_rows else rows  # all of a column is read in place
         fits = cluster.pod_count[index] < cluster.pod_limit[index]
@@ -103,6 +105,10 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
             return False
         resources, served = cluster.resources, self._served_by_devices(pod)
         for name, amount in self._demanded(pod):
+            if name not in resources:
+                if name not in served:
+                    return False
+                continue
             column = resources.column(name)
             if column.free.item(row) < amount and not (name in served and not column.allocatable.item(row)):
                 return False
