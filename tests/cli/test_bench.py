@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,7 +28,9 @@ from placewright_lab.bench.devicedecisions import DeviceMeasurement
 from placewright_lab.bench.end_to_end import EndToEnd
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES
 from placewright_lab.bench.processtimes import cpu_seconds, machine_seconds, peak_bytes, percentiles, resident_bytes
+from placewright_lab.bench.quoteddata import QUOTED
 from placewright_lab.bench.recordcost import SLICE
+from placewright_lab.bench.reload import Reloads
 from placewright_lab.bench.workloads import WORKLOADS, openb_mix
 from placewright_lab.commands import bench
 from placewright_lab.readers.kinds import Manifest
@@ -307,3 +310,37 @@ def test_what_was_measured_of_devices_is_told(
 def test_more_nodes_than_the_first_pods_fill_are_needed_to_measure_claims(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "devices", "--nodes", "299"]) == 2
     assert "allowed a whole number from 300 to" in capsys.readouterr().err
+
+
+#: Sizes that take no time, for each benchmark of which the documents quote figures.
+SMALLER = {
+    **dict.fromkeys(("decisions", "pairwise"), "--nodes 2 --pods 5"),
+    **dict.fromkeys(("deployments", "sizes"), "--nodes 2 --pods 5 --deployments 2"),
+    **dict.fromkeys(("all-different", "percentage"), "--nodes 2 --pods 5"),
+    "shares": "--nodes 2 --pods 5",
+    "preemption": "--nodes 6",
+    "groups": "--nodes 400 --groups 2",
+    "large-groups": "--nodes 400 --groups 2 --members 3",
+    "devices": "--nodes 300 --pods 5",
+    "records": "--nodes 3 --slices 2",
+    "shadow": "--nodes 3 --slices 2",
+    "moves": "--waiting 20 --claims 20 --gated 20",
+}
+#: Those that start processes, by what they print a row of.
+PROCESSES = {"reload": Reloads, "end-to-end": EndToEnd}
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("name", SMALLER)
+def test_a_benchmark_prints_what_the_documents_quote(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    for command in QUOTED[name].commands:
+        data = json.loads(output(capsys, *command.split(), *SMALLER[name].split(), "-o", "json"))
+        for row in data if isinstance(data, list) else [data]:
+            assert set(QUOTED[name].columns) <= set(row)
+
+
+def test_every_benchmark_that_the_documents_quote_is_looked_at() -> None:
+    assert {*SMALLER, *PROCESSES, "against"} == set(QUOTED)
+    for name, row in PROCESSES.items():
+        assert set(QUOTED[name].columns) <= {field.name for field in fields(row)}
+    assert set(QUOTED["against"].columns) <= {"nodes", "pods", "mode", "schedulers", "ratio", "waves"}

@@ -12,8 +12,18 @@ import pytest
 
 from placewright.api.bad_input import InputError
 from placewright.cli.main import main
-from placewright_lab.bench.beforeafter import CONFIDENCE, FEWEST_ROUNDS, BeforeAfter, Tendency, Turn, median_interval
-from placewright_lab.bench.checkouts import checkout_named, commit_of
+from placewright_lab.bench.beforeafter import (
+    CONFIDENCE,
+    FEWEST_ROUNDS,
+    BeforeAfter,
+    Tendency,
+    Turn,
+    in_turns,
+    median_interval,
+    named,
+    rows_of,
+)
+from placewright_lab.bench.checkouts import checkout_named, commit_of, running
 from programs import program
 
 ROUNDS = FEWEST_ROUNDS
@@ -189,16 +199,28 @@ def test_the_interval_is_that_of_the_tables() -> None:
         assert median_interval(list(range(1, number + 1))) == (low, high)
 
 
-@pytest.mark.parametrize("benchmark", ["decisions", "gangs", "devices", "end-to-end"])
+@pytest.mark.parametrize("benchmark", ["decisions", "gangs", "devices", "moves", "end-to-end"])
 def test_every_benchmark_of_our_own_code_can_be_compared(benchmark: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["bench", benchmark, "--help"])
     assert "--before COMMIT|FOLDER" in capsys.readouterr().out
 
 
-def test_this_code_is_what_is_compared_by_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_real_checkouts_are_measured_by_their_own_code(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
-    words = ("bench", "gangs", "--nodes", "400", "--groups", "2", "--members", "2", "--before", str(root), "-o", "json")
-    assert main([*words]) in {0, 1}
-    (one,) = json.loads(capsys.readouterr().out)["measured"]
-    assert (one["workload"], one["nodes"], one["groups"], one["members"], one["same_work"]) == ("gangs", 400, 2, 2, True)
+    before, after = checkout_named(str(root), tmp_path, root), running(tmp_path)
+    trees = in_turns(before, after, [["gangs", "--nodes", "400", "--groups", "2", "--members", "2"]], 1)
+    (one,) = trees.measured
+    assert (one.what["workload"], one.what["nodes"], one.what["groups"], one.same_work) == ("gangs", 400, 2, True)
+    assert (len(one.before), len(one.after), trees.borrowed, trees.left_out) == (1, 1, [], [])
+    assert before.source == after.source
+
+
+def test_every_line_that_a_benchmark_prints_is_told_from_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = {"moves": ("--waiting", "20", "--claims", "20", "--gated", "20"), "devices": ("--nodes", "300", "--pods", "5")}
+    for benchmark, words in sizes.items():
+        assert main(["bench", benchmark, *words, "-o", "json"]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        rows = list(rows_of(benchmark, printed))
+        assert len({named(what) for what, _ in rows}) == len(rows) == len(printed) > 3
+        assert all(turn.seconds > 0 for _, turn in rows)

@@ -19,7 +19,7 @@ from placewright_lab.bench.checkouts import Checkout, ChildFailed, WordsRefused
 FEWEST_ROUNDS: Final = 6
 CONFIDENCE: Final = 0.95
 #: What tells measurements of one benchmark apart, where a row of its JSON has it.
-_IDENTITY: Final = ("workload", "claims", "deployments", "nodes", "running", "assigned", "groups", "members", "pods")
+_IDENTITY: Final = ("workload", "claims", "event", "waiting", "deployments", "nodes", "running", "assigned", "groups", "members", "pods")
 
 
 class Tendency(StrEnum):
@@ -153,7 +153,7 @@ def _measure_part(trees: TwoTrees, words: Sequence[str], rounds: int, told: Call
     for number in range(rounds):
         order = (0, 1) if number % 2 == 0 else (1, 0)
         for side in order:
-            rows = list(_rows(words[0], sides[side].run(words, number)))
+            rows = list(rows_of(words[0], sides[side].run(words, number)))
             for what, turn in rows:
                 one = found.setdefault(tuple(what.items()), BeforeAfter(what))
                 (one.before, one.after)[side].append(turn)
@@ -183,16 +183,17 @@ def named(what: dict[str, Any]) -> str:
     return ", ".join(str(value) if isinstance(value, str) else f"{value:,} {name}" for name, value in what.items())
 
 
-def _rows(benchmark: str, data: Any) -> Iterator[tuple[dict[str, Any], Turn]]:
+def rows_of(benchmark: str, data: Any) -> Iterator[tuple[dict[str, Any], Turn]]:
     """What a benchmark's JSON says of each of its lines: what was measured, and how long it took."""
     for row in data if isinstance(data, list) else [data]:
         what = {name: row[name] for name in _IDENTITY if row.get(name) is not None}
-        yield what if {"workload", "claims"} & set(what) else {"workload": benchmark, **what}, Turn(_seconds(row), row.get("placed"))
+        named_so = {"workload", "claims", "event"} & set(what)
+        yield what if named_so else {"workload": benchmark, **what}, Turn(_seconds(row), row.get("placed"))
 
 
 def _seconds(row: dict[str, Any]) -> float:
     if "seconds" in row:
-        return float(min(row["seconds"]))
+        return float(min(row["seconds"]) if isinstance(row["seconds"], list) else row["seconds"])
     if "milliseconds" in row:
         return float(statistics.median(row["milliseconds"])) / 1000
     return float(row["operator_cpu"])

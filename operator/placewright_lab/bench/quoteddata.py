@@ -35,6 +35,8 @@ class Quoted:
     needs_server: bool = False
 
 
+#: What kube-scheduler scores of 100,000 nodes unless it is told otherwise.
+PERCENTAGE: Final = 5
 _PAIRWISE: Final = "hard-spread,soft-spread,required-anti-affinity,required-affinity"
 _PREEMPTION: Final = "preemption,preemption-hard-spread,preemption-anti-affinity,preemption-affinity,preemption-claims"
 _DEPLOYMENTS: Final = "deployments-plain,deployments-soft,deployments-hard,deployments-anti"
@@ -49,6 +51,26 @@ QUOTED: Final[dict[str, Quoted]] = {
             (f"decisions --workloads {_DEPLOYMENTS} --deployments 20,200,1000,3000",),
             ("workload", "deployments", "nodes", "running", "per_second"),
         ),
+        Quoted(
+            "sizes",
+            (
+                "decisions --workloads openb-mix --nodes 100000 --pods 3000",
+                "decisions --workloads deployments-plain --deployments 1000 --nodes 15000,100000",
+            ),
+            ("workload", "deployments", "nodes", "per_second"),
+        ),
+        Quoted("all-different", ("decisions --workloads all-different",), ("workload", "nodes", "per_second")),
+        Quoted(
+            "percentage",
+            (f"decisions --workloads all-different --nodes 100000 --pods 1000 --percentage {PERCENTAGE}",),
+            ("workload", "nodes", "per_second"),
+        ),
+        Quoted(
+            "large-groups",
+            ("gangs --nodes 5000 --members 1000 --groups 3", "gangs --nodes 5000 --members 5000 --groups 1"),
+            ("nodes", "groups", "members", "per_second"),
+        ),
+        Quoted("moves", ("moves",), ("event", "waiting", "hold")),
         Quoted("shares", ("decisions --workloads gpu-shares",), ("workload", "nodes", "per_second", "wanted")),
         Quoted("preemption", (f"decisions --workloads {_PREEMPTION}",), ("workload", "nodes", "running", "median")),
         Quoted("groups", ("gangs",), ("nodes", "members", "per_second")),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import Any, Final
 
-from placewright_lab.bench.quoteddata import QUOTED, QuotedFigures, Row
+from placewright_lab.bench.quoteddata import PERCENTAGE, QUOTED, QuotedFigures, Row
 
 Figures = Mapping[str, QuotedFigures]
 
@@ -90,6 +90,40 @@ def _deployments(figures: Figures) -> str:
     head = f"{rows[0]['nodes']:,} nodes, {rows[0]['running']:,} pods on them; arriving at random from so many Deployments"
     lines = [[text, *(f"{about(found[name, count]['per_second'])}/s" for count in counts)] for name, text in _KINDS.items()]
     return _table([head, *(f"{count:,}" for count in counts)], lines)
+
+
+def _sizes(figures: Figures) -> str:
+    """Large clusters, and pods of which no two are alike; what nobody has measured yet is not told."""
+    return " ".join(part for part in (_large(figures["sizes"].rows), _different(figures)) if part)
+
+
+def _large(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    shapes = next(row for row in rows if row["workload"] == "openb-mix")
+    many = [row for row in rows if row["deployments"]]
+    rates = ", ".join(f"{about(row['per_second'])}/s on {row['nodes']:,} nodes" for row in many)
+    first = f"pods of 154 shapes {about(shapes['per_second'])}/s on {shapes['nodes']:,} nodes"
+    return f"Large clusters: {first}; pods of {many[0]['deployments']:,} Deployments {rates}."
+
+
+def _different(figures: Figures) -> str:
+    row = figures["all-different"].rows[0]
+    told = f"Pods that are all different: {about(row['per_second'])}/s on {row['nodes']:,} nodes, all of them evaluated"
+    for part in figures["percentage"].rows:
+        told += f", and {about(part['per_second'])}/s on {part['nodes']:,} nodes with `percentageOfNodesToScore: {PERCENTAGE}`"
+    return f"{told}."
+
+
+def _masses(figures: Figures) -> str:
+    """Groups that are large, and events that concern thousands of pods."""
+    groups = figures["large-groups"].rows
+    took = ", ".join(f"{about(1 / row['per_second'])} s for {row['members']:,} members" for row in groups)
+    longest = max(figures["moves"].rows, key=lambda row: float(row["hold"]))
+    return (
+        f"A group on {groups[0]['nodes']:,} nodes is decided as a whole: {took}. While {longest['waiting']:,} pods wait, no event "
+        f"holds the event loop for more than {about(1000 * longest['hold'])} ms (`bench moves`)."
+    )
 
 
 def _others(figures: Figures) -> str:
@@ -212,6 +246,8 @@ def _stamps(figures: Figures, names: Iterable[str]) -> str:
     """The circumstances, each once, with what was measured under them where they differ."""
     under: dict[str, list[str]] = {}
     for name in names:
+        if not figures[name].rows:
+            continue
         under.setdefault(figures[name].stamp.sentence(), []).append(name)
     if len(under) == 1:
         return next(iter(under))
@@ -219,12 +255,16 @@ def _stamps(figures: Figures, names: Iterable[str]) -> str:
 
 
 _OTHERS: Final = ("groups", "devices", "shares", "pairwise", "preemption", "reload")
-_README: Final = ("decisions", "deployments", *_OTHERS, "end-to-end", "against")
+_SIZES: Final = ("sizes", "all-different", "percentage")
+_MASSES: Final = ("large-groups", "moves")
+_README: Final = ("decisions", "deployments", *_SIZES, *_OTHERS, *_MASSES, "end-to-end", "against")
 
 #: By the name in the marker.
 REGIONS: Final[Mapping[str, QuotedRegion]] = {
     "decisions": QuotedRegion(("decisions",), _decisions),
     "deployments": QuotedRegion(("deployments",), _deployments),
+    "sizes": QuotedRegion(_SIZES, _sizes),
+    "masses": QuotedRegion(_MASSES, _masses),
     "others": QuotedRegion(_OTHERS, _others),
     "end-to-end": QuotedRegion(("end-to-end",), _end_to_end),
     "against": QuotedRegion(("against",), _against),

@@ -64,7 +64,8 @@ def _parts(args: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterato
     """The words of each child: turns are the closer together, the less a child measures, so each workload and size has its own."""
     benchmark = parser.prog.rpartition(" ")[2]
     rest = list(_words(args, parser, _OURS | {"workloads", "nodes"}))
-    nodes = args.nodes if isinstance(args.nodes, tuple) else (args.nodes,)
+    nodes = getattr(args, "nodes", None)
+    nodes = nodes if isinstance(nodes, tuple) else (nodes,)
     for workload in getattr(args, "workloads", (None,)):
         for number in nodes:
             workloads = [] if workload is None else ["--workloads", workload]
@@ -104,9 +105,9 @@ def _table(trees: TwoTrees, rounds: int) -> Table:
 
 def _row(one: BeforeAfter) -> Iterator[str]:
     low, high = one.interval
-    name = ", ".join(str(one.what[name]) for name in ("workload", "claims") if name in one.what)
+    name = ", ".join(str(one.what[name]) for name in ("workload", "claims", "event") if name in one.what)
     yield f"{name}, {one.what['deployments']:,}" if "deployments" in one.what else name
-    yield f"{one.what['nodes']:,}"
+    yield f"{one.what['nodes']:,}" if "nodes" in one.what else ""
     yield from (f"{min(turn.seconds for turn in side):.3f}" for side in (one.before, one.after))
     yield f"{one.ratio:.3f}"
     yield f"{low:.3f} to {high:.3f}"

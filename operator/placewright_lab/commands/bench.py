@@ -95,7 +95,7 @@ def register(subparsers: Subparsers) -> None:
     kinds = (("waiting", WAITING, "that wait for room"), ("claims", CLAIMS, "that wait for claims"), ("gated", GATED, "gated"))
     for option, count, what in kinds:
         moves.add_argument(f"--{option}", type=whole_number(20, _MOST_PODS), default=count, help=f"pods {what} (default: {count})")
-    moves.set_defaults(main=_moves)
+    add_before_options(moves, _moves)
     against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
     add_options(against, _counts(FEWEST_NODES))
     against.set_defaults(main=_against)
@@ -297,7 +297,8 @@ def _records(args: argparse.Namespace) -> int:
     with _collecting_as_the_operator():
         measured = [measure_records(name, nodes, args.slices) for name in args.workloads for nodes in args.nodes]
     if args.output == "json":
-        print_json([asdict(m) | {"ratio": m.ratio, "quartiles": m.quartiles} for m in measured])
+        keys = ("ratio", "quartiles", "microseconds_without")
+        print_json([asdict(m) | {key: getattr(m, key) for key in keys} for m in measured])
     else:
         title = "decision records: processor time with them over that without, of median slices; quartiles of neighbouring ones"
         _print_table(title, [_record_row(m) for m in measured])
