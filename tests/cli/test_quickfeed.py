@@ -104,6 +104,16 @@ async def test_a_server_that_hangs_up_ends_the_feed() -> None:
             await feed.create(posts(access, PODS, plain_pods(3)))
 
 
+async def test_connections_that_were_closed_between_two_batches_are_opened_again() -> None:
+    answer = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"
+    async with server(answer) as access, QuickFeed(access, connections=1) as feed:
+        for number in range(3):
+            assert len(await feed.create(posts(access, PODS, plain_pods(1)))) == 1
+            async with asyncio.timeout(DEADLINE):
+                while number < 2 and feed._connections[0].open:  # noqa: ASYNC110 - the socket tells, and nobody else
+                    await asyncio.sleep(0)
+
+
 async def bind(client: ApiClient, name: str) -> None:
     target = {"apiVersion": "v1", "kind": "Node", "name": "node-0"}
     await client.post(f"{PODS}/{name}/binding", {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target})

@@ -78,12 +78,7 @@ class QuickFeed:
         self._connections: list[_Connection] = []
 
     async def __aenter__(self) -> Self:
-        url = URL(self._access.server)
-        loop = asyncio.get_running_loop()
-        tls = self._access.tls if isinstance(self._access.tls, ssl.SSLContext) else None
-        for _ in range(self._count):
-            _, connection = await loop.create_connection(_Connection, url.host or "", url.port or 443, ssl=tls)
-            self._connections.append(connection)
+        await self._connect()
         return self
 
     async def __aexit__(
@@ -98,11 +93,21 @@ class QuickFeed:
 
         Raises `FeedBroken` when one is refused.
         """
+        await self._connect()
         batch = _Batch(iter(wanted), asyncio.get_running_loop(), rate)
         for connection in self._connections:
             connection.work_on(batch)
         await asyncio.gather(*(connection.idle() for connection in self._connections))
         return batch.sent
+
+    async def _connect(self) -> None:
+        """Open what is missing: an API server closes connections that were silent for 90 s, and a wave may take longer."""
+        url, loop = URL(self._access.server), asyncio.get_running_loop()
+        tls = self._access.tls if isinstance(self._access.tls, ssl.SSLContext) else None
+        self._connections = [each for each in self._connections if each.open]
+        while len(self._connections) < self._count:
+            _, connection = await loop.create_connection(_Connection, url.host or "", url.port or 443, ssl=tls)
+            self._connections.append(connection)
 
 
 class _Batch:
@@ -132,6 +137,11 @@ class _Connection(asyncio.Protocol):
         self._idle: asyncio.Future[None] | None = None
         self._rest: list[bytes] = []
 
+    @property
+    def open(self) -> bool:
+        """Whether nobody has hung up."""
+        return self._transport is not None and not self._transport.is_closing()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have its methods and are none by type.
         self._transport = cast(asyncio.WriteTransport, transport)
@@ -139,10 +149,10 @@ class _Connection(asyncio.Protocol):
     def work_on(self, batch: _Batch) -> None:
         """Create from this batch until it is empty."""
         self._batch, self._idle, self._rest = batch, batch.loop.create_future(), []
-        if self._transport is None or self._transport.is_closing():
-            self._fail("the API server hung up")
-        else:
+        if self.open:
             self._next()
+        else:
+            self._fail("the API server hung up")
 
     async def idle(self) -> None:
         """Return when the batch is empty and our last answer is there. Raises `FeedBroken`."""
