@@ -233,8 +233,8 @@ class Handle(Protocol):
 class Plugin:
     """Base of all plugins.
 
-    `sign` returns what of a pod this plugin's columns depend on. Pods whose signatures are equal for every enabled plugin share
-    columns. Return None when no two pods may share (nothing is then cached for such pods).
+    `sign` returns what of a pod this plugin's columns depend on. Pods for which it is equal share this plugin's columns, whatever other
+    plugins' signatures say of them. Return None when no two pods may share (nothing is then cached for such pods).
     """
 
     name: ClassVar[str]
