@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from placewright.api.podgroups import GroupObject
 from placewright.api.workloads import (
@@ -15,6 +15,7 @@ from placewright.api.workloads import (
     StatefulSet,
 )
 from placewright.cluster.devices import DEVICE_KINDS, DeviceObject, DeviceObjects
+from placewright.cluster.journal import Log
 from placewright.cluster.podgroups import GROUP_KINDS, GroupObjects
 from placewright.cluster.storage import STORAGE_KINDS, StorageObject, StorageObjects, Table, key_of
 
@@ -26,11 +27,23 @@ KINDS: Final = (*_OWN_KINDS, *STORAGE_KINDS, *DEVICE_KINDS, *GROUP_KINDS)
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
+#: More than come at once, but in a list of everything.
+_CHANGES: Final = 4096
+
+
+class ObjectChange(NamedTuple):
+    """An object of this kind with this key came, changed or went."""
+
+    kind: type[ClusterObject]
+    key: str
+
+
 class ClusterObjects:
     """Namespaces, Services, workloads and disruption budgets, each keyed by `namespace/name` (namespaces by name).
 
     Attributes:
         version: grows with every change; a fingerprint for columns that read any of these.
+        changes: what came, changed or went, in order, for readers that follow.
         storage: volumes and what belongs to them; they have versions of their own.
         devices: devices and claims to them, likewise.
         pod_groups: what declares groups of pods; read through `Cluster.pod_groups`.
@@ -38,6 +51,7 @@ class ClusterObjects:
 
     def __init__(self) -> None:
         self.version = 0
+        self.changes: Log[ObjectChange] = Log(_CHANGES)
         self.namespaces: dict[str, Namespace] = {}
         self.services: dict[str, Service] = {}
         self.replication_controllers: dict[str, ReplicationController] = {}
@@ -66,7 +80,7 @@ class ClusterObjects:
         kept, key = self._by_kind[type(item)], key_of(item.metadata)
         old: ClusterObject | None = kept.get(key)
         kept[key] = item
-        self.version += 1
+        self._note(type(item), key)
         return old
 
     def remove(self, item: ClusterObject) -> ClusterObject | None:
@@ -75,10 +89,19 @@ class ClusterObjects:
         if table is not None:
             known: ClusterObject | None = table.remove(item)
             return known
-        old: ClusterObject | None = self._by_kind[type(item)].pop(key_of(item.metadata), None)
+        key = key_of(item.metadata)
+        old: ClusterObject | None = self._by_kind[type(item)].pop(key, None)
         if old is not None:
-            self.version += 1
+            self._note(type(item), key)
         return old
+
+    def _note(self, kind: type[ClusterObject], key: str) -> None:
+        self.version += 1
+        self.changes.append(ObjectChange(kind, key))
+
+    def of_kind(self, kind: type[ClusterObject]) -> Mapping[str, Any]:
+        """Objects of one of the kinds that have no version of their own, by key."""
+        return self._by_kind[kind]
 
     def shown(self) -> Iterator[ClusterObject]:
         """All objects as the API server showed them, whatever is assumed about some of them."""

@@ -20,7 +20,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import distinct
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface import MAX_NODE_SCORE, CycleState, Handle, IntColumn, Rows, ScorePlugin
-from placewright.plugins.podtopologyspread.constraints import owner_of
+from placewright.plugins.podtopologyspread.defaultselectors import owner_of
 
 NAME: Final = "NodePreferAvoidPods"
 ANNOTATION: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"

@@ -27,7 +27,7 @@ from placewright.framework.interface import (
     ScorePlugin,
 )
 from placewright.framework.status import SKIP, SUCCESS, Status
-from placewright.plugins.podtopologyspread.constraints import DefaultSelectors
+from placewright.plugins.podtopologyspread.defaultselectors import DefaultSelectors
 from placewright.plugins.shared.memory import NodeMemory
 from placewright.plugins.shared.topology import Domains, counts_by_row
 from placewright.plugins.shared.zones import NO_ZONE, zones

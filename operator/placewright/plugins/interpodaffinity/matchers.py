@@ -114,8 +114,8 @@ class Matcher:
         self._asked: tuple[PairwiseKey, _Kept] | None = None
         self._counts: PairwiseCounts | None = None
         self._carried = CarriedTerms(PairwiseCounts(), self._carried_terms, hard_weight)
-        self._namespaces: list[Namespace] = []
-        self._objects_version = -1
+        self._objects: ClusterObjects | None = None
+        self._objects_position = -1
 
     def own(self, pod: PodInfo, cluster: Cluster) -> OwnTerms:
         """The pod's own terms; raise `TermsError` when they do not parse."""
@@ -151,11 +151,12 @@ class Matcher:
         self._asked = None
 
     def _namespaces_changed(self, objects: ClusterObjects) -> bool:
-        if objects.version == self._objects_version:
+        position = objects.changes.position
+        if position == self._objects_position and objects is self._objects:
             return False
-        self._objects_version = objects.version
-        before, self._namespaces = self._namespaces, list(objects.namespaces.values())
-        return before != self._namespaces
+        changes = objects.changes.since(self._objects_position) if objects is self._objects else None
+        self._objects, self._objects_position = objects, position
+        return changes is None or any(change.kind is Namespace for change in changes)
 
     def _face(self, key: PairwiseKey, cluster: Cluster) -> _Kept:
         """Pods that differ only in labels that no term mentions, such as the members of a StatefulSet, face the same."""

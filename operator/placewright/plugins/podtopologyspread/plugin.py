@@ -40,11 +40,11 @@ from placewright.plugins.podtopologyspread import hints
 from placewright.plugins.podtopologyspread.args import HARD, SOFT, PodTopologySpreadArgs
 from placewright.plugins.podtopologyspread.constraints import (
     Constraint,
-    DefaultSelectors,
     compile_default,
     compile_own,
     labels_looked_at,
 )
+from placewright.plugins.podtopologyspread.defaultselectors import DefaultSelectors
 from placewright.plugins.podtopologyspread.layout import Field, Layouts, placement_wishes
 from placewright.plugins.podtopologyspread.preferences import IGNORED, Preferences, preference
 from placewright.plugins.podtopologyspread.rowverdicts import RowwiseSkew
@@ -266,8 +266,10 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
         selector = self._selectors.of(pod, cluster.objects)
         if selector.empty:
             return ()
+        named = {expression.key for expression in selector.expressions}
+        labels = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in named])
         # By identity: hashing a selector costs more than the look-up, and the compiled constraints keep this one alive.
-        key = (action, id(selector), pod.pairwise_key)
+        key = (action, id(selector), pod.namespace, labels)
         return self._compiled.recall(key, lambda: compile_default(self._defaults, action, pod, selector))
 
     # --- events --------------------------------------------------------------------------------------------------------------

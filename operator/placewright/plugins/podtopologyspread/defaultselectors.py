@@ -1,0 +1,153 @@
+"""Which pods default constraints count: those that the pod's Services and owner select."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from placewright.api.objects import OwnerReference
+from placewright.api.pods import PodInfo
+from placewright.api.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector, selector_from_pairs
+from placewright.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from placewright.cluster.objects import ClusterObjects
+from placewright.cluster.selectorindex import SelectorIndex
+from placewright.plugins.shared.memory import Memory
+
+#: Of one namespace; each of some 500 bytes.
+_MAX_LOOKS: Final = 4096
+#: By (apiVersion, kind) of an owner, as kube-scheduler knows them.
+_OWNERS: Final[dict[tuple[str, str], type[Any]]] = {
+    ("v1", "ReplicationController"): ReplicationController,
+    ("apps/v1", "ReplicaSet"): ReplicaSet,
+    ("apps/v1", "StatefulSet"): StatefulSet,
+}
+_UNKNOWN: Final = 0
+
+
+def owner_of(pod: PodInfo) -> OwnerReference | None:
+    """The pod's controller, or None."""
+    for owner in pod.pod.metadata.owner_references or ():
+        if owner.controller:
+            return owner
+    return None
+
+
+@dataclass(slots=True)
+class _Namespace:
+    """One namespace's Services that select something, and what follows from them.
+
+    Attributes:
+        selectors: what they select, by name; `index` finds those that may select a pod.
+        mentioned: keys of labels that these selectors name, and how many do.
+        known: selectors by what decides them: those of the pod's labels that are mentioned, its owner, and when that last changed.
+    """
+
+    selectors: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    index: SelectorIndex[str] = field(default_factory=SelectorIndex)
+    mentioned: Counter[str] = field(default_factory=Counter)
+    known: Memory = field(default_factory=lambda: Memory(_MAX_LOOKS))
+
+    def put(self, name: str, selector: Mapping[str, str] | None) -> None:
+        """A Service has this selector now; None: it has none, or is gone."""
+        before = self.selectors.get(name)
+        if before == (selector or None):
+            return
+        self.known.forget()
+        if before is not None:
+            del self.selectors[name]
+            self.index.discard(name)
+            self.mentioned -= Counter(before.keys())
+        if selector:
+            self.selectors[name] = selector
+            self.index.add(name, None, selector_from_pairs(selector))
+            self.mentioned.update(selector.keys())
+
+    def selecting(self, labels: Iterable[tuple[str, str]]) -> Selector:
+        """What all Services ask for that select a pod with these labels."""
+        has = dict(labels)
+        pairs: dict[str, str] = {}
+        for name in self.index.meeting("", has.items()):
+            wanted = self.selectors[name]
+            if wanted.items() <= has.items():
+                pairs.update(wanted)
+        return selector_from_pairs(pairs)
+
+
+class DefaultSelectors:
+    """Default selectors by pod look.
+
+    Invariant: after `_follow` each namespace has its Services as they are, and knows only what was worked out since these last changed;
+    `_changed` says of each workload that there is when it last changed, so that what was worked out from an earlier one is not found.
+    """
+
+    def __init__(self) -> None:
+        self._objects = ClusterObjects()
+        self._position = self._objects.changes.position
+        self._namespaces: dict[str, _Namespace] = {}
+        self._changed: dict[tuple[type[Any] | None, str], int] = {}
+
+    def of(self, pod: PodInfo, objects: ClusterObjects) -> Selector:
+        """The selector for this pod; an empty one when nothing selects or owns it."""
+        if objects is not self._objects or objects.changes.position != self._position:
+            self._follow(objects)
+        owner = owner_of(pod) if pod.pod.metadata.owner_references else None
+        here = self._namespaces.get(pod.namespace)
+        if here is None:
+            if owner is None:
+                return EVERYTHING
+            here = self._namespaces[pod.namespace] = _Namespace()
+        labels = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in here.mentioned])
+        if owner is None:
+            return here.known.recall(labels, lambda: here.selecting(labels))
+        kind, name = _OWNERS.get((owner.api_version, owner.kind)), f"{pod.namespace}/{owner.name}"
+        changed = self._changed.get((kind, name), _UNKNOWN)
+        return here.known.recall(
+            (labels, kind, name, changed),
+            lambda: Selector((*here.selecting(labels).expressions, *_owner_selector(kind, name, objects).expressions)),
+        )
+
+    def _follow(self, objects: ClusterObjects) -> None:
+        changes = objects.changes.since(self._position) if objects is self._objects else None
+        if changes is None:
+            self._start(objects)
+            return
+        for position, (kind, key) in enumerate(changes, self._position + 1):
+            if kind is Service:
+                self._set_service(key, objects.services.get(key))
+            elif kind in _OWNERS.values():
+                self._changed.pop((kind, key), None)
+                if key in objects.of_kind(kind):
+                    self._changed[kind, key] = position
+        self._position = objects.changes.position
+
+    def _start(self, objects: ClusterObjects) -> None:
+        self._objects, self._position = objects, objects.changes.position
+        self._namespaces = {}
+        for key, service in objects.services.items():
+            self._set_service(key, service)
+        self._changed = {(kind, key): self._position for kind in _OWNERS.values() for key in objects.of_kind(kind)}
+
+    def _set_service(self, key: str, service: Service | None) -> None:
+        namespace, _, name = key.partition("/")
+        here = self._namespaces.get(namespace)
+        if here is None:
+            if service is None or not service.spec.selector:
+                return
+            here = self._namespaces[namespace] = _Namespace()
+        here.put(name, None if service is None else service.spec.selector)
+
+
+def _owner_selector(kind: type[Any] | None, key: str, objects: ClusterObjects) -> Selector:
+    if kind is None:
+        return EVERYTHING
+    owner = objects.of_kind(kind).get(key)
+    if owner is None or owner.spec.selector is None:
+        return EVERYTHING
+    if kind is ReplicationController:
+        return selector_from_pairs(owner.spec.selector)
+    try:
+        return compile_label_selector(owner.spec.selector)
+    except SelectorError:  # kube-scheduler too goes on without a selector that does not parse
+        return EVERYTHING
