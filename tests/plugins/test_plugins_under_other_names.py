@@ -116,7 +116,9 @@ def test_what_would_let_a_pod_in_is_told_alike() -> None:
 def _others_in_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
     resolved, build = framework.makers.resolved, framework.makers.build_evaluator
     monkeypatch.setattr(framework.makers, "resolved", lambda spec, plugins: under_other_names(resolved(spec, plugins)))
-    monkeypatch.setattr(framework.makers, "build_evaluator", lambda profile, _registry, *around: build(profile, OTHERS, *around))
+    monkeypatch.setattr(
+        framework.makers, "build_evaluator", lambda profile, _registry, *around, **more: build(profile, OTHERS, *around, **more)
+    )
 
 
 @pytest.mark.usefixtures("_others_in_the_room")
