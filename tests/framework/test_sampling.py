@@ -90,6 +90,13 @@ def test_a_pod_that_is_the_first_of_its_kind_is_asked_about_on_as_many_nodes_as_
         assert sum(map(len, script.asked("score"))) == 100
 
 
+def test_who_reads_the_cluster_and_promises_is_asked_about_no_other_nodes_either() -> None:
+    script = sized(Reads.CLUSTER).fingerprints("same").signs(lambda pod: pod.uid)
+    evaluator = scene(script).evaluator()
+    evaluator.score(evaluator.evaluate(pod("p"), None, Sampler()))
+    assert [len(rows) for rows in script.asked("score")] == [100]
+
+
 def test_the_second_of_a_kind_has_columns_of_all_nodes_and_those_after_it_only_what_changed() -> None:
     script = sized()
     world = scene(script)

@@ -37,12 +37,13 @@ class ImageLocality(ScorePlugin):
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """0..100 a row."""
+        known = [image for name in _images(pod) if (image := cluster.images.get(name)) is not None]
+        if not known:
+            return np.zeros(len(rows), np.int64)
         total = np.zeros(cluster.size, np.int64)
-        for name in _images(pod):
-            image = cluster.images.get(name)
-            if image is not None:
-                share = len(image.rows) / cluster.node_count
-                total[np.fromiter(image.rows, np.intp, len(image.rows))] += int(image.size * share)
+        for image in known:
+            share = len(image.rows) / cluster.node_count
+            total[np.fromiter(image.rows, np.intp, len(image.rows))] += int(image.size * share)
         ceiling = MAX_CONTAINER_THRESHOLD * _container_count(pod)
         clamped = np.clip(total[rows], MIN_THRESHOLD, max(ceiling, MIN_THRESHOLD))
         return MAX_NODE_SCORE * (clamped - MIN_THRESHOLD) // max(ceiling - MIN_THRESHOLD, 1)

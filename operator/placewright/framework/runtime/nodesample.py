@@ -15,7 +15,14 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, IntColumn, Rows, ScorePlugin
-from placewright.framework.runtime.podcolumns import NOT_FEASIBLE, PodColumns, Summaries, Totals, check_range
+from placewright.framework.runtime.podcolumns import (
+    NOT_FEASIBLE,
+    NOTHING_SCORED,
+    PodColumns,
+    Summaries,
+    Totals,
+    check_range,
+)
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.steps import FILTER, SCORE
 
@@ -135,3 +142,10 @@ class SampledColumns(PodColumns):
         """(raw, normalised) of one local plugin in these rows, which are among those that were asked about."""
         raw = self._sampled[plugin.name][np.searchsorted(self._rows, rows)]
         return raw, raw if summary is None else plugin.normalise(state, raw, summary)
+
+    def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
+        """Raw scores of a plugin that reads the cluster, in these rows alone: nobody will ask for the others."""
+        state.steps.plugin_begins()
+        scores = plugin.score(state, pod, cluster, feasible)
+        state.steps.plugin_ended(plugin.name, SCORE)
+        return scores if plugin.normalised or scores.any() else NOTHING_SCORED
