@@ -21,8 +21,8 @@ _JOURNAL: Final = "journal://"
 #: Of every line of a journal.
 _BEGINNING: Final = b'{"op_code":'
 _ALLOWED: Final = "a path, journal:///path, sqlite:///path, or the URL of a database, such as postgresql://user@host/name"
-#: A driver for each kind of database, where Python brings none.
-_DRIVERS: Final = {"postgresql": "psycopg2-binary", "mysql": "PyMySQL", "mariadb": "PyMySQL"}
+#: What pip calls the drivers that have another name there.
+_PACKAGES: Final = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "mysqldb": "mysqlclient"}
 #: Seconds that a worker waits for another's write to an SQLite file.
 _SQLITE_SECONDS: Final = 60
 #: How often, and after how long, a worker looks again that found another one making the tables.
@@ -102,9 +102,9 @@ def _database(optuna: Any, url: str) -> Any:
                 time.sleep(_BEGINNER_SECONDS)  # another worker is making the tables: they begin together
         return optuna.storages.RDBStorage(url, engine_kwargs=waits)
     except ImportError:
-        kind = url.partition("://")[0].partition("+")[0]
-        driver = _DRIVERS.get(kind, f"a driver of SQLAlchemy's for {kind}")
-        raise InputError(f"--storage {without_password(url)}: no driver for it is installed: pip install {driver}") from None
+        driver = import_module("sqlalchemy").make_url(url).get_dialect().driver
+        package = _PACKAGES.get(driver, driver)
+        raise InputError(f"--storage {without_password(url)}: the driver {driver} is not installed: pip install {package}") from None
 
 
 @contextmanager
