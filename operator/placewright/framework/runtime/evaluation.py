@@ -267,7 +267,11 @@ class Evaluator:
             raw, scores = evaluation.cluster_scores[plugin.name] = self._cluster_score(plugin, evaluation)
             if raw is not NOTHING_SCORED:
                 totals = totals.copy() if totals is columns.totals else totals
-                totals[rows] += (self.runtime.weight(plugin) * scores).astype(totals.dtype)
+                points = (self.runtime.weight(plugin) * scores).astype(totals.dtype)
+                if len(rows) == len(totals):  # all of them: adding a column is several times as fast as picking rows
+                    totals += points
+                else:
+                    totals[rows] += points
         evaluation.totals = totals
         state.steps.end(SCORE)
         return totals
