@@ -27,6 +27,7 @@ from placewright_lab.bench.deployments import (
 from placewright_lab.bench.devicedecisions import DeviceMeasurement
 from placewright_lab.bench.end_to_end import EndToEnd
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES
+from placewright_lab.bench.preemptionstory import VICTIMS
 from placewright_lab.bench.processtimes import cpu_seconds, machine_seconds, peak_bytes, percentiles, resident_bytes
 from placewright_lab.bench.quoteddata import QUOTED
 from placewright_lab.bench.recordcost import SLICE
@@ -131,6 +132,14 @@ def test_groups_are_measured_as_a_whole(capsys: pytest.CaptureFixture[str]) -> N
     assert len(data["seconds"]) == decisions.RUNS
     assert data["per_second"] > 0
     assert "groups/s" in output(capsys, *words)
+
+
+def test_preemption_is_measured_from_a_full_cluster_to_the_last_binding(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("preemption", "--nodes", "6", "--pods", "4")
+    row = json.loads(output(capsys, *words, "-o", "json"))
+    assert (row["nodes"], row["preemptors"], row["evicted"]) == (6, 4, 4 * VICTIMS)
+    assert row["attempts"] >= 8, "each is decided before its victims leave and after"
+    assert "decisions" in output(capsys, *words)
 
 
 def test_events_are_measured_while_pods_wait(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Handle, Plugin
+from placewright.framework.ports import NominationChanges
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
@@ -75,6 +76,12 @@ class Scene:
     registry: Registry = field(default_factory=in_tree)
     cluster: Cluster = field(default_factory=Cluster)
     nominated: dict[NodeName, list[PodInfo]] = field(default_factory=dict)
+    #: Nobody logs what becomes of `nominated`, so nothing may be kept.
+    with_terms: int = 1
+    changes: NominationChanges = field(default_factory=NominationChanges)
+
+    def node_of(self, uid: str) -> NodeName | None:
+        return next((node for node, pods in self.nominated.items() if uid in [pod.uid for pod in pods]), None)
 
     def nodes(self) -> Collection[NodeName]:
         return self.nominated.keys()

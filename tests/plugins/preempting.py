@@ -16,6 +16,7 @@ from placewright.api.profile import PluginConfig, default_profile
 from placewright.api.workloads import PodDisruptionBudget
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BindError, Diagnosis, Plugin, PostFilterResult
+from placewright.framework.ports import NominationChanges
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.framework.runtime.handle import build_evaluator
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
@@ -86,6 +87,12 @@ class Scene:
     nominated: dict[NodeName, list[PodInfo]] = field(default_factory=dict)
     args: dict[str, Any] = field(default_factory=dict)
     extra: tuple[type[Plugin], ...] = ()
+    #: Nobody logs what becomes of `nominated`, so nothing may be kept.
+    with_terms: int = 1
+    changes: NominationChanges = field(default_factory=NominationChanges)
+
+    def node_of(self, uid: str) -> NodeName | None:
+        return next((node for node, pods in self.nominated.items() if uid in [pod.uid for pod in pods]), None)
 
     def nodes(self) -> Collection[NodeName]:
         return self.nominated.keys()

@@ -50,22 +50,22 @@ class OneByOne:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._handle, name)
 
-    def trials(self, pod: PodInfo) -> Doubtful:
-        return Doubtful(self._handle.trials(pod), certain=0, says_why=False)
+    def trials(self, pod: PodInfo, rows: Any = None) -> Doubtful:
+        return Doubtful(self._handle.trials(pod, rows), certain=0, says_why=False)
 
 
 class Reluctant(OneByOne):
     """Checks nodes together for a while, and finds out then that it cannot."""
 
-    def trials(self, pod: PodInfo) -> Doubtful:
-        return Doubtful(self._handle.trials(pod), certain=2)
+    def trials(self, pod: PodInfo, rows: Any = None) -> Doubtful:
+        return Doubtful(self._handle.trials(pod, rows), certain=2)
 
 
 class Screening(OneByOne):
     """Can tell together which nodes are hopeless, and no more."""
 
-    def trials(self, pod: PodInfo) -> Doubtful:
-        return Doubtful(self._handle.trials(pod), certain=0)
+    def trials(self, pod: PodInfo, rows: Any = None) -> Doubtful:
+        return Doubtful(self._handle.trials(pod, rows), certain=0)
 
 
 class Doubtful:

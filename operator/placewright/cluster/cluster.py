@@ -60,7 +60,7 @@ class Cluster:
         images, ports, groups, volumes: indexes from image, host port, pod group and volume to rows.
         objects: everything that is neither node nor pod.
         gangs: groups that are placed all or none, and their members on nodes.
-        node_journal, pod_journal: rows whose node object, or whose pods, changed.
+        node_journal, pod_journal: rows whose node object, or whose pods, changed; version_journal: with a pod that counts as before.
     """
 
     def __init__(self) -> None:
@@ -75,8 +75,7 @@ class Cluster:
         self.volumes = VolumeUse()
         self.objects = ClusterObjects()
         self.pod_groups = PodGroups(self.objects.pod_groups)
-        self.node_journal = Journal()
-        self.pod_journal = Journal()
+        self.node_journal, self.pod_journal, self.version_journal = Journal(), Journal(), Journal()
         self._capacity = _FIRST_CAPACITY
         self._present = np.zeros(_FIRST_CAPACITY, np.bool_)
         self._pod_count = np.zeros(_FIRST_CAPACITY, np.int64)
@@ -348,6 +347,8 @@ class Cluster:
             self._replace(known, pod)
             if not _counts_alike(known.pod, pod):
                 self._recount(known, pod)
+            elif (row := self._row_of.get(known.node)) is not None:
+                self.version_journal.append(row)
             return known
         if known is not None:
             self._leave(known)
@@ -437,8 +438,7 @@ class Cluster:
 
     def _no_longer_assumed(self, pod: PodInfo) -> None:
         self._assumed_count -= 1
-        uids = self._assumed_as[pod.key]
-        uids.remove(pod.uid)
+        (uids := self._assumed_as[pod.key]).remove(pod.uid)
         if not uids:
             del self._assumed_as[pod.key]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
@@ -213,6 +213,13 @@ class Handle(Protocol):
     def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
         """The pods of a group that have no node yet, of all profiles, those that are being tried included."""
 
+    def kept_of_rows(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
+        """By row, what was noted here for pods that look the same to the profile and have the same priority; to be added to.
+
+        An answer is forgotten when the node, a pod on it or a pod nominated to it changes: it may depend on these and `purpose` alone.
+        None where that is not enough, because a filter looks at other nodes, too: then nothing can be kept.
+        """
+
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
         """How many of them may be tried, by scheduler name, `beside` counted as it is here: not leaving, and without a scheduling gate."""
 
@@ -226,8 +233,8 @@ class Handle(Protocol):
         Returns SUCCESS, or the first rejection, with the plugin's name.
         """
 
-    def trials(self, pod: PodInfo) -> RowTrials:
-        """`check_row` for many rows at once; to be asked for before anything is changed hypothetically."""
+    def trials(self, pod: PodInfo, rows: Iterable[int] | None = None) -> RowTrials:
+        """`check_row` for many rows at once, these or all; to be asked for before anything is changed hypothetically."""
 
 
 class Plugin:

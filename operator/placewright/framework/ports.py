@@ -11,6 +11,7 @@ from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
+from placewright.cluster.journal import Log
 
 #: Seconds on the scheduler's clock.
 Seconds = float
@@ -45,6 +46,10 @@ class PodGroupMembers(Protocol):
 
         Asked for each member's sake, so it must not go through all of them.
         """
+
+
+class NominationChanges(Log[NodeName]):
+    """The log of nodes that pods were nominated to, or not any longer; the queue writes, who keeps something about nodes reads."""
 
 
 class Binder(Protocol):

@@ -7,6 +7,7 @@ from typing import Final
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.framework.ports import NominationChanges
 
 _NONE: Final[Mapping[str, PodInfo]] = {}
 
@@ -15,13 +16,17 @@ class Nominator:
     """Which pods are nominated to which node. A pod is nominated to at most one.
 
     Attributes:
+        changes: nodes that pods were nominated to, or not any longer.
+        with_terms: how many nominated pods have affinity terms of their own.
         making_room_for: uids of pods whose victims are being evicted right now; they are not to be tried before that is done.
     """
 
-    __slots__ = ("_nodes", "_pods", "making_room_for")
+    __slots__ = ("_nodes", "_pods", "changes", "making_room_for", "with_terms")
 
     def __init__(self) -> None:
         self.making_room_for: set[str] = set()
+        self.changes = NominationChanges()
+        self.with_terms = 0
         self._pods: dict[NodeName, dict[str, PodInfo]] = {}
         self._nodes: dict[str, NodeName] = {}
 
@@ -39,6 +44,8 @@ class Nominator:
             return
         self._nodes[pod.uid] = target
         self._pods.setdefault(target, {})[pod.uid] = pod
+        self.with_terms += bool(pod.pairwise_key.affinity)
+        self.changes.append(target)
 
     def update(self, old: PodInfo | None, new: PodInfo) -> None:
         """Take over a newer version of a pod.
@@ -57,7 +64,8 @@ class Nominator:
         if node is None:
             return
         pods = self._pods[node]
-        del pods[uid]
+        self.with_terms -= bool(pods.pop(uid).pairwise_key.affinity)
+        self.changes.append(node)
         if not pods:
             del self._pods[node]
 

@@ -35,6 +35,8 @@ from placewright_lab.bench.groupdecisions import PODS as GANG_PODS
 from placewright_lab.bench.groupdecisions import WANTED as GROUPS_WANTED
 from placewright_lab.bench.moves import CLAIMS, GATED, HOLD_WANTED_MS, WAITING, Moves, measure_moves
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES, WANTED_MS, Attempts, measure_attempts
+from placewright_lab.bench.preemptionstory import NODES as FULL_NODES
+from placewright_lab.bench.preemptionstory import PREEMPTORS, PreemptionStory, measure_story
 from placewright_lab.bench.recordcost import SLICE, RecordCost, measure_records
 from placewright_lab.bench.reload import Reloads, measure_reloads
 from placewright_lab.bench.shadowcost import ShadowCost, measure_shadow
@@ -91,16 +93,12 @@ def register(subparsers: Subparsers) -> None:
     devices.add_argument("--nodes", type=whole_number(300, _MOST_NODES), default=DEVICE_NODES, help=f"default: {DEVICE_NODES}")
     devices.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=DEVICE_PODS, help=f"for each line (default: {DEVICE_PODS})")
     add_before_options(devices, _devices)
-    moves = benchmarks.add_parser("moves", help="events while thousands of pods wait: their cost, and how long they hold the event loop")
-    kinds = (("waiting", WAITING, "that wait for room"), ("claims", CLAIMS, "that wait for claims"), ("gated", GATED, "gated"))
-    for option, count, what in kinds:
-        moves.add_argument(f"--{option}", type=whole_number(20, _MOST_PODS), default=count, help=f"pods {what} (default: {count})")
-    add_before_options(moves, _moves)
+    preemption, moves = _register_crowds(benchmarks)
     against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
     add_options(against, _counts(FEWEST_NODES))
     against.set_defaults(main=_against)
     add_scheduler_perf(benchmarks.add_parser("scheduler-perf", help="upstream's own workloads, beside a kube-scheduler"))
-    for benchmark in (decisions, end_to_end, reload, records, shadow, gangs, devices, moves, against):
+    for benchmark in (decisions, end_to_end, reload, records, shadow, gangs, devices, preemption, moves, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     describe(parser, "bench", TEXTS)
 
@@ -119,6 +117,20 @@ def _register_decisions(benchmarks: Subparsers) -> argparse.ArgumentParser:
     decisions.add_argument("--percentage", type=whole_number(0, MAX_PERCENTAGE), default=0, help=percentage)
     add_before_options(decisions, _decisions)
     return decisions
+
+
+def _register_crowds(benchmarks: Subparsers) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    """Those of thousands of pods that preempt, or wait."""
+    preemption = benchmarks.add_parser("preemption", help="from a full cluster to the last preemptor's Binding, without an API server")
+    preemption.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=FULL_NODES, help=f"default: {FULL_NODES}")
+    preemption.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=PREEMPTORS, help=f"that preempt (default: {PREEMPTORS})")
+    preemption.set_defaults(main=_preemption)
+    moves = benchmarks.add_parser("moves", help="events while thousands of pods wait: their cost, and how long they hold the event loop")
+    kinds = (("waiting", WAITING, "that wait for room"), ("claims", CLAIMS, "that wait for claims"), ("gated", GATED, "gated"))
+    for option, count, what in kinds:
+        moves.add_argument(f"--{option}", type=whole_number(20, _MOST_PODS), default=count, help=f"pods {what} (default: {count})")
+    add_before_options(moves, _moves)
+    return preemption, moves
 
 
 def _counts(least: int, most: int = _MOST_NODES) -> Callable[[str], tuple[int, ...]]:
@@ -365,6 +377,27 @@ def _gangs_row(m: Groups) -> dict[str, Any]:
         "arriving µs/pod": round(1e6 * statistics.median(m.arrivals)),
         "loop held ms": round(1000 * max(m.holds), 1),
         "placed": m.placed,
+    }
+
+
+def _preemption(args: argparse.Namespace) -> int:
+    measured = measure_story(args.nodes, args.pods)
+    if args.output == "json":
+        print_json(asdict(measured) | {"per_second": measured.per_second})
+    else:
+        _print_table("preemption: a full cluster, evictions and Bindings that succeed at once, processor time", [_preemption_row(measured)])
+    return 0
+
+
+def _preemption_row(m: PreemptionStory) -> dict[str, Any]:
+    return {
+        "nodes": m.nodes,
+        "preemptors": m.preemptors,
+        "pods/s": round(m.per_second),
+        "evicted": m.evicted,
+        "decisions": m.attempts,
+        "hints asked": m.asked,
+        "loop held ms": round(1000 * m.hold, 1),
     }
 
 

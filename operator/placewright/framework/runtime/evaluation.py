@@ -242,7 +242,7 @@ class Evaluator:
     def _respect_nominations(self, evaluation: Evaluation) -> None:
         if not self.checker.nominations.nodes():
             return
-        verdicts = self.checker.rejected_with_nominated_pods(evaluation.pod, evaluation.candidates)
+        verdicts = self.checker.rejected_with_nominated_pods(evaluation.pod, evaluation.candidates, evaluation.state)
         if verdicts:
             evaluation.feasible = evaluation.feasible.copy()
             evaluation.feasible[list(verdicts)] = False
@@ -353,9 +353,12 @@ class Evaluator:
                 diagnosis.unschedulable_plugins.update(evaluation.narrowed_by)  # each of them could leave another node
             return diagnosis
         remaining = self._cluster.present.copy()
+        beside: dict[Status, list[int]] = {}
         for row, status in (evaluation.with_nominated_pods or {}).items():
-            self._reject(diagnosis, Rejection(status, np.array([row], np.intp)))
-            remaining[row] = False
+            beside.setdefault(status, []).append(row)
+        for status, rows in beside.items():
+            self._reject(diagnosis, Rejection(status, np.array(rows, np.intp)))
+            remaining[rows] = False
         if evaluation.candidates is not None:
             elsewhere = remaining & ~rows_named(self._cluster, evaluation.candidates)
             if elsewhere.any():

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Hashable,
+    Iterable,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from typing import Any
 
 from placewright.api.devices import AllocationResult, ResourceClaim
@@ -16,6 +26,7 @@ from placewright.framework.interface import (
     BindError,
     ClaimError,
     ClaimWriter,
+    CycleState,
     Extender,
     Plugin,
     RowTrials,
@@ -208,11 +219,17 @@ class ProfileHandle:
             raise RuntimeError("check_row was called before the profile was built")
         return self._evaluator.checker.check_row(pod, row)
 
-    def trials(self, pod: PodInfo) -> RowTrials:
+    def trials(self, pod: PodInfo, rows: Iterable[int] | None = None) -> RowTrials:
         """`Handle.trials`; raise `RuntimeError` when a plugin asks in its constructor."""
         if self._evaluator is None:
             raise RuntimeError("trials were asked for before the profile was built")
-        return self._evaluator.checker.trials(pod)
+        return self._evaluator.checker.trials(pod, rows)
+
+    def kept_of_rows(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
+        """`Handle.kept_of_rows`."""
+        if self._evaluator is None or self._evaluator.checker.kept.own_row(pod) is not None:
+            return None
+        return self._evaluator.checker.kept.of(purpose, state, pod)
 
     def evaluator(
         self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], extenders: Sequence[Extender] = ()

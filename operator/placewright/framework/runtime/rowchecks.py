@@ -6,7 +6,7 @@ Unlike an evaluation this keeps no column: what is looked at may be hypothetical
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -15,16 +15,20 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, FilterPlugin, Reads, Rejection, RowChecks, Rows
+from placewright.framework.ports import NominationChanges
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
+from placewright.framework.runtime.keptanswers import KeptAnswers, NominationLog
 from placewright.framework.runtime.podcolumns import PodColumns, PreFiltered, outside, pre_filter, rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.status import SUCCESS, Status
 
+#: To what answers are kept: the verdicts of rows that refuse the pod, None for the others.
+_WITH_NOMINATED_PODS: Final = "with nominated pods"
 #: From so many rows on it pays to ask for all of them together.
 _WORTH_TRIALS: Final = 4
 
 
-class Nominations(Protocol):
+class Nominations(NominationLog, Protocol):
     """Pods that preemption made room for and that are not placed yet; the queue's nominator."""
 
     def nodes(self) -> Collection[NodeName]:
@@ -39,7 +43,20 @@ class Nominations(Protocol):
 
 
 class NoNominations:
-    """For evaluations outside a running scheduler."""
+    """For evaluations outside a running scheduler.
+
+    Attributes:
+        changes: stays empty.
+        with_terms: none.
+    """
+
+    def __init__(self) -> None:
+        self.changes = NominationChanges()
+        self.with_terms = 0
+
+    def node_of(self, uid: str) -> NodeName | None:
+        """None."""
+        return None
 
     def nodes(self) -> Collection[NodeName]:
         """None."""
@@ -56,13 +73,18 @@ class NoNominations:
 
 
 class RowChecker:
-    """Runs one profile's PreFilter and Filter on rows."""
+    """Runs one profile's PreFilter and Filter on rows.
+
+    Attributes:
+        kept: what was found out about rows, for pods that look alike.
+    """
 
     def __init__(self, runtime: ProfileRuntime, cluster: Cluster, nominations: Nominations) -> None:
         self.nominations = nominations
         self._runtime = runtime
         self._cluster = cluster
         self._checked: tuple[PodInfo, PodColumns] | None = None
+        self.kept = KeptAnswers(runtime, cluster, nominations)
 
     def check_row(self, pod: PodInfo, row: int) -> Status:
         """`Handle.check_row`: PreFilter and Filter on one row, with and without the pods nominated there."""
@@ -112,17 +134,33 @@ class RowChecker:
             return plugin.explain(state, pod, self._cluster, rows)[0].status.by(plugin.name)
         return SUCCESS
 
-    def trials(self, pod: PodInfo) -> RowwiseCheck:
+    def trials(self, pod: PodInfo, rows: Iterable[int] | None = None) -> RowwiseCheck:
         """`Handle.trials`; raises `CycleError`."""
-        return RowwiseCheck(self._runtime, self._cluster, pod, self._nominated_beside(pod))
+        rows = self._nominated_rows() if rows is None else rows
+        return RowwiseCheck(self._runtime, self._cluster, pod, self._nominated_beside(pod, rows))
 
-    def rejected_with_nominated_pods(self, pod: PodInfo, among: Container[NodeName] | None) -> dict[int, Status]:
+    def rejected_with_nominated_pods(
+        self, pod: PodInfo, among: Container[NodeName] | None, state: CycleState | None = None
+    ) -> dict[int, Status]:
         """Rows where the pod does not fit beside the pods nominated there, with the verdict; of these nodes, or of all.
 
-        Raises `CycleError`.
+        `state`: what PreFilter said of the pod; None: nothing is kept. Raises `CycleError`.
         """
-        nominated = self._nominated_beside(pod)
-        rows = [row for row in nominated if among is None or self._cluster.names[row] in among]
+        rows = [row for row in self._nominated_rows() if among is None or self._cluster.names[row] in among]
+        kept = None if state is None else self.kept.of(_WITH_NOMINATED_PODS, state, pod)
+        own = self.kept.own_row(pod)
+        if kept is None:
+            return self._rejected_beside(pod, self._nominated_rows(), rows)
+        fresh = [row for row in rows if row not in kept or row == own]
+        found = self._rejected_beside(pod, fresh, fresh)
+        kept.update((row, found.get(row)) for row in fresh if row != own)
+        known = {row: verdict for row in rows if (verdict := kept.get(row)) is not None and row != own}
+        return known | found
+
+    def _rejected_beside(self, pod: PodInfo, nominated_rows: Iterable[int], among: Iterable[int]) -> dict[int, Status]:
+        """The verdicts of some of the rows to which pods are nominated."""
+        nominated = self._nominated_beside(pod, nominated_rows)
+        rows = [row for row in among if row in nominated]
         verdicts: dict[int, Status] = {}
         if len(rows) >= _WORTH_TRIALS:
             together = RowwiseCheck(self._runtime, self._cluster, pod, nominated)
@@ -135,9 +173,17 @@ class RowChecker:
                 verdicts[row] = status
         return verdicts
 
-    def _nominated_beside(self, pod: PodInfo) -> dict[int, list[PodInfo]]:
-        rows = {row: name for name in self.nominations.nodes() if (row := self._cluster.row(name)) is not None}
-        return {row: others for row, name in rows.items() if (others := self._in_the_way(pod, name))}
+    def _nominated_rows(self) -> list[int]:
+        return [row for name in self.nominations.nodes() if (row := self._cluster.row(name)) is not None]
+
+    def _nominated_beside(self, pod: PodInfo, rows: Iterable[int]) -> dict[int, list[PodInfo]]:
+        """By row, of these, the nominated pods beside which the pod must fit.
+
+        What others carry that a filter reads from afar has to be known wherever they are nominated, so then all rows count.
+        """
+        rows, names = self._nominated_rows() if self.nominations.with_terms else rows, self._cluster.names
+        named = ((row, name) for row in rows if (name := names[row]) is not None)
+        return {row: others for row, name in named if (others := self._in_the_way(pod, name))}
 
 
 _NO_ROWS: Final[Rows] = np.zeros(0, np.intp)

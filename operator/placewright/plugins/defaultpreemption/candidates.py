@@ -7,7 +7,7 @@ map; ours is the name, so that the same cluster always gives the same answer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from placewright.api.objects import NodeName
@@ -21,6 +21,10 @@ from placewright.framework.status import Status, error, unresolvable
 _PRIORITY_OFFSET: Final = 2**31
 
 
+#: As in `Candidate`: the number of broken budgets, the top priority, the sum of priorities, the number of victims, the youngest start.
+Cost = tuple[int, int, int, int, Seconds]
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A node, and who would have to leave it.
@@ -29,20 +33,20 @@ class Candidate:
         victims: most important first, at least one.
         violations: how many of them no disruption budget can spare.
         ranks: the priorities that victims count with, where these are not their own but their groups'; in the same order.
+        cost: how bad it would be; less is better.
     """
 
     node: NodeName
     victims: tuple[PodInfo, ...]
     violations: int
     ranks: tuple[int, ...] = ()
+    cost: Cost = field(init=False, compare=False)
 
-    @property
-    def cost(self) -> tuple[int, int, int, int, Seconds]:
-        """How bad it would be; less is better.
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cost", self._cost())  # compared again and again where candidates are kept
 
-        Broken budgets first, then the priority of the top victim, the sum of priorities, the number of victims, and how long the top
-        victims have run.
-        """
+    def _cost(self) -> Cost:
+        """Broken budgets, the priority of the top victim, the sum of priorities, the number of victims, how long the top ones have run."""
         ranks = self.ranks or tuple(pod.priority for pod in self.victims)
         top = ranks[0]
         total = sum(rank + _PRIORITY_OFFSET for rank in ranks)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -38,11 +38,13 @@ AnyTrial = NodeTrial | BoundTrial
 class DryRun:
     """One attempt's question to many nodes."""
 
-    def __init__(self, handle: Handle, pod: PodInfo, budgets: Budgets) -> None:
+    def __init__(self, handle: Handle, pod: PodInfo, budgets: Budgets, kept: MutableMapping[int, Outcome] | None = None) -> None:
+        """`kept`: outcomes that are known, by row, and still true; new ones are added."""
         self._handle = handle
         self._cluster = handle.cluster
         self._pod = pod
         self._budgets = budgets
+        self._kept = kept
         self._together = Together(self._cluster, pod)
 
     @property
@@ -52,6 +54,17 @@ class DryRun:
 
     def on(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
         """The outcome on each of these rows, in the given order."""
+        if self._kept is None:
+            yield from self._tried(nodes)
+            return
+        nodes, kept = list(nodes), self._kept
+        fresh = [(row, node) for row, node in nodes if row not in kept]
+        found = dict(zip([row for row, _ in fresh], self._tried(fresh), strict=True))
+        # What broke may be mended by the next attempt.
+        kept.update((row, outcome) for row, outcome in found.items() if isinstance(outcome, Candidate) or outcome.code is not Code.ERROR)
+        yield from [found[row] if row in found else kept[row] for row, _ in nodes]
+
+    def _tried(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
         trials = [self._trial(row, node) for row, node in nodes]
         known = self._in_step([trial for trial in trials if trial.evictable])
         for trial in trials:
@@ -95,8 +108,10 @@ class DryRun:
 
     def _in_step(self, trials: list[AnyTrial]) -> dict[int, Outcome]:
         """Outcome by row, for those nodes about which it can be told together; where a plugin breaks, for none."""
+        if not trials:
+            return {}
         try:
-            together = self._handle.trials(self._pod)
+            together = self._handle.trials(self._pod, [trial.row for trial in trials])
             if any(isinstance(trial, BoundTrial) for trial in trials) and not together.rows_are_apart:
                 trials = [trial for trial in trials if isinstance(trial, NodeTrial)]
             with self._cluster.dry_run() as dry_run:

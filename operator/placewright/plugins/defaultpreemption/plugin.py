@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final
@@ -29,7 +29,7 @@ from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import rows_where_it_may_help, why_not_eligible
 from placewright.framework.preemption.together import Together, importance
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
-from placewright.plugins.defaultpreemption.candidates import Candidate, pick
+from placewright.plugins.defaultpreemption.candidates import Candidate, Outcome, pick
 from placewright.plugins.defaultpreemption.dryrun import CandidateSearch, DryRun
 
 #: (path inside args, what was found, what is allowed)
@@ -88,13 +88,23 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             return PostFilterResult(unschedulable(f"preemption: {reason}"))
         rows = rows_where_it_may_help(cluster, diagnosis)
         search = CandidateSearch(self.args.candidates_wanted(len(rows)))
-        search.run(DryRun(self.handle, pod, Budgets(cluster.objects.disruption_budgets.values())), cluster, rows, self.rng)
+        trials = DryRun(self.handle, pod, Budgets(cluster.objects.disruption_budgets.values()), self._known_outcomes(state, pod))
+        search.run(trials, cluster, rows, self.rng)
         if not search.candidates and search.problem:
             return PostFilterResult(error(f"preemption: {search.problem}"))
         if not search.candidates:
             return PostFilterResult(unschedulable(f"preemption: {search.summary(diagnosis.node_count)}"), NOWHERE)
         victims = {one.node: NodeVictims(one.victims, one.violations) for one in search.candidates}
         return replace(_evicting(cluster, search.candidates), alternatives=Alternatives(victims, partial(_among, cluster, pod)))
+
+    def _known_outcomes(self, state: CycleState, pod: PodInfo) -> MutableMapping[int, Outcome] | None:
+        """What came of trials for pods like this one; None where groups stand on nodes, as whoever leaves may take others along."""
+        cluster = self.handle.cluster
+        budgets = [budget.metadata for budget in cluster.objects.disruption_budgets.values()]
+        if cluster.pod_groups.placed_groups or not all(budget.resource_version for budget in budgets):
+            return None
+        versions = frozenset((budget.uid, budget.resource_version) for budget in budgets)
+        return self.handle.kept_of_rows((NAME, versions), state, pod)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Pods that leave, but none of them brings the pod back: the scheduler activates it itself when its victims are gone."""

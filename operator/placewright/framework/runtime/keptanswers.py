@@ -1,0 +1,115 @@
+"""What was found out about single rows, for pods that look alike, for as long as nothing about the row changes.
+
+A thousand pods that preempt on the same full cluster ask the same of the same nodes. The invariant: an answer is kept only where it depends
+on the pod's signature, its priority, one node, the pods on it and the pods nominated to it; and every change of these is in one of the logs
+that are read before answers are handed out. So nothing is kept for pods about which a filter looks at other nodes, for pods of groups, and
+while pods are nominated whose own terms such a filter would read.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Iterator, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.journal import Log
+from placewright.framework.interface import CycleState, Reads
+from placewright.framework.ports import NominationChanges
+from placewright.framework.runtime.profileruntime import ProfileRuntime
+
+#: Answers kept at most, over all kinds of pods; each is some hundred bytes.
+MAX_ANSWERS: Final = 200_000
+
+
+class NominationLog(Protocol):
+    """What is read of nominations."""
+
+    @property
+    def changes(self) -> NominationChanges:
+        """Nodes that pods were nominated to, or not any longer."""
+
+    @property
+    def with_terms(self) -> int:
+        """How many nominated pods have affinity terms of their own."""
+
+    def node_of(self, uid: str) -> NodeName | None:
+        """The node that a pod is nominated to."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    positions: tuple[int, ...]
+    answers: dict[int, Any] = field(default_factory=dict)
+
+
+class KeptAnswers:
+    """Those of one profile on one cluster."""
+
+    def __init__(self, runtime: ProfileRuntime, cluster: Cluster, nominations: NominationLog) -> None:
+        self._runtime = runtime
+        self._cluster = cluster
+        self._nominations = nominations
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+
+    def of(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
+        """By row, what is known and still true, to be added to; None where nothing can be kept. Nothing to hold over changes.
+
+        `purpose`: what the answers are to, with all that they depend on beside the above. `state`: what PreFilter said of the pod. Nothing
+        should be added about the row that the pod itself is nominated to, or be believed: other pods are told otherwise.
+        """
+        if pod.pod_group is not None or self._nominations.with_terms or self._cluster.dry_run_rows() or self._looks_around(state):
+            return None
+        signature = self._runtime.sign(pod)
+        if signature is None:
+            return None
+        key = (purpose, signature, pod.priority)
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = self._kept[key] = _Kept(self._positions())
+            self._bound()
+        else:
+            self._kept.move_to_end(key)
+            self._forget_changed(kept)
+        return kept.answers
+
+    def own_row(self, pod: PodInfo) -> int | None:
+        """The row that the pod is nominated to."""
+        node = self._nominations.node_of(pod.uid)
+        return None if node is None else self._cluster.row(node)
+
+    def _looks_around(self, state: CycleState) -> bool:
+        return any(plugin.reads is Reads.CLUSTER and plugin.name not in state.skip_filter for plugin in self._runtime.filter)
+
+    def _logs(self) -> Iterator[Log[int]]:
+        cluster = self._cluster
+        yield from (cluster.node_journal, cluster.pod_journal, cluster.version_journal)
+
+    def _positions(self) -> tuple[int, ...]:
+        return (*(log.position for log in self._logs()), self._nominations.changes.position)
+
+    def _forget_changed(self, kept: _Kept) -> None:
+        now = self._positions()
+        if now == kept.positions:
+            return
+        changed = [log.since(position) for log, position in zip(self._logs(), kept.positions, strict=False)]
+        nodes = self._nominations.changes.since(kept.positions[-1])
+        kept.positions = now
+        if nodes is None or any(rows is None for rows in changed):
+            kept.answers.clear()
+            return
+        for rows in changed:
+            self._forget(kept, rows or ())
+        self._forget(kept, [row for node in nodes if (row := self._cluster.row(node)) is not None])
+
+    @staticmethod
+    def _forget(kept: _Kept, rows: Collection[int]) -> None:
+        for row in rows:
+            kept.answers.pop(row, None)
+
+    def _bound(self) -> None:
+        while len(self._kept) > 1 and len(self._kept) * max(self._cluster.size, 1) > MAX_ANSWERS:
+            self._kept.popitem(last=False)
