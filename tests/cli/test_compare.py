@@ -63,7 +63,7 @@ def test_the_report_is_written_beside_the_table(words: list[str], tmp_path: Path
 def test_a_report_that_cannot_be_written_is_said_before_anything_is_simulated(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("placewright_lab.commands.compare.simulate")
+    monkeypatch.delattr("placewright_lab.simulation.sweep.simulate")
     where = tmp_path / "missing" / "out.html"
     assert main([*words, "--report", str(where)]) == 2
     told = capsys.readouterr()
@@ -72,7 +72,7 @@ def test_a_report_that_cannot_be_written_is_said_before_anything_is_simulated(
 
 
 def test_a_report_of_before_is_kept_until_there_is_a_new_one(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("placewright_lab.commands.compare.simulate")
+    monkeypatch.delattr("placewright_lab.simulation.sweep.simulate")
     where = tmp_path / "out.html"
     where.write_text("the old one")
     with pytest.raises(NameError):

@@ -101,6 +101,10 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         "Measure pods with claims to devices, beside pods without.",
         ("placewright bench devices", "placewright bench devices --nodes 500 --pods 1000"),
     ),
+    "bench preemption": HelpText(
+        "Measure a full cluster on which many pods preempt, from the first decision to the last preemptor's Binding, without an API server.",
+        ("placewright bench preemption", "placewright bench preemption --nodes 500 --pods 100 -o json"),
+    ),
     "bench moves": HelpText(
         "Measure events that meet thousands of waiting pods: what they cost, and how long they hold the event loop.",
         ("placewright bench moves", "placewright bench moves --waiting 5000 --claims 1000 --gated 2000 -o json"),
