@@ -102,7 +102,7 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         ("placewright bench devices", "placewright bench devices --nodes 500 --pods 1000"),
     ),
     "bench preemption": HelpText(
-        "Measure a full cluster on which many pods preempt, from the first decision to the last preemptor's Binding, without an API server.",
+        "Measure many pods that preempt on a full cluster, from the first decision to the last Binding, without an API server.",
         ("placewright bench preemption", "placewright bench preemption --nodes 500 --pods 100 -o json"),
     ),
     "bench moves": HelpText(
