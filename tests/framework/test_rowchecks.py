@@ -16,6 +16,7 @@ from placewright.framework.interface import PreFilterResult, Reads, RowChecks
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.handle import NoBinder, build_evaluator
 from placewright.framework.runtime.rowchecks import NoNominations
+from placewright.framework.runtime.rowrejections import RowRejections
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 FULL = unschedulable("node(s) were full")
@@ -32,6 +33,10 @@ def nominate(scene: Scene, nodes: str, priority: int = 5) -> Scene:
     for name in nodes.split():
         scene.nominated[NodeName(name)] = [pod(f"nominee-{name}", priority=priority)]
     return scene
+
+
+def by_row(rejections: RowRejections | None) -> dict[int, Status]:
+    return {} if rejections is None else dict(rejections.by_row())
 
 
 def told(scene: Scene, checks: RowChecks) -> tuple[dict[str, Status], set[str]]:
@@ -150,7 +155,7 @@ def test_who_is_crowded_out_is_told_and_blamed() -> None:
     scene = nominate(bare(room_for(1), nodes="a b"), "b")
     evaluator = scene.evaluator()
     evaluation = evaluator.evaluate(pod("p"))
-    assert evaluation.with_nominated_pods == {1: FULL.by("Room")}
+    assert by_row(evaluation.with_nominated_pods) == {1: FULL.by("Room")}
     diagnosis = evaluator.diagnose(evaluation)
     assert [(status, rows.tolist()) for status, rows in diagnosis.rejections] == [(FULL.by("Room"), [1])]
     assert diagnosis.unschedulable_plugins == {"Room"}
@@ -160,8 +165,8 @@ def test_a_node_that_prefilter_left_out_is_not_tried_beside_its_nominees() -> No
     script = room_for(1)
     scene = nominate(bare(Script("A").pre_filters(nodes="a"), script), "a b")
     evaluator = scene.evaluator()
-    assert evaluator.evaluate(pod("p")).with_nominated_pods == {0: FULL.by("Room")}
-    assert evaluator.checker.rejected_with_nominated_pods(pod("p"), frozenset()) == {}
+    assert by_row(evaluator.evaluate(pod("p")).with_nominated_pods) == {0: FULL.by("Room")}
+    assert evaluator.checker.rejected_with_nominated_pods(pod("p"), frozenset()).by_row() == {}
 
 
 def test_a_verdict_that_no_plugin_gave_blames_none() -> None:
@@ -173,7 +178,7 @@ def test_a_verdict_that_no_plugin_gave_blames_none() -> None:
     scene = nominate(bare(Script("A", reads=Reads.CLUSTER).pre_filters(name).filters()), "a")
     evaluator = scene.evaluator()
     evaluation = evaluator.evaluate(pod("p"))
-    assert evaluation.with_nominated_pods == {0: unresolvable("node(s) didn't satisfy plugin(s) [A]")}
+    assert by_row(evaluation.with_nominated_pods) == {0: unresolvable("node(s) didn't satisfy plugin(s) [A]")}
     assert evaluator.diagnose(evaluation).unschedulable_plugins == set()
 
 
@@ -193,7 +198,7 @@ def test_however_many_are_nominated_and_whatever_filters_read_the_same_are_crowd
     scene = nominate(bare(room_for(2, **filters), nodes=NAMES), nominated)
     for name in "bcd":
         scene.place(pod(f"x-{name}"), name)
-    found = scene.evaluator().checker.rejected_with_nominated_pods(pod("p"), None)
+    found = scene.evaluator().checker.rejected_with_nominated_pods(pod("p"), None).by_row()
     assert {str(scene.cluster.names[row]): status for row, status in found.items()} == {
         name: FULL.by("Room") for name in "bcd" if name in nominated.split()
     }, kind
@@ -209,7 +214,7 @@ def test_a_pod_that_is_refused_only_beside_nominees_is_refused_on_their_nodes(no
     crowd = Script("A", reads=Reads.CLUSTER).pre_filters(count).filters()
     scene = nominate(bare(crowd, nodes=NAMES), nominated)
     evaluator = scene.evaluator()
-    rejected = evaluator.checker.rejected_with_nominated_pods(pod("p"), None)
+    rejected = evaluator.checker.rejected_with_nominated_pods(pod("p"), None).by_row()
     assert rejected == dict.fromkeys(range(len(nominated.split())), unschedulable("too many").by("A"))
     assert evaluator.evaluate(pod("p")).count == 6 - len(nominated.split())
 

@@ -17,6 +17,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.handle import build_evaluator
+from placewright.framework.runtime.keptanswers import AnswerByRow
 from placewright.framework.runtime.rowchecks import RowwiseCheck
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.defaultpreemption.dryrun import DryRun
@@ -103,7 +104,8 @@ def test_what_is_kept_is_what_would_be_found(steps: list[tuple[str, int, int]]) 
     full = Full()
     for number, (what, index, other) in enumerate(steps):
         change(full, what, NAMES[index], other)
-        for preemptor in (waiting(f"p{number}"), waiting("again"), waiting(f"q{number}", 5, "3"), waiting("nominated-1")):
+        alike = (waiting(f"r{number}", 9), waiting("nominated-1", 9), waiting(f"s{number}", 9))  # for one of them its own room may be kept
+        for preemptor in (waiting(f"p{number}"), waiting("again"), waiting(f"q{number}", 5, "3"), *alike):
             assert full.told(full.long_lived, preemptor) == full.told(full.evaluator(), preemptor)
 
 
@@ -171,7 +173,7 @@ def test_nothing_is_kept_for_a_pod_about_which_a_filter_looks_at_other_nodes() -
     spread = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}]
     for preemptor, kept in ((waiting("a"), True), (waiting("b", spec={"topologySpreadConstraints": spread}), False)):
         evaluation = evaluator.evaluate(preemptor)
-        assert (evaluator.checker.kept.of("x", evaluation.state, preemptor) is not None) is kept
+        assert (evaluator.checker.kept.of("x", evaluation.state, preemptor, AnswerByRow) is not None) is kept
 
 
 def test_kinds_of_preemptors_beyond_the_bound_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

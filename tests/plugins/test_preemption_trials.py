@@ -219,7 +219,7 @@ def test_many_nodes_with_nominated_pods_are_looked_at_together_and_each_is_told_
         scene.nominated[NodeName(f"n{n}")] = [neighbour(dice, f"nominated{n}", dice.randint(2, 5))]
     checker = scene.evaluator().checker
     try:
-        together = checker.rejected_with_nominated_pods(newcomer, None)
+        together = checker.rejected_with_nominated_pods(newcomer, None).by_row()
     except CycleError:
         return
     rows = [int(row) for row in scene.cluster.rows()]

@@ -43,6 +43,7 @@ from placewright.framework.runtime.podcolumns import (
 )
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.runtime.rowchecks import Nominations, NoNominations, RowChecker
+from placewright.framework.runtime.rowrejections import RowRejections
 from placewright.framework.status import SUCCESS, Code, Status
 from placewright.framework.steps import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Steps
 
@@ -139,8 +140,8 @@ class Evaluation:
     narrowed_by: tuple[str, ...] = ()
     #: Whether rows were looked at until enough were found, so that `feasible` is what the profile wants scored.
     sampled: bool = False
-    #: Rows that fit as they stand but not beside the pods nominated there, with the verdict.
-    with_nominated_pods: dict[int, Status] | None = None
+    #: Rows on which the pod does not fit beside the pods nominated there.
+    with_nominated_pods: RowRejections | None = None
     #: Filled by `Evaluator.score`: the feasible rows, what normalisation knew of them, and the scores of plugins that read the cluster.
     rows: Rows = field(default_factory=lambda: NO_ROWS)
     summaries: Summaries = field(default_factory=dict)
@@ -242,11 +243,12 @@ class Evaluator:
     def _respect_nominations(self, evaluation: Evaluation) -> None:
         if not self.checker.nominations.nodes():
             return
-        verdicts = self.checker.rejected_with_nominated_pods(evaluation.pod, evaluation.candidates, evaluation.state)
-        if verdicts:
-            evaluation.feasible = evaluation.feasible.copy()
-            evaluation.feasible[list(verdicts)] = False
-            evaluation.with_nominated_pods = verdicts
+        rejections = self.checker.rejected_with_nominated_pods(evaluation.pod, evaluation.candidates, evaluation.state)
+        rejected = rejections.rejected()
+        if rejected.any():
+            evaluation.with_nominated_pods = rejections
+        if (evaluation.feasible & rejected).any():  # else it stays the columns' own, with which more is kept
+            evaluation.feasible = evaluation.feasible & ~rejected
 
     # --- scoring -------------------------------------------------------------------------------------------------------------
 
@@ -353,12 +355,10 @@ class Evaluator:
                 diagnosis.unschedulable_plugins.update(evaluation.narrowed_by)  # each of them could leave another node
             return diagnosis
         remaining = self._cluster.present.copy()
-        beside: dict[Status, list[int]] = {}
-        for row, status in (evaluation.with_nominated_pods or {}).items():
-            beside.setdefault(status, []).append(row)
-        for status, rows in beside.items():
-            self._reject(diagnosis, Rejection(status, np.array(rows, np.intp)))
-            remaining[rows] = False
+        if evaluation.with_nominated_pods is not None:
+            for rejection in evaluation.with_nominated_pods.grouped():
+                self._reject(diagnosis, rejection)
+                remaining[rejection.rows] = False
         if evaluation.candidates is not None:
             elsewhere = remaining & ~rows_named(self._cluster, evaluation.candidates)
             if elsewhere.any():

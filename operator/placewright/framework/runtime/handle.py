@@ -39,6 +39,7 @@ from placewright.framework.ports import PodGroupMembers
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.keptanswers import AnswerByRow
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.rowchecks import Nominations
@@ -229,7 +230,7 @@ class ProfileHandle:
         """`Handle.kept_of_rows`."""
         if self._evaluator is None or self._evaluator.checker.kept.own_row(pod) is not None:
             return None
-        return self._evaluator.checker.kept.of(purpose, state, pod)
+        return self._evaluator.checker.kept.of(purpose, state, pod, AnswerByRow)
 
     def evaluator(
         self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], extenders: Sequence[Extender] = ()

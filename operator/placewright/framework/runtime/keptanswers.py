@@ -9,9 +9,9 @@ while pods are nominated whose own terms such a filter would read.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterator, MutableMapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -40,10 +40,32 @@ class NominationLog(Protocol):
         """The node that a pod is nominated to."""
 
 
+class AnswersOfRows(Protocol):
+    """What is known of rows, and may not be true any more once something about them changed."""
+
+    def forget(self, rows: Iterable[int]) -> None:
+        """Something about these rows changed."""
+
+    def clear(self) -> None:
+        """Anything may have changed."""
+
+
+A = TypeVar("A", bound=AnswersOfRows)
+
+
+class AnswerByRow(dict[int, Any]):
+    """The rows about which something is known, and what."""
+
+    def forget(self, rows: Iterable[int]) -> None:
+        """Something about these rows changed."""
+        for row in rows:
+            self.pop(row, None)
+
+
 @dataclass(slots=True)
 class _Kept:
     positions: tuple[int, ...]
-    answers: dict[int, Any] = field(default_factory=dict)
+    answers: AnswersOfRows
 
 
 class KeptAnswers:
@@ -55,11 +77,12 @@ class KeptAnswers:
         self._nominations = nominations
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
 
-    def of(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
-        """By row, what is known and still true, to be added to; None where nothing can be kept. Nothing to hold over changes.
+    def of(self, purpose: Hashable, state: CycleState, pod: PodInfo, none_yet: Callable[[], A]) -> A | None:
+        """What is known and still true, to be added to; None where nothing can be kept. Nothing to hold over changes.
 
         `purpose`: what the answers are to, with all that they depend on beside the above. `state`: what PreFilter said of the pod. Nothing
-        should be added about the row that the pod itself is nominated to, or be believed: other pods are told otherwise.
+        should be added about the row that the pod itself is nominated to, or be believed: other pods are told otherwise. `none_yet` makes
+        what is kept; one purpose is kept by one class.
         """
         if pod.pod_group is not None or self._nominations.with_terms or self._cluster.dry_run_rows() or self._looks_around(state):
             return None
@@ -69,12 +92,12 @@ class KeptAnswers:
         key = (purpose, signature, pod.priority)
         kept = self._kept.get(key)
         if kept is None:
-            kept = self._kept[key] = _Kept(self._positions())
+            kept = self._kept[key] = _Kept(self._positions(), none_yet())
             self._bound()
         else:
             self._kept.move_to_end(key)
             self._forget_changed(kept)
-        return kept.answers
+        return cast(A, kept.answers)
 
     def own_row(self, pod: PodInfo) -> int | None:
         """The row that the pod is nominated to."""
@@ -102,13 +125,8 @@ class KeptAnswers:
             kept.answers.clear()
             return
         for rows in changed:
-            self._forget(kept, rows or ())
-        self._forget(kept, [row for node in nodes if (row := self._cluster.row(node)) is not None])
-
-    @staticmethod
-    def _forget(kept: _Kept, rows: Collection[int]) -> None:
-        for row in rows:
-            kept.answers.pop(row, None)
+            kept.answers.forget(rows or ())
+        kept.answers.forget([row for node in nodes if (row := self._cluster.row(node)) is not None])
 
     def _bound(self) -> None:
         while len(self._kept) > 1 and len(self._kept) * max(self._cluster.size, 1) > MAX_ANSWERS:

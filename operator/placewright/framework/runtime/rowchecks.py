@@ -20,6 +20,7 @@ from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFi
 from placewright.framework.runtime.keptanswers import KeptAnswers, NominationLog
 from placewright.framework.runtime.podcolumns import PodColumns, PreFiltered, outside, pre_filter, rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
+from placewright.framework.runtime.rowrejections import BesideNominated, RowRejections
 from placewright.framework.status import SUCCESS, Status
 
 #: To what answers are kept: the verdicts of rows that refuse the pod, None for the others.
@@ -140,22 +141,35 @@ class RowChecker:
         return RowwiseCheck(self._runtime, self._cluster, pod, self._nominated_beside(pod, rows))
 
     def rejected_with_nominated_pods(
-        self, pod: PodInfo, among: Container[NodeName] | None, state: CycleState | None = None
-    ) -> dict[int, Status]:
+        self, pod: PodInfo, among: frozenset[NodeName] | None, state: CycleState | None = None
+    ) -> RowRejections:
         """Rows where the pod does not fit beside the pods nominated there, with the verdict; of these nodes, or of all.
 
         `state`: what PreFilter said of the pod; None: nothing is kept. Raises `CycleError`.
         """
-        rows = [row for row in self._nominated_rows() if among is None or self._cluster.names[row] in among]
-        kept = None if state is None else self.kept.of(_WITH_NOMINATED_PODS, state, pod)
-        own = self.kept.own_row(pod)
+        size, names = self._cluster.size, self._cluster.names
+        kept = None if state is None else self.kept.of(_WITH_NOMINATED_PODS, state, pod, BesideNominated)
         if kept is None:
-            return self._rejected_beside(pod, self._nominated_rows(), rows)
-        fresh = [row for row in rows if row not in kept or row == own]
-        found = self._rejected_beside(pod, fresh, fresh)
-        kept.update((row, found.get(row)) for row in fresh if row != own)
-        known = {row: verdict for row in rows if (verdict := kept.get(row)) is not None and row != own}
-        return known | found
+            rows = [row for row in self._nominated_rows() if among is None or names[row] in among]
+            return RowRejections(size).put(self._rejected_beside(pod, self._nominated_rows(), rows).items())
+        own = self.kept.own_row(pod)
+        self._look_again(kept, pod, among, own)
+        rejections = kept.rejections
+        if among is not None:
+            rejections = rejections.only(rows_named(self._cluster, among))
+        if own is not None and (among is None or names[own] in among):
+            rejections = rejections.but(own, self._rejected_beside(pod, [own], [own]).get(own))
+        return rejections
+
+    def _look_again(self, kept: BesideNominated, pod: PodInfo, among: Container[NodeName] | None, own: int | None) -> None:
+        """Bring up to date what is known of these nodes, but for the row that the pod itself is nominated to."""
+        names, nominations = self._cluster.names, self.nominations
+        stale = kept.begin(self._cluster.size, self._nominated_rows)
+        looked_at = [row for row in stale if row != own and (among is None or names[row] in among)]
+        nominated = [row for row in looked_at if (name := names[row]) is not None and nominations.pods_on(name)]
+        found = self._rejected_beside(pod, nominated, nominated)
+        kept.rejections.put((row, found.get(row)) for row in looked_at)
+        stale.difference_update(looked_at)
 
     def _rejected_beside(self, pod: PodInfo, nominated_rows: Iterable[int], among: Iterable[int]) -> dict[int, Status]:
         """The verdicts of some of the rows to which pods are nominated."""

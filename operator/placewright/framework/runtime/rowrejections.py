@@ -1,0 +1,113 @@
+"""Which rows refuse a pod beside the pods nominated there, and why: a code a row, since thousands of rows share a few reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.framework.interface import BoolColumn, Rejection
+from placewright.framework.status import Status
+
+#: More of them than these, and than rows, are those of the past: statuses that name pods, say.
+_FEW_STATUSES: Final = 256
+
+
+class RowRejections:
+    """Rows that are rejected, with a status each.
+
+    Invariant: a row's code is 0 where it is not rejected, and else one more than the place of its status among `_statuses`.
+    """
+
+    __slots__ = ("_code_of", "_codes", "_statuses")
+
+    def __init__(self, size: int) -> None:
+        """None of so many rows is rejected yet."""
+        self._codes: NDArray[np.int32] = np.zeros(size, np.int32)
+        self._statuses: list[Status] = []
+        self._code_of: dict[Status, int] = {}
+
+    @property
+    def statuses(self) -> int:
+        """How many different ones it has known."""
+        return len(self._statuses)
+
+    @property
+    def size(self) -> int:
+        """Of how many rows it tells."""
+        return len(self._codes)
+
+    def put(self, verdicts: Iterable[tuple[int, Status | None]]) -> Self:
+        """Rows and their statuses; None for one that is not rejected, or not any longer."""
+        for row, status in verdicts:
+            self._codes[row] = 0 if status is None else self._code(status)
+        return self
+
+    def rejected(self) -> BoolColumn:
+        """True in the rows that are; shape (size,)."""
+        rejected: BoolColumn = self._codes != 0
+        return rejected
+
+    def only(self, rows: BoolColumn) -> RowRejections:
+        """The same for these rows, without the others; a copy."""
+        return self._copy(np.where(rows, self._codes, 0))
+
+    def but(self, row: int, status: Status | None) -> RowRejections:
+        """The same with another verdict on one row; a copy."""
+        return self._copy(self._codes.copy()).put([(row, status)])
+
+    def grouped(self) -> Iterator[Rejection]:
+        """By status, the rows."""
+        for code in np.unique(self._codes).tolist():
+            if code:
+                yield Rejection(self._statuses[code - 1], np.flatnonzero(self._codes == code))
+
+    def by_row(self) -> Mapping[int, Status]:
+        """The status of each row that is rejected."""
+        return {row: status for status, rows in self.grouped() for row in rows.tolist()}
+
+    def _code(self, status: Status) -> int:
+        code = self._code_of.get(status)
+        if code is None:
+            self._statuses.append(status)
+            code = self._code_of[status] = len(self._statuses)
+        return code
+
+    def _copy(self, codes: NDArray[np.int32]) -> RowRejections:
+        """Statuses only ever grow, and are shared."""
+        made = RowRejections(0)
+        made._codes, made._statuses, made._code_of = codes, self._statuses, self._code_of
+        return made
+
+
+class BesideNominated:
+    """What is known of the rows to which pods are nominated, for pods that look alike.
+
+    Attributes:
+        rejections: what holds for all rows that are not `stale`.
+        stale: rows that have to be looked at again; None for all.
+    """
+
+    __slots__ = ("rejections", "stale")
+
+    def __init__(self) -> None:
+        self.rejections = RowRejections(0)
+        self.stale: set[int] | None = None
+
+    def begin(self, size: int, nominated_rows: Callable[[], Iterable[int]]) -> set[int]:
+        """The stale rows, of which those that are looked at now are to be taken out; of a cluster with so many rows."""
+        full = self.rejections.statuses > max(size, _FEW_STATUSES)
+        if self.stale is None or self.rejections.size != size or full:
+            self.rejections, self.stale = RowRejections(size), set(nominated_rows())
+        return self.stale
+
+    def forget(self, rows: Iterable[int]) -> None:
+        """Something about these rows changed."""
+        if self.stale is not None:
+            self.stale.update(rows)
+
+    def clear(self) -> None:
+        """Anything may have changed."""
+        self.stale = None
