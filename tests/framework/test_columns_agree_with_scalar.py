@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from framework.scalar_model import Model, Part, Profile, Said
-from framework.worlds import EVENTS, Body, Dice, LiveNominations, TwinWorld, pod_object, profile_spec
+from framework.worlds import EVENTS, Body, Dice, TwinWorld, pod_object, profile_spec
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
@@ -40,7 +40,7 @@ def resolved(spec: dict[str, Any]) -> ResolvedProfile:
 
 
 def evaluator_of(profile: ResolvedProfile, world: TwinWorld) -> Evaluator:
-    return build_evaluator(profile, REGISTRY, world.cluster, NoBinder(), LiveNominations(world))
+    return build_evaluator(profile, REGISTRY, world.cluster, NoBinder(), world.nominator)
 
 
 def verdicts(evaluator: Evaluator, evaluation: Evaluation, world: TwinWorld) -> dict[str, Said | None]:

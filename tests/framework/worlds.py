@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from framework.scalar_model import MIB, ORDER, Profile
@@ -12,6 +12,7 @@ from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
+from placewright.queue.nominator import Nominator
 
 Body = dict[str, Any]
 NODES: Final = tuple(f"n{i}" for i in range(5))
@@ -245,7 +246,7 @@ class TwinWorld:
         self.nodes: dict[str, Body] = {}
         self.pods: dict[str, Body] = {}
         self.nominated: dict[str, Body] = {}
-        self.nominees: dict[NodeName, list[PodInfo]] = {}
+        self.nominator = Nominator()
         self.cluster = Cluster()
         # Short memories, so that readers also fall behind.
         self.cluster.node_journal, self.cluster.pod_journal = Journal(keep=4), Journal(keep=6)
@@ -324,12 +325,20 @@ class TwinWorld:
     def nomination(self, dice: Dice) -> None:
         """Preemption makes room on a node for a pod, or a nomination ends."""
         if self.nominated and dice.maybe(0.4):
-            self.nominated.clear()
-            self.nominees.clear()
+            for node in tuple(self.nominated):
+                self._withdraw(node)
         else:
-            pod = self.new_pod(dice, "nominee") | {"wants_node": "", "priority": dice.choice((0, 5, 9))}
             node = dice.choice(NODES)
-            self.nominated[node], self.nominees[NodeName(node)] = pod, [pod_object(pod)]
+            pod = self.new_pod(dice, f"nominee-{node}") | {"wants_node": "", "priority": dice.choice((0, 5, 9))}
+            self._withdraw(node)
+            self.nominated[node] = pod
+            self.nominator.add(pod_object(pod), NodeName(node))
+
+    def _withdraw(self, node: str) -> None:
+        """The node's nomination ends, if there is one."""
+        if self.nominated.pop(node, None) is not None:
+            for pod in tuple(self.nominator.pods_on(NodeName(node))):
+                self.nominator.delete(pod.uid)
 
     # --- the question --------------------------------------------------------------------------------------------------------
 
@@ -360,16 +369,3 @@ EVENTS: Final[Mapping[Event, int]] = {
     TwinWorld.pod_goes: 3,
     TwinWorld.nomination: 3,
 }
-
-
-class LiveNominations:
-    """The world's nominations, as the evaluator asks for them."""
-
-    def __init__(self, world: TwinWorld) -> None:
-        self._world = world
-
-    def nodes(self) -> Collection[NodeName]:
-        return self._world.nominees.keys()
-
-    def pods_on(self, node: NodeName) -> Collection[PodInfo]:
-        return self._world.nominees.get(node, [])

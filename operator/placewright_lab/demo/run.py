@@ -28,6 +28,8 @@ from placewright_lab.readers.kinds import Manifest
 _LOOK_SECONDS = 0.1
 #: How often it is looked whether a single pod is placed, and after how many that are not the status is asked instead.
 _PROBE_SECONDS = 0.005
+#: So long the last lines of a log may take.
+_LOG_SECONDS = 1.0
 _PROBES = 3
 
 
@@ -176,12 +178,19 @@ class DemoRun:
         except TimeoutError:
             self._note_change(f"the operator did not take up generation {generation} within {self._limits.change_seconds:.0f} s")
             return tried
-        in_effect = took_effect(self._operator.log, profile, generation)
+        in_effect = await self._took_effect(profile, generation)
         times = replace(times, in_effect=None if in_effect is None else max(in_effect - sent_at, 0.0))
         self._note_change(f"generation {generation} decides; after the change was sent: {times}")
         if words := busy(self._clock() - sent):
             self._note_change(words)
         return tried
+
+    async def _took_effect(self, profile: str, generation: int) -> float | None:
+        """When, by the operator's log, of which the latest lines may be a moment late; None where it does not say."""
+        until = self._clock() + _LOG_SECONDS
+        while (found := took_effect(self._operator.log, profile, generation)) is None and self._clock() < until:  # noqa: ASYNC110 - a file
+            await asyncio.sleep(_PROBE_SECONDS)
+        return found
 
     async def _try_one(self, pod: Manifest) -> TrackedPod:
         """Create a pod and wait for what becomes of it."""
