@@ -322,19 +322,19 @@ async def test_a_pod_created_anew_while_it_is_bound_is_counted_as_it_is(unchecke
 async def _replace_before_binding(engine: Engine, stage: Stage, key: str) -> list[str]:
     """The first Binding waits until its pod was replaced by a bigger one; others wait for it. Returns the uids that it was meant for."""
     client = engine._binder._client
-    post, turn, meant = client.post, asyncio.Lock(), list[str]()
+    write, turn, meant = client.write, asyncio.Lock(), list[str]()
 
-    async def replacing(path: str, body: Any, *rest: Any, **more: Any) -> bytes:
+    async def replacing(method: str, path: str, body: Any, *rest: Any, **more: Any) -> None:
         if not path.endswith("/binding"):
-            return await post(path, body, *rest, **more)
+            return await write(method, path, body, *rest, **more)
         async with turn:
             if not meant:
-                meant.append(json.loads(body.decode())["metadata"]["uid"])
+                meant.append(json.loads(body.data)["metadata"]["uid"])
                 await stage.delete_pod(key)
                 await make_pod(stage, "again", cpu="3500m")
-            return await post(path, body, *rest, **more)
+            return await write(method, path, body, *rest, **more)
 
-    client.post = replacing  # type: ignore[method-assign]
+    client.write = replacing  # type: ignore[method-assign]
     return meant
 
 

@@ -97,7 +97,7 @@ def _table(trees: TwoTrees, rounds: int) -> Table:
     title = f"{_named(trees.before)} and then {_named(trees.after)}: processor time of the best run, ratio of {rounds} turns each"
     table = Table(title=plain(title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("", "nodes", "before s", "after s", "ratio", f"at {CONFIDENCE:.0%}", "now"):
-        table.add_column(column, justify="right", overflow="fold")
+        table.add_column(column, justify="right", overflow="fold", no_wrap=not column)
     for one in trees.measured:
         table.add_row(*(plain(each) for each in _row(one)))
     return table
