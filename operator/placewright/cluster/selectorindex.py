@@ -17,7 +17,33 @@ _MOST_BUCKETS: Final = 64
 
 _Pair = tuple[str, str]
 #: A namespace (None: all of them), and a label with its value (None: whatever the labels are).
-_Place = tuple[str | None, _Pair | None]
+Place = tuple[str | None, _Pair | None]
+
+
+def places_met(namespace: str, labels: Iterable[_Pair]) -> list[Place]:
+    """Every place that a label set comes past: it meets each selector that matches it at one of these, wherever `places_of` puts it."""
+    places: list[Place] = [(namespace, None), (None, None)]
+    for pair in labels:
+        places.append((namespace, pair))
+        places.append((None, pair))
+    return places
+
+
+def places_of(namespaces: Collection[str] | None, selector: Selector) -> list[Place]:
+    """Few places at which every label set that the selector matches comes past; `namespaces` None stands for all."""
+    spaces = _spaces(namespaces)
+    return min(_by_requirement(spaces, selector), key=len, default=[(space, None) for space in spaces])
+
+
+def _spaces(namespaces: Collection[str] | None) -> Collection[str | None]:
+    return (None,) if namespaces is None or len(namespaces) > _MOST_BUCKETS else namespaces
+
+
+def _by_requirement(spaces: Collection[str | None], selector: Selector) -> Iterator[list[Place]]:
+    """For each requirement that names values, and not too many of them: the places of these."""
+    for requirement in selector.expressions:
+        if requirement.operator == "In" and len(requirement.values) * len(spaces) <= _MOST_BUCKETS:
+            yield [(space, (requirement.key, value)) for space in spaces for value in requirement.values]
 
 
 class _Bucket(Generic[T]):
@@ -44,8 +70,8 @@ class SelectorIndex(Generic[T]):
 
     def __init__(self) -> None:
         self.version = 0
-        self._buckets: dict[_Place, _Bucket[T]] = {}
-        self._places: dict[T, list[_Place]] = {}
+        self._buckets: dict[Place, _Bucket[T]] = {}
+        self._places: dict[T, list[Place]] = {}
 
     def __len__(self) -> int:
         return len(self._places)
@@ -83,22 +109,12 @@ class SelectorIndex(Generic[T]):
 
     def _met(self, namespace: str, labels: Iterable[_Pair]) -> list[_Bucket[T]]:
         buckets = self._buckets
-        places: list[_Place] = [(namespace, None), (None, None)]
-        for pair in labels:
-            places.append((namespace, pair))
-            places.append((None, pair))
-        return [bucket for place in places if (bucket := buckets.get(place)) is not None]
+        return [bucket for place in places_met(namespace, labels) if (bucket := buckets.get(place)) is not None]
 
-    def _rarest(self, namespaces: Collection[str] | None, selector: Selector) -> list[_Place]:
+    def _rarest(self, namespaces: Collection[str] | None, selector: Selector) -> list[Place]:
         """The places of the requirement under which the fewest items are yet."""
-        spaces: Collection[str | None] = (None,) if namespaces is None or len(namespaces) > _MOST_BUCKETS else namespaces
-        rarest: list[_Place] | None = None
-        fewest = 0
-        for requirement in selector.expressions:
-            if requirement.operator != "In" or len(requirement.values) * len(spaces) > _MOST_BUCKETS:
-                continue
-            places: list[_Place] = [(space, (requirement.key, value)) for space in spaces for value in requirement.values]
-            met = len(places) + sum(len(bucket.items) for place in places if (bucket := self._buckets.get(place)) is not None)
-            if rarest is None or met < fewest:
-                rarest, fewest = places, met
-        return [(space, None) for space in spaces] if rarest is None else rarest
+        spaces = _spaces(namespaces)
+        return min(_by_requirement(spaces, selector), key=self._crowd, default=[(space, None) for space in spaces])
+
+    def _crowd(self, places: list[Place]) -> int:
+        return len(places) + sum(len(bucket.items) for place in places if (bucket := self._buckets.get(place)) is not None)

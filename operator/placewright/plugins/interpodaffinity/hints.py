@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.podselections import PodSelection
+from placewright.cluster.selectorindex import Place, places_met, places_of
 from placewright.framework.assignedpods import wanted_nearby
-from placewright.framework.events import QueueingHint
+from placewright.framework.events import EventKeys, QueueingHint
 from placewright.plugins.interpodaffinity.matchers import FacingTerms, OwnTerms
-from placewright.plugins.interpodaffinity.terms import Term
+from placewright.plugins.interpodaffinity.terms import NO_TERMS, PodTerms, Term, compile_terms
 
 
 def after_pod_change(
@@ -45,6 +46,39 @@ def _keeps_away(pod: PodInfo) -> bool:
     affinity = pod.pod.spec.affinity
     aversion = affinity.pod_anti_affinity if affinity else None
     return aversion is not None and bool(aversion.required_during_scheduling_ignored_during_execution)
+
+
+def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
+    """Where news of another pod finds a waiting one: what its required terms mean, what may be meant by the other's, and itself."""
+    yield pod.uid
+    terms = _terms(pod)
+    yield from (("is meant", place) for term in (*terms.affinity, *terms.anti_affinity) for place in _places(term))
+    yield from (("means", place) for place in places_met(pod.namespace, pod.labels.items()))
+
+
+def keys_of_pod_change(old: Any, new: Any) -> Iterator[Hashable]:
+    """Whose terms may mean the pod, as it was or as it is; whom its anti-affinity meant, where it goes; and itself."""
+    for pod in (old, new):
+        if isinstance(pod, PodInfo):
+            yield pod.uid
+            yield from (("is meant", place) for place in places_met(pod.namespace, pod.labels.items()))
+    if isinstance(old, PodInfo) and not isinstance(new, PodInfo):
+        yield from (("means", place) for term in _terms(old).anti_affinity for place in _places(term))
+
+
+#: Whom news of a pod concerns.
+POD_KEYS: Final = EventKeys(keys_of_pod, keys_of_pod_change)
+
+
+def _terms(pod: PodInfo) -> PodTerms:
+    affinity = pod.pod.spec.affinity
+    return NO_TERMS if affinity is None else compile_terms(affinity, pod.namespace).terms
+
+
+def _places(term: Term) -> list[Place]:
+    if term.selector is None:
+        return []
+    return places_of(None if term.namespace_selector is not None else term.namespaces, term.selector)
 
 
 def after_node_change(own: OwnTerms, facing: FacingTerms, old: Any, new: Any) -> QueueingHint:

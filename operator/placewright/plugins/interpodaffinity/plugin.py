@@ -238,7 +238,7 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL
         return (
-            interest(EventResource.POD, pods, self._pod_changed, hints.may_concern),
+            interest(EventResource.POD, pods, self._pod_changed, hints.may_concern, hints.POD_KEYS),
             interest(EventResource.NODE, nodes, self._node_changed),
         )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Final
 
 from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
-from placewright.framework.events import QueueingHint
-from placewright.plugins.podtopologyspread.constraints import Constraint
+from placewright.api.selectors import EVERYTHING, Selector, SelectorError
+from placewright.cluster.selectorindex import places_met, places_of
+from placewright.framework.events import EventKeys, QueueingHint
+from placewright.plugins.podtopologyspread.args import HARD
+from placewright.plugins.podtopologyspread.constraints import Constraint, compile_own
 
 
 def involved(pod: PodInfo, old: Any, new: Any) -> bool:
@@ -31,6 +34,37 @@ def after_node_change(constraints: Sequence[Constraint], old: Any, new: Any) -> 
     if isinstance(old, Node) and isinstance(new, Node):
         return _hint(before != after or (after and _differ(constraints, old, new)))
     return _hint(before or after)
+
+
+def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
+    """Where news of another pod finds a waiting one: what its constraints count, and itself."""
+    yield pod.uid
+    for selector in _selectors(pod):
+        yield from places_of((pod.namespace,), selector)
+
+
+def keys_of_pod_change(old: Any, new: Any) -> Iterator[Hashable]:
+    """Whose constraints may count the pod, as it was or as it is; and itself."""
+    for pod in (old, new):
+        if isinstance(pod, PodInfo):
+            yield pod.uid
+            yield from places_met(pod.namespace, pod.labels.items())
+
+
+#: Whom news of a pod concerns.
+POD_KEYS: Final = EventKeys(keys_of_pod, keys_of_pod_change)
+
+
+def _selectors(pod: PodInfo) -> Iterator[Selector]:
+    own = pod.pod.spec.topology_spread_constraints
+    try:
+        compiled = compile_own(own, HARD, pod) if own else None
+    except SelectorError:
+        compiled = None
+    if compiled is None:  # default constraints count what Services and owners select, and these change
+        yield EVERYTHING
+        return
+    yield from (constraint.selector for constraint in compiled if constraint.selector is not None)
 
 
 def _among_peers(pod: PodInfo, changed: Any) -> bool:

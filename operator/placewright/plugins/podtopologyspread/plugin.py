@@ -279,7 +279,7 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
-            interest(EventResource.POD, pods, self._pod_changed, in_its_namespace),
+            interest(EventResource.POD, pods, self._pod_changed, in_its_namespace, hints.POD_KEYS),
             interest(EventResource.NODE, nodes, self._node_changed),
         )
 
