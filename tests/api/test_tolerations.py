@@ -124,7 +124,7 @@ def covers(toleration: Toleration, taint: Taint) -> bool:
     return about and how.get(toleration.operator, False)
 
 
-@given(st.lists(TAINTS, max_size=3), st.lists(TOLERATIONS, max_size=3))
+@given(st.lists(TAINTS, max_size=3), st.lists(TOLERATIONS, max_size=20))
 def test_whatever_repels_and_whatever_is_tolerated_the_rules_decide(taints: list[Taint], tolerations: list[Toleration]) -> None:
     repelled = [taint for taint in taints if not any(covers(each, taint) for each in tolerations)]
     assert [taint for taint in taints if not tolerated(taint, tolerations)] == repelled

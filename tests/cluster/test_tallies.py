@@ -226,6 +226,57 @@ def test_the_version_of_all_counts_grows_with_every_change() -> None:
     assert counts.version > 0
 
 
+REQUIREMENTS = st.one_of(
+    st.tuples(st.sampled_from(["app", "tier", "none"]), st.sampled_from(["In", "NotIn"]), st.sampled_from([("web",), ("web", "db"), ("x",)])),
+    st.tuples(st.sampled_from(["app", "tier", "none"]), st.sampled_from(["Exists", "DoesNotExist"]), st.just(())),
+)
+
+
+@given(st.lists(REQUIREMENTS, max_size=8), st.sampled_from([None, frozenset({"n"})]), st.booleans())
+def test_many_groups_are_asked_label_by_label_and_answer_as_each_would(
+    requirements: list[tuple[str, str, tuple[str, ...]]], namespaces: frozenset[str] | None, terminating: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairwisegroups, "_FEW_GROUPS", 0)
+        groups = pairwisegroups.PairwiseGroups()
+        opened = [groups.open(info) for info in PODS]
+        wanted = PodSelection(namespaces, asks(*requirements), terminating=terminating)
+        found = groups.selected(wanted)
+    assert {id(group) for group in found} == {id(group) for group in opened if wanted.selects(group.key, group.labels)}
+    assert len({id(group) for group in found}) == len(found)
+
+
+class Looked(dict[str, str]):
+    """Labels that count how often they are looked at."""
+
+    looks = 0
+
+    def get(self, *key: Any) -> Any:
+        Looked.looks += 1
+        return super().get(*key)
+
+    def __contains__(self, key: object) -> bool:
+        Looked.looks += 1
+        return super().__contains__(key)
+
+
+def looks(expressions: int, groups_there: int) -> int:
+    """How often groups' labels are looked at for a selector of so many expressions, some of them over labels that pods have."""
+    groups = pairwisegroups.PairwiseGroups()
+    for number in range(groups_there):
+        group = groups.open(one(app=str(number), tier="x"))
+        group.labels = Looked(group.labels)
+    said = [(f"k{n}", "DoesNotExist", ()) if n % 2 else (("app", "tier")[n % 4 // 2], "NotIn", (f"v{n}",)) for n in range(expressions)]
+    Looked.looks = 0
+    assert len(groups.selected(PodSelection(None, asks(*said)))) == groups_there
+    return Looked.looks
+
+
+def test_the_looks_at_groups_do_not_grow_with_the_expressions_of_a_selector() -> None:
+    assert 0 < looks(400, 100) <= looks(8, 100)
+    assert looks(400, 200) <= 2 * looks(400, 100)
+
+
 # --- what is forgotten -----------------------------------------------------------------------------------------------------------
 
 
@@ -270,6 +321,50 @@ def test_a_tally_that_grew_counts_with_what_it_takes_now(monkeypatch: pytest.Mon
         counts.add(one(), row, 1)
     assert counts.tally(everywhere, 100_000) is tally
     assert len(counts._tallies) == 1
+
+
+def test_no_more_tallies_are_kept_of_one_group_than_each_pod_that_comes_can_be_added_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "_MOST_OF_A_GROUP", 4)
+    counts = PairwiseCounts()
+    counts.add(one(app="web"), 0, 1)
+    wanted = [PodSelection(None, asks((f"k{n}", "DoesNotExist", ()), ("app", "In", ("web",)))) for n in range(9)]
+    first = [counts.tally(each, ROWS) for each in wanted]
+    (group,) = counts._groups
+    assert [each.tally for each in group.tallies] == first[-4:]
+    assert len(counts._tallies) == 4
+    counts.add(one(app="web"), 1, 1)
+    assert all(counts.tally(each, ROWS).by_row(ROWS).tolist() == [1, 1, 0, 0] for each in wanted)
+
+
+def test_no_more_selections_without_a_value_are_kept_than_each_new_group_can_be_compared_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "_MOST_BROAD", 3)
+    counts = PairwiseCounts()
+    narrow = PodSelection(None, selector_from_pairs({"app": "web"}))
+    kept = counts.tally(narrow, ROWS)
+    for number in range(7):
+        counts.tally(PodSelection(None, asks((f"k{number}", "Exists", ()))), ROWS)
+    assert len(counts._tallies) == 4
+    counts.add(one(app="web", k0="x"), 2, 1)
+    assert kept.by_row(ROWS).tolist() == [0, 0, 1, 0]
+    assert counts.tally(PodSelection(None, asks(("k0", "Exists", ()))), ROWS).by_row(ROWS).tolist() == [0, 0, 1, 0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from([1, -1])), max_size=30), st.integers(0, 30))
+def test_pods_of_different_weights_are_counted_with_them_whenever_they_come(moves: list[tuple[int, int, int]], asked_after: int) -> None:
+    pods = [one(carries=True, app=str(n)) for n in range(2)] + [one("m", carries=True)]
+    weights = {AffinityCarrier("n", CARRIED): 7, AffinityCarrier("m", CARRIED): -3}
+    selection = PodSelection(frozenset({"n", "m"}), carriers=frozenset(weights), weights=weights)
+    counts, there = PairwiseCounts(), Counter[tuple[int, int]]()
+    for number, (which, row, delta) in enumerate(moves):
+        if number == asked_after:
+            counts.tally(selection, ROWS)
+        if delta < 0 and not there[which, row]:
+            continue
+        there[which, row] += delta
+        counts.add(pods[which], row, delta)
+    expected = [sum(there[which, row] * (7 if which < 2 else -3) for which in range(3)) for row in range(ROWS)]
+    assert counts.tally(selection, ROWS).by_row(ROWS).tolist() == expected
+    assert dict(zip(*map(list, counts.tally(selection, ROWS).taken()), strict=True)) == {r: n for r, n in enumerate(expected) if n}
 
 
 def test_groups_without_pods_are_kept_up_to_a_number_and_then_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,6 +170,46 @@ def test_a_profile_that_changes_is_asked_for_its_old_hints_about_what_happened_b
     assert len(told.asked) == 5
 
 
+def test_a_mass_of_pods_is_tried_again_in_slices_under_a_profile_that_changed() -> None:
+    told = Told(4)
+    told.waiting(21, "Node")
+    told.queue.reprioritise("default-scheduler", None)
+    places = []
+    while told.queue.sweeps.behind:
+        told.queue.sweeps.sweep_some()
+        check_invariants(told.queue)
+        places.append(sum(told.world.place(f"p{index}") is SubQueue.BACKOFF for index in range(21)))
+    assert [after - before for before, after in zip([0, *places], places, strict=False)] == [4, 4, 4, 4, 4, 1]
+
+
+def test_who_was_tried_under_the_changed_profile_already_is_not_tried_once_more_for_its_sake() -> None:
+    told = Told(4)
+    told.waiting(9, "Node")
+    told.queue.reprioritise("default-scheduler", None)
+    told.queue.activate([told.queue.get("uid-p8").pod])  # type: ignore[union-attr]
+    popped = told.queue.pop()
+    assert popped is not None and popped.pod.name == "p8"
+    told.queue.return_unschedulable(popped, {"Node"})
+    told.queue.delete("uid-p7")
+    while told.queue.sweeps.behind:
+        told.queue.sweeps.sweep_some()
+        check_invariants(told.queue)
+    assert told.world.place("p8") is SubQueue.UNSCHEDULABLE
+    assert {told.world.place(f"p{index}") for index in range(7)} == {SubQueue.BACKOFF}
+
+
+async def test_nobody_is_decided_before_those_that_a_changed_profile_may_help_are_back() -> None:
+    told = Told(4)
+    told.waiting(9, "Node")
+    told.queue.reprioritise("default-scheduler", None)
+    sweeping = asyncio.create_task(told.queue.sweeps.run())
+    await told.queue.sweeps.caught_up()
+    assert {told.world.place(f"p{index}") for index in range(9)} == {SubQueue.BACKOFF}
+    sweeping.cancel()
+    with suppress(asyncio.CancelledError):
+        await sweeping
+
+
 def test_pods_that_waited_too_long_are_tried_in_slices() -> None:
     told = Told(2)
     told.waiting(5, "Node")

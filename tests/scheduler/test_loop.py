@@ -3,17 +3,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.cluster.tallies import Tallies
 from placewright.framework.interface import CycleState, PermitResult, PreBindPlugin
+from placewright.framework.runtime import evaluation
 from placewright.framework.status import SUCCESS, Code, Status
 from placewright.queue.queued import SubQueue
+from placewright.scheduler import preparations
 from placewright.scheduler import scheduler as module
+from placewright.scheduler.podgroups.turns import TURN_SECONDS
 
-from .makers import REFUSED, World, node, pod
+from .makers import REFUSED, PodMaker, World, node, pod
+from .podgroups.makers import group, members
 from .scripted import Script, late_plugin
 
 
@@ -212,3 +218,142 @@ async def test_draining_does_not_wait_for_permissions_that_nobody_can_give_any_m
             await world.scheduler.drain()
     assert world.ports.bound == []
     assert world.ports.events == []
+
+
+# --- pods that ask for much ----------------------------------------------------------------------------------------------------------
+
+
+def demanding(name: str) -> PodMaker:
+    """A pod within all limits whose decision looks at many things."""
+    maker = pod(name)
+    term = {"topologyKey": "kubernetes.io/hostname", "namespaceSelector": {}}
+    terms = [{**term, "labelSelector": {"matchExpressions": [{"key": f"k{i}", "operator": "DoesNotExist"}]}} for i in range(60)]
+    preferred = [{"weight": 1 + index, "podAffinityTerm": each} for index, each in enumerate(terms)]
+    maker._spec["affinity"] = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    constraint = {"maxSkew": 5, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    maker._spec["topologySpreadConstraints"] = [{**constraint, "labelSelector": {"matchLabels": {"a": "b"}}}]
+    return maker
+
+
+def slow_counting(world: World, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Have each count of pods that is made take longer than a turn; when each began."""
+    begun: list[float] = []
+    start = Tallies._start
+
+    def slowly(tallies: Tallies, *args: Any) -> Any:
+        begun.append(world.now)
+        world.now += 2 * TURN_SECONDS
+        return start(tallies, *args)
+
+    monkeypatch.setattr(Tallies, "_start", slowly)
+    monkeypatch.setattr(evaluation, "_LONG_WORK", 100)
+    return begun
+
+
+def peopled() -> World:
+    world = World().nodes(*(node(f"n{i}") for i in range(4)))
+    return world.pods(*(pod(f"standing-{i}").labels(app=f"a{i}").on(f"n{i % 3}") for i in range(12)))
+
+
+async def test_what_a_long_decision_counts_is_counted_between_turns_of_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = peopled()
+    begun = slow_counting(world, monkeypatch)
+    world.pods(demanding("large"))
+    others = 0
+    async with running(world):
+        async with asyncio.timeout(5):
+            while not world.ports.bound:
+                await asyncio.sleep(0)
+                others += 1
+    assert len(begun) >= 60
+    assert others >= 60, "each count left others a turn"
+
+
+async def test_it_is_decided_as_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = peopled().pods(demanding("large"))
+    binding = at_once.decide()
+    assert binding is not None
+    binding.close()
+    world = peopled()
+    slow_counting(world, monkeypatch)
+    world.pods(demanding("large"))
+    async with running(world):
+        await until(lambda: bool(world.ports.bound))
+    assert world.node_of("large") == at_once.node_of("large") == "n3"
+
+
+async def test_it_is_decided_on_what_is_true_once_it_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = peopled()
+    begun = slow_counting(world, monkeypatch)
+    world.pods(demanding("large"))
+    async with running(world):
+        await until(lambda: len(begun) > 20)
+        world.pods(*(pod(f"late-{i}").labels(app="late").on("n3") for i in range(9)))
+        world.nodes(node("n9"))
+        await until(lambda: bool(world.ports.bound))
+    assert world.node_of("large") == "n9"
+
+
+async def test_a_pod_that_is_deleted_while_it_is_prepared_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = peopled()
+    begun = slow_counting(world, monkeypatch)
+    large = demanding("large")
+    world.pods(large)
+    async with running(world):
+        await until(lambda: len(begun) > 20)
+        world.intake.pod_gone("uid-large")
+        world.pods(pod("next"))
+        await until(lambda: bool(world.ports.bound) and not len(world.queue.in_flight))
+    assert [name for name, _, _, _ in world.ports.bound] == ["next"]
+    assert world.node_of("large") is None
+    assert len(begun) < 40, "and not prepared to the end"
+
+
+async def test_others_as_important_are_placed_while_it_is_prepared_and_less_important_ones_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = peopled()
+    begun = slow_counting(world, monkeypatch)
+    world.pods(demanding("large").priority(5))
+    async with running(world):
+        await until(lambda: len(begun) > 10)
+        world.pods(pod("less").priority(4), pod("as-much").priority(5), pod("more").priority(6))
+        await until(lambda: len(world.ports.bound) == 4)
+    assert [name for name, _, _, _ in world.ports.bound] == ["more", "as-much", "large", "less"]
+
+
+async def test_a_group_that_is_less_important_waits_for_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = peopled()
+    begun = slow_counting(world, monkeypatch)
+    world.pods(demanding("large").priority(5))
+    async with running(world):
+        await until(lambda: len(begun) > 10)
+        world.intake.cluster_object(group("job", 2))
+        world.pods(*members("job", 2))
+        await until(lambda: len(world.ports.bound) == 3)
+    assert world.ports.bound[0][0] == "large"
+
+
+async def test_of_a_crowd_that_asks_for_much_some_go_back_to_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparations, "MOST_WAITING", 3)
+    world = peopled()
+    begun = slow_counting(world, monkeypatch)
+    world.pods(*(demanding(f"large-{index}") for index in range(9)))
+    async with running(world):
+        await until(lambda: len(begun) > 10)
+        assert len(world.queue.in_flight) == 3
+        world.pods(pod("healthy"))
+        await until(lambda: "healthy" in [name for name, _, _, _ in world.ports.bound])
+        assert world.queue.sizes().backoff == 6
+
+
+async def test_a_pod_that_is_being_prepared_when_the_lead_is_lost_is_not_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    lead = Switch()
+    lead.give()
+    world = World(lead=lead).nodes(node("a")).pods(pod("standing").on("a"))
+    begun = slow_counting(world, monkeypatch)
+    world.pods(demanding("large"))
+    async with running(world):
+        await until(lambda: len(begun) > 3)
+        lead.active = False
+        await turns(200)
+        assert world.ports.bound == []
+        assert world.place("large") in (SubQueue.ACTIVE, SubQueue.BACKOFF)

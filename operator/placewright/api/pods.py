@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from placewright.api.objects import Affinity, NodeName, Pod, PodKey, Volume
+from placewright.api.podextent import PodExtent, extent_of
 from placewright.api.podgroups import GroupRef, group_of
 from placewright.api.requests import pod_requests, reports_resources, scoring_requests, spec_in_effect
 
@@ -57,6 +58,7 @@ class PodInfo:
         volumes: those that claims or disks provide; what nodes have or make for themselves restricts nothing.
         pairwise_key: pods that have equal ones are counted together.
         pod_group: the group that the pod is placed with, all or none; None for most pods.
+        extent: how much the spec asks for; `extent.excess` says why a pod is not decided at all.
 
     Raises `QuantityError` when a resource quantity does not parse.
 
@@ -64,6 +66,7 @@ class PodInfo:
     """
 
     __slots__ = (
+        "extent",
         "host_ports",
         "key",
         "name",
@@ -108,8 +111,8 @@ class PodInfo:
         self.pairwise_key = PairwiseKey(
             meta.namespace, frozenset((meta.labels or {}).items()), meta.deletion_timestamp is not None, _pod_affinity(spec.affinity)
         )
-
         self.pod_group: GroupRef | None = group_of(pod)
+        self.extent: PodExtent = extent_of(pod, len(self.requests), len(self.host_ports), len(self.volumes))
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key}, uid={self.uid})"

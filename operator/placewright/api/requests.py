@@ -165,15 +165,14 @@ def _total(spec: PodSpec, defaults: Mapping[str, int], at_pod_level: Mapping[str
     sidecars: Nanos = {}
     for container in spec.init_containers or ():
         request = _container(container, defaults)
+        own = request
         if container.restart_policy == "Always":
             _add(total, request)
             _add(sidecars, request)
-            request = sidecars
-        else:
-            request = dict(request)
-            _add(request, sidecars)
-        for name, value in request.items():
-            need[name] = max(need.get(name, 0), value)
+            own = {}
+        # Of names that this container does not ask for, the sidecars so far need what they needed when the last of them was looked at.
+        for name in request:
+            need[name] = max(need.get(name, 0), own.get(name, 0) + sidecars.get(name, 0))
     for name, value in need.items():
         total[name] = max(total.get(name, 0), value)
     total.update(at_pod_level)

@@ -134,6 +134,23 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     return tuple(terms)
 
 
+def may_match(term: NodeSelectorTerm, labels: Mapping[str, str], name: str) -> bool:
+    """False only for a term that does not match the node, found out without compiling the term; what does not parse may seem to match."""
+    expressions, fields = term.match_expressions or (), term.match_fields or ()
+    return all(_may_be(each, labels.get(each.key)) for each in expressions) and all(_may_be(each, name) for each in fields)
+
+
+def _may_be(requirement: Requirement, value: str | None) -> bool:
+    match requirement.operator:
+        case "In":
+            return value is not None and value in (requirement.values or ())
+        case "NotIn":
+            return value is None or value not in (requirement.values or ())
+        case "DoesNotExist":
+            return value is None
+    return value is not None
+
+
 def node_selector_problems(selector: NodeSelector) -> list[str]:
     """What is wrong with the terms that `compile_node_selector` leaves out because they do not parse, one line a term."""
     problems = []

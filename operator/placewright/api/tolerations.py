@@ -17,6 +17,8 @@ HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 #: A number as people write it: no plus sign, no zeros in front.
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _LIMIT: Final = 1 << 63
+#: Up to so many tolerations are gone through one by one.
+_FEW: Final = 8
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -50,15 +52,69 @@ def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
+class TolerationSet:
+    """A pod's tolerations, to be asked about many taints: many are indexed once, so that a taint costs the same however many there are."""
+
+    __slots__ = ("_above", "_any_value", "_below", "_few", "_values")
+
+    def __init__(self, tolerations: Sequence[Toleration]) -> None:
+        self._few: Sequence[Toleration] | None = tolerations
+        if len(tolerations) > _FEW:
+            self._few = None
+            self._index(tolerations)
+
+    def _index(self, tolerations: Sequence[Toleration]) -> None:
+        """By key and effect, each of them empty where the toleration leaves it open."""
+        self._any_value: set[tuple[str, str]] = set()
+        self._values: set[tuple[str, str, str]] = set()
+        self._above: dict[tuple[str, str], int] = {}
+        self._below: dict[tuple[str, str], int] = {}
+        for each in tolerations:
+            where = (each.key, each.effect)
+            if each.operator == "Exists":
+                self._any_value.add(where)
+            elif each.operator in ("", "Equal"):
+                self._values.add((*where, each.value))
+            elif (bound := integer(each.value)) is None:
+                continue
+            elif each.operator == "Gt":
+                self._above[where] = min(bound, self._above.get(where, bound))
+            elif each.operator == "Lt":
+                self._below[where] = max(bound, self._below.get(where, bound))
+
+    def covers(self, taint: Taint) -> bool:
+        """True when any of the tolerations covers the taint: `tolerated`."""
+        if self._few is not None:
+            return tolerated(taint, self._few)
+        places = ((taint.key, taint.effect), (taint.key, ""), ("", taint.effect), ("", ""))
+        if any(place in self._any_value or (*place, taint.value) in self._values for place in places):
+            return True
+        number = integer(taint.value) if self._above or self._below else None
+        if number is None:
+            return False
+        return any(self._above.get(place, number) < number or self._below.get(place, number) > number for place in places)
+
+    def first_untolerated(self, taints: Sequence[Taint]) -> Taint | None:
+        """The first hard taint (NoSchedule, NoExecute) that nothing tolerates, or None."""
+        for taint in taints:
+            if taint.effect in HARD_EFFECTS and not self.covers(taint):
+                return taint
+        return None
+
+    def intolerable_preferences(self, taints: Sequence[Taint]) -> int:
+        """How many PreferNoSchedule taints stay untolerated."""
+        return sum(1 for taint in taints if taint.effect == "PreferNoSchedule" and not self.covers(taint))
+
+    def tolerates_all(self, taints: Sequence[Taint]) -> bool:
+        """Whether nothing keeps the pod off a node with these taints."""
+        return self.first_untolerated(taints) is None
+
+
 def first_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """The first hard taint (NoSchedule, NoExecute) that nothing tolerates, or None."""
-    for taint in taints:
-        if taint.effect in HARD_EFFECTS and not tolerated(taint, tolerations):
-            return taint
-    return None
+    """The same for one node."""
+    return TolerationSet(tolerations).first_untolerated(taints)
 
 
 def intolerable_preferences(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int:
     """How many PreferNoSchedule taints stay untolerated: the raw score of TaintToleration."""
-    soft = [t for t in tolerations if t.effect in ("", "PreferNoSchedule")]
-    return sum(1 for taint in taints if taint.effect == "PreferNoSchedule" and not tolerated(taint, soft))
+    return TolerationSet(tolerations).intolerable_preferences(taints)

@@ -14,31 +14,35 @@ class HostPorts:
     """Who claims which port on which row. Pods with host ports are few, so this is an index and not a column."""
 
     def __init__(self) -> None:
-        self._claims: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
+        #: By port, address and row, how many claims there are; never 0.
+        self._claims: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
 
     def add(self, ports: Sequence[HostPort], row: int, delta: int) -> None:
         """Claim (`delta` 1) or release (-1) ports on a row."""
         for protocol, port, address in ports:
-            rows = self._claims.setdefault((protocol, port), {})
-            addresses = rows.setdefault(row, {})
-            addresses[address] = addresses.get(address, 0) + delta
-            if addresses[address] == 0:
-                del addresses[address]
-            if not addresses:
+            addresses = self._claims.setdefault((protocol, port), {})
+            rows = addresses.setdefault(address, {})
+            rows[row] = rows.get(row, 0) + delta
+            if rows[row] == 0:
                 del rows[row]
             if not rows:
+                del addresses[address]
+            if not addresses:
                 del self._claims[protocol, port]
 
     def free(self, ports: Sequence[HostPort], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """True where none of these ports is taken; shape (len(rows),).
 
-        Two claims of one port conflict when their addresses are equal or either is the wildcard.
+        Two claims of one port conflict when their addresses are equal or either is the wildcard. No more claims are looked at than there
+        are of these ports.
         """
         taken: set[int] = set()
         for protocol, port, address in ports:
-            for row, addresses in self._claims.get((protocol, port), {}).items():
-                if address == ANY_ADDRESS or address in addresses or ANY_ADDRESS in addresses:
-                    taken.add(row)
+            addresses = self._claims.get((protocol, port))
+            if addresses is None:
+                continue
+            for other in addresses if address == ANY_ADDRESS else (address, ANY_ADDRESS):
+                taken.update(addresses.get(other, ()))
         if not taken:
             return np.ones(len(rows), np.bool_)
         return ~np.isin(rows, np.fromiter(taken, np.intp, len(taken)))

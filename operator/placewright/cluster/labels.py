@@ -8,10 +8,36 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import KeysView, Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.selectors import parse_int64
 from placewright.cluster.encoding import EncodedColumn
 
-LabelColumn = EncodedColumn[str | None]
 Labels = Mapping[str, str]
+Int64s = NDArray[np.int64]
+
+
+class LabelColumn(EncodedColumn[str | None]):
+    """One label by row, None where a node lacks it."""
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__(capacity, None)
+        self._numbers: tuple[list[str | None], int, Int64s, NDArray[np.bool_]] | None = None
+
+    def compared(self, rows: NDArray[np.intp], bound: int, *, above: bool) -> NDArray[np.bool_]:
+        """True where the value is a number above, or else below, a bound: Gt and Lt; shape (len(rows),)."""
+        numbers, are_numbers = self._as_numbers()
+        return (are_numbers & (numbers > bound if above else numbers < bound))[self.codes(rows)]
+
+    def _as_numbers(self) -> tuple[Int64s, NDArray[np.bool_]]:
+        """The values as numbers, by code, and which of them are any; read once for as long as there are no others."""
+        values, known = self.values, self._numbers
+        if known is None or known[0] is not values or known[1] != len(values):
+            read = [parse_int64(value) for value in values]
+            numbers = np.array([number or 0 for number in read], np.int64)
+            known = self._numbers = (values, len(values), numbers, np.array([number is not None for number in read], np.bool_))
+        return known[2], known[3]
 
 
 class LabelColumns:
@@ -23,7 +49,7 @@ class LabelColumns:
         self._nodes_with: Counter[str] = Counter()
         self._columns: dict[str, LabelColumn] = {}
         #: Of every key that no node has.
-        self._nowhere: LabelColumn = EncodedColumn(capacity, None)
+        self._nowhere: LabelColumn = LabelColumn(capacity)
 
     def set_row(self, row: int, labels: Labels) -> None:
         """Give a row its labels; none for a row that holds no node."""
@@ -52,7 +78,7 @@ class LabelColumns:
             return column
         if key not in self._nodes_with:
             return self._nowhere
-        column = self._columns[key] = EncodedColumn(self._capacity, None)
+        column = self._columns[key] = LabelColumn(self._capacity)
         for row, labels in self._rows.items():
             column.set(row, labels.get(key))
         return column

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from placewright.api.objects import Affinity
 from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.selectors import CompiledRequirement
 from placewright.cluster.journal import Log
+from placewright.cluster.labeltests import LabelTest, label_tests
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
-from placewright.cluster.tally import Tally
+from placewright.cluster.tally import CountedIn
 
 #: Groups without pods are kept for a while: preemption takes the last pod of a group away and puts it back, again and again.
 _MAX_EMPTY_GROUPS: Final = 16_384
 #: Changes of what is carried, for readers that follow; one that is further behind starts anew.
 _CARRIER_CHANGES: Final = 4096
+#: Up to so many groups are asked about a selector's expressions one by one.
+_FEW_GROUPS: Final = 16
 
 
 @dataclass(slots=True, eq=False)
@@ -27,7 +31,7 @@ class PairwiseGroup:
     key: PairwiseKey
     labels: Mapping[str, str]
     rows: dict[int, int] = field(default_factory=dict)
-    tallies: list[Tally] = field(default_factory=list)
+    tallies: list[CountedIn] = field(default_factory=list)
 
 
 _Groups = dict[PairwiseGroup, None]
@@ -70,7 +74,7 @@ class PairwiseGroups:
         key = pod.pairwise_key
         group = PairwiseGroup(key, dict(key.labels))
         self._by_namespace.setdefault(key.namespace, {})[key] = group
-        self._carry(group, pod.pod.spec.affinity)
+        self._carry(group, None if pod.extent.excess else pod.pod.spec.affinity)
         for label, value in key.labels:
             self._groups_with[label] += 1
             by_value = self._by_label.get(label)
@@ -127,7 +131,23 @@ class PairwiseGroups:
 
     def selected(self, selection: PodSelection) -> list[PairwiseGroup]:
         """The groups whose pods are to be counted."""
-        return [group for group in self._near(selection) if selection.selects(group.key, group.labels)]
+        near = list(self._near(selection))
+        if len(near) <= _FEW_GROUPS:
+            return [group for group in near if selection.selects(group.key, group.labels)]
+        if selection.carriers is not None:
+            near = [group for group in near if selection.covers(group.key)]
+        elif not selection.terminating:  # they are in the namespaces already
+            near = [group for group in near if not group.key.terminating]
+        return self._passing(label_tests(selection.selector.expressions), near)
+
+    def _passing(self, tests: Sequence[LabelTest], groups: list[PairwiseGroup]) -> list[PairwiseGroup]:
+        """Those that pass all tests. A test over a label that no pod has is answered without a look at any of them."""
+        if any(not test.absent and test.key not in self._groups_with for test in tests):
+            return []
+        for test in tests:
+            if test.key in self._groups_with:
+                groups = _with_value(test, groups)
+        return groups
 
     def _near(self, selection: PodSelection) -> Iterator[PairwiseGroup]:
         """All groups that the selection picks, and as few others as can be told by one label."""
@@ -141,7 +161,7 @@ class PairwiseGroups:
                     fewest = found
         if fewest is None:
             return self._in(selection.namespaces)
-        return (group for groups in fewest for group in groups)
+        return chain.from_iterable(fewest)
 
     def _with_label(self, requirement: CompiledRequirement, namespaces: Collection[str] | None) -> list[_Groups]:
         by_value = self._indexed(requirement.key)
@@ -169,7 +189,20 @@ class PairwiseGroups:
 
     def _in(self, namespaces: Iterable[str] | None) -> Iterator[PairwiseGroup]:
         places = self._by_namespace if namespaces is None else namespaces
-        return (group for place in places for group in self._by_namespace.get(place, {}).values())
+        return chain.from_iterable([self._by_namespace[place].values() for place in places if place in self._by_namespace])
+
+
+def _with_value(test: LabelTest, groups: list[PairwiseGroup]) -> list[PairwiseGroup]:
+    """The groups whose label passes; spelled out by what is asked, because there may be tens of thousands of them."""
+    key, allowed, denied = test.key, test.allowed, test.denied
+    if not test.present:
+        return [group for group in groups if key not in group.labels] if test.absent else []
+    if allowed is not None:
+        wanted = allowed - denied
+        return [group for group in groups if group.labels.get(key) in wanted]
+    if denied:
+        groups = [group for group in groups if group.labels.get(key) not in denied]
+    return groups if test.absent else [group for group in groups if key in group.labels]
 
 
 def _size(found: list[_Groups]) -> int:

@@ -24,9 +24,10 @@ class PodSelection:
         selector: what the labels must satisfy.
         terminating: whether pods that are being deleted count.
         carriers: only pods that carry one of these affinities; None means any pod.
+        weights: by carrier, how much each of its pods counts, not 0; None: 1 each.
     """
 
-    __slots__ = ("_hash", "carriers", "namespaces", "selector", "terminating")
+    __slots__ = ("_hash", "carriers", "namespaces", "selector", "terminating", "weights")
 
     def __init__(
         self,
@@ -35,15 +36,18 @@ class PodSelection:
         *,
         terminating: bool = True,
         carriers: frozenset[AffinityCarrier] | None = None,
+        weights: Mapping[AffinityCarrier, int] | None = None,
     ) -> None:
         self.namespaces = namespaces
         self.selector = selector
         self.terminating = terminating
         self.carriers = carriers
+        self.weights = weights
         self._hash = hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        return (self.namespaces, self.selector, self.terminating, self.carriers)
+        weights = None if self.weights is None else frozenset(self.weights.items())
+        return (self.namespaces, self.selector, self.terminating, self.carriers, weights)
 
     def __hash__(self) -> int:
         return self._hash
@@ -56,12 +60,18 @@ class PodSelection:
     def __repr__(self) -> str:
         return f"PodSelection{self._key()}"
 
+    def weight_of(self, group: PairwiseKey) -> int:
+        """How much each pod of a group counts that is to be counted."""
+        return 1 if self.weights is None else self.weights[AffinityCarrier(group.namespace, group.affinity)]
+
     def selects(self, group: PairwiseKey, labels: Mapping[str, str]) -> bool:
         """True when the pods of this group, which have these labels, are to be counted."""
+        return self.covers(group) and self.selector.matches(labels)
+
+    def covers(self, group: PairwiseKey) -> bool:
+        """True when the pods of this group are to be counted, if their labels satisfy the selector."""
         if self.namespaces is not None and group.namespace not in self.namespaces:
             return False
         if group.terminating and not self.terminating:
             return False
-        if self.carriers is not None and AffinityCarrier(group.namespace, group.affinity) not in self.carriers:
-            return False
-        return self.selector.matches(labels)
+        return self.carriers is None or AffinityCarrier(group.namespace, group.affinity) in self.carriers

@@ -98,6 +98,10 @@ class SelectorIndex(Generic[T]):
             if not bucket.items:
                 del self._buckets[place]
 
+    def is_broad(self, item: T) -> bool:
+        """Whether the item is met by all labels of its namespaces, or of all namespaces: its selector names no value of a label."""
+        return any(pair is None for _, pair in self._places[item])
+
     def meeting(self, namespace: str, labels: Iterable[_Pair]) -> Iterator[T]:
         """Every item whose selector may match these labels in this namespace, once."""
         for bucket in self._met(namespace, labels):

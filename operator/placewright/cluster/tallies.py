@@ -7,6 +7,7 @@ what a decision costs does not grow with the pods that it does not count.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from placewright.cluster.pairwisegroups import PairwiseGroup, PairwiseGroups
@@ -16,6 +17,10 @@ from placewright.cluster.tally import Tally
 
 #: All tallies together; of more, those that nobody asked for the longest time are counted anew when they come back.
 _MAX_TALLY_BYTES: Final = 128 * 1024 * 1024
+#: Tallies that count one group's pods, at most: each pod that comes or goes is added to all of its group's. Workloads have a handful.
+_MOST_OF_A_GROUP: Final = 256
+#: Selections that name no label's value, at most: each new group is compared with all of them.
+_MOST_BROAD: Final = 1024
 
 
 class _Charge(NamedTuple):
@@ -29,7 +34,8 @@ class Tallies:
     """Tallies by what they count, the one asked for last at the end.
 
     Invariant: a tally is among `tallies` of exactly those groups that its selection picks, and has the sum of their pods. It can be
-    found by each such group: by what the group carries where the selection names carriers, by namespace and labels otherwise.
+    found by each such group: by what the group carries where the selection names carriers, by namespace and labels otherwise. No group has
+    more than `_MOST_OF_A_GROUP`, and no more than `_MOST_BROAD` have to be compared with every group.
     """
 
     def __init__(self, groups: PairwiseGroups) -> None:
@@ -39,6 +45,8 @@ class Tallies:
         self._bytes = 0
         self._by_carrier: dict[AffinityCarrier, dict[PodSelection, None]] = {}
         self._by_label: SelectorIndex[PodSelection] = SelectorIndex()
+        self._selections: dict[Tally, PodSelection] = {}
+        self._broad: dict[PodSelection, None] = {}
         self._made = 0
 
     def __len__(self) -> int:
@@ -58,24 +66,43 @@ class Tallies:
         """Have a new group counted by the tallies whose selections pick it."""
         key = group.key
         met = [*self._by_carrier.get(AffinityCarrier(key.namespace, key.affinity), ()), *self._by_label.meeting(key.namespace, key.labels)]
-        group.tallies = [self._kept[selection] for selection in met if selection.selects(key, group.labels)]
+        picking = [selection for selection in met if selection.selects(key, group.labels)]
+        group.tallies = [self._kept[selection].weighing(selection.weight_of(key)) for selection in picking]
 
     def _start(self, selection: PodSelection, size: int) -> Tally:
         self._made += 1
         tally = Tally(self._made)
-        for group in self._groups.selected(selection):
-            group.tallies.append(tally)
-            for row, count in group.rows.items():
-                tally.add(row, count)
+        selected = self._groups.selected(selection)
+        if selection.weights is None:
+            tally.begin([group.rows for group in selected])
+            for group in selected:
+                group.tallies.append(tally)
+        else:
+            for group in selected:
+                counted_in = tally.weighing(selection.weight_of(group.key))
+                group.tallies.append(counted_in)
+                for row, count in group.rows.items():
+                    counted_in.add(row, count)
         self._kept[selection] = tally
+        self._selections[tally] = selection
         if selection.carriers is None:
             self._by_label.add(selection, selection.namespaces, selection.selector)
+            if self._by_label.is_broad(selection):
+                self._broad[selection] = None
         else:
             for carrier in selection.carriers:
                 self._by_carrier.setdefault(carrier, {})[selection] = None
         self._charged[tally] = _Charge(0, 0)
         self._charge(tally, size)
+        self._make_room(selected)
         return tally
+
+    def _make_room(self, joined: Iterable[PairwiseGroup]) -> None:
+        """Stop the oldest tallies of groups that have too many now, and the oldest of too many broad ones."""
+        for oldest in {group.tallies[0].tally for group in joined if len(group.tallies) > _MOST_OF_A_GROUP}:
+            self._stop(self._selections[oldest])
+        while len(self._broad) > _MOST_BROAD:
+            self._stop(next(iter(self._broad)))
 
     def _charge(self, tally: Tally, size: int) -> None:
         tally.fit(size)
@@ -87,9 +114,11 @@ class Tallies:
 
     def _stop(self, selection: PodSelection) -> None:
         tally = self._kept.pop(selection)
+        del self._selections[tally]
+        self._broad.pop(selection, None)
         self._bytes -= self._charged.pop(tally).nbytes
         for group in self._groups.selected(selection):
-            group.tallies.remove(tally)
+            group.tallies.remove(tally.weighing(selection.weight_of(group.key)))
         if selection.carriers is None:
             self._by_label.discard(selection)
             return

@@ -7,8 +7,9 @@ any, and a column from then on.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,17 @@ _SMALL: Final = np.iinfo(np.int8)
 #: What Python's integers and the tally itself take, about.
 _ENTRY_BYTES: Final = 32
 _OWN_BYTES: Final = 1024
+
+
+class CountedIn(Protocol):
+    """Where a group's pods are counted."""
+
+    @property
+    def tally(self) -> Tally:
+        """The tally that has the sum."""
+
+    def add(self, row: int, delta: int) -> None:
+        """Count `delta` pods more on a row."""
 
 
 class TakenRows(NamedTuple):
@@ -57,11 +69,31 @@ class Tally:
         self._changes: Log[tuple[int, int]] | None = None
 
     @property
+    def tally(self) -> Tally:
+        """Itself, as a `CountedIn`."""
+        return self
+
+    def weighing(self, weight: int) -> CountedIn:
+        """Where pods are counted of which each counts for so many."""
+        return self if weight == 1 else _Weighing(self, weight)
+
+    @property
     def nbytes(self) -> int:
         """What it takes, about."""
         if self._column is not None:
             return _OWN_BYTES + self._column.nbytes
         return _OWN_BYTES + sys.getsizeof(self._few) + _ENTRY_BYTES * len(self._few)
+
+    def begin(self, groups: Sequence[Mapping[int, int]]) -> None:
+        """Count these pods by row, more than 0 on each, of groups of which there may be tens of thousands; for a tally without any yet."""
+        if len(groups) == 1:
+            self._few = dict(groups[0])
+            return
+        rows = np.fromiter(chain.from_iterable(groups), np.intp)
+        counts = np.fromiter(chain.from_iterable([group.values() for group in groups]), np.int64)
+        sums = np.bincount(rows, weights=counts).astype(np.int64)
+        taken = np.flatnonzero(sums)
+        self._few = dict(zip(taken.tolist(), sums[taken].tolist(), strict=True))
 
     # --- writing -------------------------------------------------------------------------------------------------------------
 
@@ -152,3 +184,14 @@ class Tally:
         if self._changes is None:
             self._changes = Log(_CHANGES)
         return self._changes.position
+
+
+class _Weighing(NamedTuple):
+    """Implements `CountedIn`: each pod counts for so many in a tally."""
+
+    tally: Tally
+    weight: int
+
+    def add(self, row: int, delta: int) -> None:
+        """`CountedIn.add`."""
+        self.tally.add(row, self.weight * delta)

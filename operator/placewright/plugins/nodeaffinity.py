@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from placewright.api import objects as kube
-from placewright.api.objects import Node, NodeName, NodeSelectorTerm, PreferredSchedulingTerm
+from placewright.api.objects import Node, NodeName, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import (
     EVERYTHING,
@@ -23,11 +23,13 @@ from placewright.api.selectors import (
     SelectorError,
     compile_node_selector,
     compile_node_term,
+    may_match,
     node_selector_problems,
     selector_from_pairs,
 )
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.clusterlimits import label_nowhere
+from placewright.cluster.labels import LabelColumn
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     BoolColumn,
@@ -181,10 +183,8 @@ class NodeAffinity(PreFilterPlugin, RemedyPlugin, PreScorePlugin, MaxNormalised)
         return (interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_matches_now),)
 
     def _node_matches_now(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-        demand = _demand(pod)
-
         def matches(node: Node) -> bool:
-            return self._enforced.matches(node) and demand.matches(node)
+            return self._enforced.matches(node) and _demands_met(pod, node)
 
         helps = isinstance(new, Node) and matches(new) and (old is None or not matches(old))
         return QueueingHint.QUEUE if helps else QueueingHint.SKIP
@@ -264,6 +264,20 @@ def _demand(pod: PodInfo) -> RequiredNodeAffinity:
     return RequiredNodeAffinity(selector_from_pairs(spec.node_selector or NO_LABELS), _required_terms(affinity))
 
 
+def _demands_met(pod: PodInfo, node: Node) -> bool:
+    """Whether one node meets what the pod demands: each waiting pod is asked at each change of a node, so hardly any term is compiled."""
+    labels, spec = node.metadata.labels or NO_LABELS, pod.pod.spec
+    if any(labels.get(key) != value for key, value in (spec.node_selector or NO_LABELS).items()):
+        return False
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    if required is None:
+        return True
+    name = node.metadata.name
+    near = (NodeSelector(node_selector_terms=(term,)) for term in required.node_selector_terms or () if may_match(term, labels, name))
+    return any(term.matches(labels, name) for each in near for term in compile_node_selector(each))
+
+
 def _required_terms(affinity: kube.NodeAffinity | None) -> tuple[NodeTerm, ...] | None:
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     return None if required is None else compile_node_selector(required)
@@ -320,5 +334,24 @@ def _term_column(term: NodeTerm, cluster: Cluster, rows: Rows) -> BoolColumn:
 def _all_match(expressions: Iterable[CompiledRequirement], cluster: Cluster, rows: Rows) -> BoolColumn:
     matched = np.ones(len(rows), np.bool_)
     for expression in expressions:
-        matched &= cluster.label(expression.key).where(rows, expression.matches)
+        matched &= _matching(expression, cluster.label(expression.key), rows)
     return matched
+
+
+def _matching(expression: CompiledRequirement, column: LabelColumn, rows: Rows) -> BoolColumn:
+    """By whichever is fewer: the values that the expression lists, or those that nodes have."""
+    operator, codes = expression.operator, column.codes(rows)
+    if operator in ("Exists", "DoesNotExist"):
+        return (codes != column.code(None)) == (operator == "Exists")
+    if operator in ("Gt", "Lt"):
+        return column.compared(rows, expression.bound, above=operator == "Gt")
+    if len(expression.values) >= len(column.values):
+        return column.where(rows, expression.matches)
+    listed = [code for value in expression.values if (code := column.code(value)) is not None]
+    if len(listed) <= 1:
+        found: BoolColumn = codes == listed[0] if listed else np.zeros(len(rows), np.bool_)
+    else:
+        by_code = np.zeros(len(column.values), np.bool_)
+        by_code[listed] = True
+        found = by_code[codes]
+    return found if operator == "In" else ~found

@@ -39,13 +39,13 @@ class NodePorts(ConstantReasonFilter, RemedyPlugin, PreFilterPlugin):
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
         """The pods on the node that hold the ports go, if they are few."""
-        mine = pod.host_ports
+        mine = ClaimedPorts(pod.host_ports)
         there = cluster.pods_on(NodeName(str(cluster.names[row])))
-        holders = [each for each in there if any(conflicts(one, other) for one in mine for other in each.host_ports)]
+        holders = [each for each in there if mine.conflict_with(each.host_ports)]
         if not holders or len(holders) > MOST_PODS:
             return []
-        taken = [port for holder in holders for port in holder.host_ports]
-        ports = sorted({f"{one.port}/{one.protocol}" for one in mine if any(conflicts(one, other) for other in taken)})
+        taken = ClaimedPorts([port for holder in holders for port in holder.host_ports])
+        ports = sorted({f"{one.port}/{one.protocol}" for one in pod.host_ports if taken.conflict_with((one,))})
         text = f"host port {', '.join(ports)} free, which {pods_in_words(holders)} holds"
         return [Remedy(self.name, RemedyKind.REMOVE_PODS, text, pods=keys(holders))]
 
@@ -57,14 +57,25 @@ class NodePorts(ConstantReasonFilter, RemedyPlugin, PreFilterPlugin):
         )
 
 
-def conflicts(one: HostPort, other: HostPort) -> bool:
-    """True when two claims cannot both hold on one node."""
-    same_port = one.protocol == other.protocol and one.port == other.port
-    return same_port and (one.address == other.address or ANY_ADDRESS in (one.address, other.address))
+class ClaimedPorts:
+    """Claims by port, to be compared with other claims without comparing each with each."""
+
+    def __init__(self, ports: Sequence[HostPort]) -> None:
+        self._addresses: dict[tuple[str, int], set[str]] = {}
+        for protocol, port, address in ports:
+            self._addresses.setdefault((protocol, port), set()).add(address)
+
+    def conflict_with(self, others: Sequence[HostPort]) -> bool:
+        """True when any of the other claims cannot hold beside these on one node."""
+        return any(self._conflicts(other) for other in others)
+
+    def _conflicts(self, other: HostPort) -> bool:
+        addresses = self._addresses.get((other.protocol, other.port))
+        return addresses is not None and (other.address == ANY_ADDRESS or other.address in addresses or ANY_ADDRESS in addresses)
 
 
 def _frees_a_port(pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
     if not isinstance(old, PodInfo) or not (old.node_name or old.nominated_node):
         return QueueingHint.SKIP
-    freed = any(conflicts(mine, theirs) for mine in pod.host_ports for theirs in old.host_ports)
+    freed = bool(old.host_ports) and ClaimedPorts(pod.host_ports).conflict_with(old.host_ports)
     return QueueingHint.QUEUE if freed else QueueingHint.SKIP

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from placewright.api.objects import Node, Taint
 from placewright.api.pods import PodInfo
-from placewright.api.tolerations import HARD_EFFECTS, first_untolerated, intolerable_preferences, tolerated
+from placewright.api.tolerations import HARD_EFFECTS, TolerationSet
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import is_itself
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
@@ -37,12 +37,12 @@ class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNor
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """Asked once per distinct taint set."""
-        tolerations = pod.pod.spec.tolerations or ()
-        return cluster.taints.where(rows, lambda taints: first_untolerated(taints, tolerations) is None)
+        return cluster.taints.where(rows, TolerationSet(pod.pod.spec.tolerations or ()).tolerates_all)
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
         """Tolerations for the taints, without that of a cordon."""
-        taints = _untolerated(cluster.taints.get(row), pod, cordoned=bool(cluster.unschedulable[row]))
+        tolerations = TolerationSet(pod.pod.spec.tolerations or ())
+        taints = _untolerated(cluster.taints.get(row), tolerations, cordoned=bool(cluster.unschedulable[row]))
         if not taints:
             return []
         text = " and ".join(f"a toleration for taint {taint.key}={taint.value or ''}:{taint.effect}" for taint in taints)
@@ -53,8 +53,8 @@ class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNor
         self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows
     ) -> BoolColumn:
         """The taint of a cordoned node goes with its cordon."""
-        cordoned = RemedyKind.UNCORDON in kinds
-        return cluster.taints.where(rows, lambda taints: not _untolerated(taints, pod, cordoned=cordoned))
+        cordoned, tolerations = RemedyKind.UNCORDON in kinds, TolerationSet(pod.pod.spec.tolerations or ())
+        return cluster.taints.where(rows, lambda taints: not _untolerated(taints, tolerations, cordoned=cordoned))
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
         """Nothing to find out beforehand; the point is there because profiles may name it."""
@@ -62,8 +62,7 @@ class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNor
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """Number of soft taints not tolerated; fewer is better."""
-        tolerations = pod.pod.spec.tolerations or ()
-        return cluster.taints.gather(rows, lambda taints: intolerable_preferences(taints, tolerations))
+        return cluster.taints.gather(rows, TolerationSet(pod.pod.spec.tolerations or ()).intolerable_preferences)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """A node whose taints the pod now tolerates; tolerations the pod gains."""
@@ -73,18 +72,17 @@ class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNor
         )
 
 
-def _untolerated(taints: Iterable[Taint], pod: PodInfo, *, cordoned: bool) -> list[Taint]:
+def _untolerated(taints: Iterable[Taint], tolerations: TolerationSet, *, cordoned: bool) -> list[Taint]:
     """Hard taints that the pod does not tolerate; that of a cordoned node is left out."""
-    tolerations = pod.pod.spec.tolerations or ()
-    found = [taint for taint in taints if taint.effect in HARD_EFFECTS and not tolerated(taint, tolerations)]
+    found = [taint for taint in taints if taint.effect in HARD_EFFECTS and not tolerations.covers(taint)]
     return [taint for taint in found if not (cordoned and taint.key == UNSCHEDULABLE_TAINT.key)]
 
 
 def _taints_became_tolerable(pod: PodInfo, old: Node | None, new: Any) -> QueueingHint:
-    tolerations = pod.pod.spec.tolerations or ()
+    tolerations = TolerationSet(pod.pod.spec.tolerations or ())
 
     def tolerable(node: Node) -> bool:
-        return first_untolerated(node.spec.taints or (), tolerations) is None
+        return tolerations.tolerates_all(node.spec.taints or ())
 
     helps = isinstance(new, Node) and tolerable(new) and (old is None or not tolerable(old))
     return QueueingHint.QUEUE if helps else QueueingHint.SKIP

@@ -364,14 +364,12 @@ class SchedulingQueue:
         if queue is None:
             return
         self.sweeps.sweep_all()  # in view of the hints that were in effect
-        returned = not queue.served
+        anybody = not queue.served or reconsidered is None
         queue.adopt(self._policies(scheduler_name))
         if not queue.served:
             self._queues.drop_if_idle(queue)
             return
-        anybody = returned or reconsidered is None
-        for queued in [*queue.gated, *queue.to_reconsider(None if anybody else reconsidered)]:
-            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
+        self.sweeps.requeue_all(queue, [*queue.gated, *queue.to_reconsider(None if anybody else reconsidered)], PROFILE_UPDATE)
         self._ready.set()
 
     # --- who waits where ---------------------------------------------------------------------------------------------------------

@@ -67,6 +67,21 @@ class _Sweep:
     current: tuple[ProfileQueue, QueuedPod] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Requeueing:
+    """Pods that go back to where they belong, whatever they wait for, each if it has waited since.
+
+    Attributes:
+        number: as an event's.
+        pods: with the attempts that each had made.
+    """
+
+    number: int
+    queue: ProfileQueue
+    pods: Iterator[tuple[QueuedPod, int]]
+    label: str
+
+
 class EventSweeps:
     """Tells waiting pods of events.
 
@@ -83,13 +98,14 @@ class EventSweeps:
         self._a_slice = a_slice
         self._kept: deque[NumberedEvent] = deque()
         self._sweep: _Sweep | None = None
+        self._requeueings: deque[_Requeueing] = deque()
         self._stirred = asyncio.Event()
         self._swept = asyncio.Event()
 
     @property
     def behind(self) -> bool:
         """Whether pods are still to be told of something."""
-        return self._sweep is not None or bool(self._kept)
+        return self._sweep is not None or bool(self._kept) or bool(self._requeueings)
 
     def tell(self, event: ClusterEvent, old: Any, new: Any, except_uid: str, up_to_priority: int | None) -> int:
         """Something happened: the number of pods that it moved at once."""
@@ -106,6 +122,17 @@ class EventSweeps:
         self.happened += 1
         self._keep(NumberedEvent(self.happened, UNSCHEDULABLE_TIMEOUT, None, None, oldest=oldest))
         return 0
+
+    def requeue_all(self, queue: ProfileQueue, pods: Iterable[QueuedPod], label: str) -> None:
+        """Try these waiting pods of one queue again after their backoff; a mass of them in slices."""
+        chosen = list(pods)
+        if self._a_slice is None or len(chosen) <= self._a_slice:
+            for queued in chosen:
+                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
+            return
+        self.happened += 1
+        self._requeueings.append(_Requeueing(self.happened, queue, iter([(queued, queued.attempts) for queued in chosen]), label))
+        self._stirred.set()
 
     def catch_up(self, queue: ProfileQueue, queued: QueuedPod) -> None:
         """Tell a waiting pod of what it has not been told yet."""
@@ -128,7 +155,7 @@ class EventSweeps:
     async def caught_up(self) -> None:
         """Return when waiting pods have been told of all that has happened until now; somebody has to run `run`."""
         until = self.happened
-        while (first := next(self._outstanding(), None)) is not None and first.number <= until:
+        while (first := self._first()) is not None and first <= until:
             self._swept.clear()
             await self._swept.wait()
 
@@ -140,6 +167,11 @@ class EventSweeps:
                 await asyncio.sleep(0)
             self._stirred.clear()
             await self._stirred.wait()
+
+    def _first(self) -> int | None:
+        """The number of the earliest thing that pods are still to be told of."""
+        firsts = (next(self._outstanding(), None), self._requeueings[0] if self._requeueings else None)
+        return min((each.number for each in firsts if each is not None), default=None)
 
     # --- whom -----------------------------------------------------------------------------------------------------------------------
 
@@ -166,6 +198,9 @@ class EventSweeps:
 
     def _step(self, most: int) -> int:
         """Go on with the sweep, or begin one: how much was done, at least 1."""
+        if self._requeueings:
+            self._requeue_next(self._requeueings[0])
+            return 1
         if self._sweep is None:
             self._sweep = self._begun()
         sweep = self._sweep
@@ -184,6 +219,14 @@ class EventSweeps:
                 done += 1
         sweep.current = None
         return max(done, 1)
+
+    def _requeue_next(self, requeueing: _Requeueing) -> None:
+        queue = requeueing.queue
+        queued, attempts = next(requeueing.pods, (None, 0))
+        if queued is None:
+            self._requeueings.popleft()
+        elif queue.served and queue.waits(queued) and queued.attempts == attempts:
+            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, requeueing.label)
 
     def _begun(self) -> _Sweep:
         events = tuple(self._kept)

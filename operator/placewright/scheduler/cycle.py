@@ -264,7 +264,9 @@ def _with(extra: Mapping[str, IntColumn], totals: Totals, rows: Rows) -> tuple[T
 
 
 def make_room(runtime: ProfileRuntime, evaluation: Evaluation, diagnosis: Diagnosis) -> PostFilterResult:
-    """PostFilter, with its time taken."""
+    """PostFilter, with its time taken; nobody need leave for a pod that is beyond a limit."""
+    if evaluation.pod.extent.excess:
+        return NOTHING_TRIED
     steps = evaluation.state.steps
     steps.begin()
     result = runtime.run_post_filter(evaluation.state, evaluation.pod, diagnosis)

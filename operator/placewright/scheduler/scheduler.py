@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from placewright.api.podextent import SMALL
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.runtime.evaluation import Evaluator
@@ -37,6 +38,7 @@ from placewright.scheduler.ports import (
     StatusWriter,
 )
 from placewright.scheduler.preemption import Preemption
+from placewright.scheduler.preparations import Preparations
 
 _logger = logging.getLogger(__name__)
 
@@ -210,6 +212,9 @@ class Scheduler:
         self._with_extenders = ExtenderPodScheduler(
             cluster, queue, self._extended, self.attempts, reserver, self.binding, self.pod_groups, start
         )
+        #: Held while pods are decided, so that nobody else decides between two members of a group.
+        self._deciding = asyncio.Lock()
+        self._preparations = Preparations(queue, profiles, clock, lead, self.schedule_one)
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
 
@@ -253,12 +258,15 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until cancelled."""
-        while True:
-            await self._lead.wait_active()
-            await self.queue.wait_for_pod()
-            await self.queue.sweeps.caught_up()  # whom events brought back by now may come before others
-            await self._slice()
-            await asyncio.sleep(0)
+        async with asyncio.TaskGroup() as parts:
+            parts.create_task(self._preparations.run(self._deciding))
+            while True:
+                await self._lead.wait_active()
+                await self.queue.wait_for_pod()
+                await self.queue.sweeps.caught_up()  # whom events brought back by now may come before others
+                async with self._deciding:
+                    await self._slice()
+                await asyncio.sleep(0)
 
     async def _slice(self) -> None:
         await self._room_for_binding()
@@ -267,10 +275,35 @@ class Scheduler:
             queued = self.queue.pop()
             if queued is None:
                 return
-            if queued.pod_group is None:
-                self.schedule_one(queued)
-            else:
+            if queued.pod.extent is not SMALL or (self._preparations and self._preparations.holds_up(queued)):
+                await self._schedule_unlike_most(queued)
+            elif queued.pod_group is not None:
                 await self.schedule_in_turns(queued)
+            else:
+                self.schedule_one(queued)
+
+    async def _schedule_unlike_most(self, queued: QueuedPod) -> None:
+        """A pod that may ask for much, or has to wait because a more important one does."""
+        if queued.pod_group is not None:  # it takes its turns itself, and others wait for it
+            if self._preparations.holds_up(queued):
+                await self._preparations_done()
+            await self.schedule_in_turns(queued)
+        elif self._preparations.holds_up(queued) or self._is_long(queued):
+            self._preparations.add(queued)
+        else:
+            self.schedule_one(queued)
+
+    async def _preparations_done(self) -> None:
+        """Let those be decided that are being made ready."""
+        self._deciding.release()
+        try:
+            await self._preparations.done()
+        finally:
+            await self._deciding.acquire()
+
+    def _is_long(self, queued: QueuedPod) -> bool:
+        evaluator = self._profiles(queued.pod.scheduler_name)
+        return evaluator is not None and evaluator.prepares(queued.pod)
 
     @property
     def _room(self) -> int:
@@ -325,3 +358,4 @@ class Scheduler:
         self.binding.room.set()
         if not task.cancelled() and task.exception() is not None:
             _logger.error("background work of the scheduler failed", exc_info=task.exception())
+

@@ -6,13 +6,14 @@ until the cluster changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from placewright.api.objects import NodeName
+from placewright.api.podextent import SMALL, estimated_work
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError
@@ -41,14 +42,16 @@ from placewright.framework.runtime.podcolumns import (
     pre_filter,
     rows_named,
 )
-from placewright.framework.runtime.profileruntime import ProfileRuntime
+from placewright.framework.runtime.profileruntime import POD_LIMITS, ProfileRuntime
 from placewright.framework.runtime.rowchecks import Nominations, NoNominations, RowChecker
 from placewright.framework.runtime.rowrejections import RowRejections
-from placewright.framework.status import SUCCESS, Code, Status
+from placewright.framework.status import SUCCESS, Code, Status, unresolvable
 from placewright.framework.steps import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Steps
 
 #: One decision in so many is looked at.
 SAMPLE_EVERY: Final = 128
+#: A decision that looks at more things than this is prepared; some milliseconds' work.
+_LONG_WORK: Final = 1_000_000
 
 
 class ScoreImpact:
@@ -166,6 +169,16 @@ class Evaluator:
         self._cluster = cluster
         self.kept = KeptShapes(runtime, budget or ColumnBudget())
 
+    def prepares(self, pod: PodInfo) -> bool:
+        """Whether deciding the pod takes so long that it is prepared."""
+        return not pod.extent.excess and pod.extent is not SMALL and estimated_work(pod, self._cluster.node_count) > _LONG_WORK
+
+    def preparation(self, pod: PodInfo) -> Iterator[None]:
+        """Make ready, piece by piece, what deciding a pod that asks for much will need; nothing for nearly all pods."""
+        for plugin in self.runtime.preparing:
+            if self.prepares(pod):
+                yield from plugin.prepare(pod, self._cluster)
+
     # --- filtering -----------------------------------------------------------------------------------------------------------
 
     def evaluate(self, pod: PodInfo, steps: Steps | None = None, sampler: Sampler | None = None) -> Evaluation:
@@ -173,6 +186,8 @@ class Evaluator:
 
         `sampler`: where the profile wants a part of the nodes scored, no others need be looked at; a pod that fits nowhere has all of them.
         """
+        if pod.extent.excess:
+            return self._beyond_limits(pod)
         columns = self.kept.columns(self.runtime.sign(pod))
         steps = steps or Steps()
         state = CycleState(dict(columns.data), steps=steps)
@@ -206,6 +221,11 @@ class Evaluator:
         evaluation.count = int(np.count_nonzero(evaluation.feasible))
         steps.end(FILTER, Code.SUCCESS if evaluation.count else Code.UNSCHEDULABLE)
         return evaluation
+
+    def _beyond_limits(self, pod: PodInfo) -> Evaluation:
+        """A pod that asks for more than is looked at is refused before anything is."""
+        nowhere, refusal = np.zeros(self._cluster.size, np.bool_), unresolvable(pod.extent.excess).by(POD_LIMITS)
+        return Evaluation(pod, CycleState(), PodColumns(self.runtime), nowhere, 0, refusal)
 
     def _sample(self, sampler: Sampler, percentage: int, evaluation: Evaluation) -> Evaluation | None:
         """The evaluation of as many nodes as are enough; None where all of them are to be looked at, or none was found."""

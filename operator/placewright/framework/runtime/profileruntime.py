@@ -39,6 +39,7 @@ from placewright.framework.interface import (
     ScorePlugin,
     Seconds,
 )
+from placewright.framework.preparing import PreparingPlugin
 from placewright.framework.runtime.guard import Guarding, build, events_of, guard
 from placewright.framework.runtime.keptcolumn import narrowest
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
@@ -51,6 +52,9 @@ P = TypeVar("P", bound=Plugin)
 
 #: Who rejected a pod, when extenders did: any event may help, for nobody knows what they look at.
 EXTENDER: Final = "Extender"
+
+#: Who rejected a pod that is beyond a limit (`api.podextent`): nothing that happens in the cluster helps, the pod itself must change.
+POD_LIMITS: Final = "PodLimits"
 
 #: What could help a pod that extenders rejected.
 ANY_EVENT: Final = (ClusterEventWithHint(WILDCARD, narrow=wanted_nearby),)
@@ -67,6 +71,7 @@ class ProfileRuntime:
         pre_filter, filter, pre_score, score, ...: the plugins of each extension point, in run order.
         pod_groups: has the members of a PodGroup decided together; None where the profile schedules each by itself.
         extenders: all of the profile's, in the order in which they are asked.
+        preparing: plugins that can make ready beforehand what a pod that asks for much needs.
         failures: what plugins did wrong.
         interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
         totals_kind: integers that hold every sum of weighted scores, and what stands for none.
@@ -105,10 +110,12 @@ class ProfileRuntime:
         self.post_bind = self._at(ExtensionPoint.POST_BIND, PostBindPlugin)
         events = {name: events_of(plugin, profile, guarding, handle.cluster) for name, plugin in self._plugins.items()}
         self.interests = {name: _interests(found) for name, found in events.items()}
+        self.interests[POD_LIMITS] = ()
         if self.extenders:
             self.interests[EXTENDER] = ANY_EVENT
         self.told_once = frozenset(name for name, plugin in self._plugins.items() if _reads_of(plugin) is not Reads.CLUSTER)
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
+        self.preparing = tuple([plugin for plugin in self._plugins.values() if isinstance(plugin, PreparingPlugin)])
         self.totals_kind = narrowest(-1, sum(MAX_NODE_SCORE * self.weight(plugin) for plugin in self.score))
 
     def _at(self, point: ExtensionPoint, base: type[P]) -> tuple[P, ...]:

@@ -29,6 +29,8 @@ from placewright.plugins.shared.memory import Memory
 
 #: Each of some 1.5 KB at most places; Deployments and their revisions, not members of StatefulSets, which look alike here.
 _MAX_LOOKS: Final = 16_384
+#: Up to so many weights over one label are counted by themselves.
+_FEW_WEIGHTS: Final = 4
 
 
 class Pull(NamedTuple):
@@ -224,7 +226,13 @@ def _pods_of(carriers: Iterable[AffinityCarrier]) -> PodSelection:
 
 
 def _pulls(key: str, weights: Mapping[AffinityCarrier, int]) -> Iterable[Pull]:
+    """Pods of one weight are counted together; where there are many weights, all pods are, each with its weight."""
     by_weight: dict[int, list[AffinityCarrier]] = {}
     for carrier, weight in weights.items():
         by_weight.setdefault(weight, []).append(carrier)
+    by_weight.pop(0, None)
+    if len(by_weight) > _FEW_WEIGHTS:
+        carriers = frozenset(carrier for each in by_weight.values() for carrier in each)
+        own = {carrier: weights[carrier] for carrier in carriers}
+        return (Pull(key, 1, PodSelection(frozenset(c.namespace for c in carriers), carriers=carriers, weights=own)),)
     return (Pull(key, weight, _pods_of(carriers)) for weight, carriers in by_weight.items())

@@ -6,7 +6,7 @@ Filter; required and preferred affinity in Score). The arguments are those of Ku
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -32,6 +32,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.preparing import PreparingPlugin
 from placewright.framework.remedies import Remedy, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
@@ -94,7 +95,7 @@ class _Pulls:
     fields: tuple[DomainPoints, ...]
 
 
-class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin):
+class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin, PreparingPlugin):
     """Attracts and repels pods by the labels of other pods."""
 
     name = NAME
@@ -112,6 +113,21 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
     def sign(self, pod: PodInfo) -> Hashable:
         """Nothing: the fingerprint holds everything a kept column depends on, so pods of all labels may share the other columns."""
         return ()
+
+    def prepare(self, pod: PodInfo, cluster: Cluster) -> Iterator[None]:
+        """Count the pods that each term means, then those whose terms mean the pod."""
+        try:
+            own = self._matcher.own(pod, cluster)
+        except TermsError:
+            return
+        yield
+        facing = self._matcher.facing(pod, cluster)
+        yield
+        means = [own.wanted, *(each.pods for each in (*own.bans, *own.pulls, *facing.bans, *facing.pulls))]
+        for pods in means:
+            if pods is not None:
+                tally_of(cluster, pods)
+                yield
 
     # --- required terms ------------------------------------------------------------------------------------------------------
 
@@ -175,7 +191,9 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
         return list(zip(own.keys, rules, strict=True))
 
     def _barred(self, bans: Iterable[Ban], verdict: Status, cluster: Cluster) -> list[tuple[str, FixedRule]]:
-        return [(key, far(domains(self._memory, cluster, key), tally_of(cluster, pods), verdict)) for key, pods in bans]
+        """A rule for each label that any node has: where none has it, nobody is near."""
+        found = [ban for ban in bans if ban.key in cluster.label_keys]
+        return [(key, far(domains(self._memory, cluster, key), tally_of(cluster, pods), verdict)) for key, pods in found]
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable | None:
         """The allowed domains. Scores are never kept: nearly every pod that is placed changes them for its like."""
@@ -198,7 +216,10 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
         if self._ignore_preferences and not own.prefers:
             return SKIP
         fields: dict[str, DomainPoints] = {}
+        known = cluster.label_keys
         for key, weight, pods in (*own.pulls, *self._matcher.facing(pod, cluster).pulls):
+            if key not in known:
+                continue  # nobody is near over a label that no node has
             field = fields.get(key) or DomainPoints(domains(self._memory, cluster, key))
             if field.add(weight, tally_of(cluster, pods)):
                 fields[key] = field

@@ -10,10 +10,9 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from placewright.api.objects import Toleration
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
-from placewright.api.tolerations import first_untolerated
+from placewright.api.tolerations import TolerationSet
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, Rows
 from placewright.plugins.nodeaffinity import RequiredNodeAffinity
@@ -156,9 +155,8 @@ class _Inclusion:
 
     @cached_property
     def _without_taints(self) -> BoolColumn:
-        tolerations: Sequence[Toleration] = self._pod.pod.spec.tolerations or ()
-        rows = np.arange(self._cluster.size)
-        return self._cluster.taints.where(rows, lambda taints: first_untolerated(taints, tolerations) is None)
+        tolerations = TolerationSet(self._pod.pod.spec.tolerations or ())
+        return self._cluster.taints.where(np.arange(self._cluster.size), tolerations.tolerates_all)
 
     @cached_property
     def _in_affinity_without_taints(self) -> BoolColumn:

@@ -6,7 +6,7 @@ hold few. Pods that bring no constraints get default ones, for the pods of their
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -33,6 +33,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.preparing import PreparingPlugin
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
@@ -104,7 +105,7 @@ class _Limits:
     rules: tuple[FixedRule, ...]
 
 
-class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin):
+class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin, PreparingPlugin):
     """Keeps pods spread over zones, hosts or any other label."""
 
     name = NAME
@@ -125,6 +126,18 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
     def sign(self, pod: PodInfo) -> Hashable:
         """Nothing: the fingerprint holds everything a kept column depends on, so pods of all labels may share the other columns."""
         return ()
+
+    def prepare(self, pod: PodInfo, cluster: Cluster) -> Iterator[None]:
+        """Count the pods of each constraint."""
+        for action in (HARD, SOFT):
+            try:
+                constraints = self._constraints(pod, action, cluster)
+            except SelectorError:
+                return
+            for constraint in constraints:
+                if constraint.counted is not None:
+                    tally_of(cluster, constraint.counted)
+                yield
 
     # --- hard constraints ----------------------------------------------------------------------------------------------------
 

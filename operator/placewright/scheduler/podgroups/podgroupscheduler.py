@@ -38,7 +38,7 @@ from placewright.scheduler.podgroups.plans import Planner
 from placewright.scheduler.podgroups.reservations import Reservations
 from placewright.scheduler.podgroups.shortage import lacking
 from placewright.scheduler.podgroups.trial import GroupTrial
-from placewright.scheduler.podgroups.turns import at_once, in_turns
+from placewright.scheduler.podgroups.turns import Steps, Turns, at_once
 from placewright.scheduler.ports import GroupStatusWriter, Start
 
 _logger = logging.getLogger(__name__)
@@ -98,49 +98,47 @@ class PodGroupScheduler:
             self._start(self.binding_cycle(trial))
 
     async def schedule_in_turns(self, popped: QueuedPod, evaluator: Evaluator) -> None:
-        """The same; between the members of a large group the event loop has its turns. The caller decides nothing else meanwhile."""
+        """The same; where that takes long, the event loop has its turns between members. The caller decides nothing else meanwhile."""
         group = self._to_decide_here(popped, evaluator)
-        if group is None:
-            return
-        large = len(group.attempts) > MEMBERS_A_TURN
-        trial = await self._scheduling_cycle_in_turns(group) if large else self.scheduling_cycle(group)
+        trial = None if group is None else await self._scheduling_cycle_in_turns(group)
         if trial is not None:
             self._start(self.binding_cycle(trial))
 
     async def _scheduling_cycle_in_turns(self, group: Group) -> GroupTrial | None:
         lead = self._attempts.failures.lead
+        turns = Turns(self._attempts.clock, lambda: lead.active)
         self._observers.group_tried(group.attempts)
         try:
-            trial = await in_turns(self._choosing.best(group), self._attempts.clock, lambda: lead.active)
-            trial.drop_lost()
-            return self._settled(trial)
+            return await turns.take(self._cycle(group, turns))
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
             self._broke(group, problem)
             return None
         finally:
-            self._observers.group_settled(group.attempts, at_once=False)
+            self._observers.group_settled(group.attempts, at_once=not turns.given_way)
 
     def scheduling_cycle(self, group: Group) -> GroupTrial | None:
         """Place, assume, reserve and permit the members; None for a group that is back in the queue. Shadows hear of it as a whole."""
         self._observers.group_tried(group.attempts)
         try:
-            trial = self._tried(group)
-            return None if trial is None else self._settled(trial)
-        finally:
-            self._observers.group_settled(group.attempts, at_once=True)
-
-    def _tried(self, group: Group) -> GroupTrial | None:
-        try:
-            return at_once(self._choosing.best(group))
+            return at_once(self._cycle(group))
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
             self._broke(group, problem)
             return None
+        finally:
+            self._observers.group_settled(group.attempts, at_once=True)
+
+    def _cycle(self, group: Group, turns: Turns | None = None) -> Steps[GroupTrial | None]:
+        """Find the members places, then settle what came of it."""
+        trial = yield from self._choosing.best(group)
+        if turns is not None and turns.given_way:
+            trial.drop_lost()
+        return (yield from self._settled(trial))
 
     async def _schedule_with_extenders(self, group: Group) -> bool:
         """Members are asked about one after the other; the profile's other pods wait for the decision, not for the bindings."""
         self._observers.group_tried(group.attempts)
         try:
-            trial = self._settled(await self._choosing.best_with_extenders(group))
+            trial = at_once(self._settled(await self._choosing.best_with_extenders(group)))
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
             self._broke(group, problem)
             return False
@@ -185,12 +183,12 @@ class PodGroupScheduler:
 
     # --- what comes of it ------------------------------------------------------------------------------------------------------
 
-    def _settled(self, trial: GroupTrial) -> GroupTrial | None:
+    def _settled(self, trial: GroupTrial) -> Steps[GroupTrial | None]:
         """The members that may be bound, with what they need settled; None where nobody gets anything."""
         group = trial.group
         group.decided = self._attempts.clock()
         if not trial.fits():
-            self._refuse(trial)
+            yield from self._refuse(trial)
             return None
         try:
             waits, objections = self._permitted(trial)
@@ -285,7 +283,7 @@ class PodGroupScheduler:
                 task.cancel()
             raise
 
-    def _refuse(self, trial: GroupTrial) -> None:
+    def _refuse(self, trial: GroupTrial) -> Steps[None]:
         """Too few members fit: nobody gets anything, but others may be made to leave, or room be kept."""
         group = trial.group
         failures = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits}
@@ -297,7 +295,7 @@ class PodGroupScheduler:
             why = f"no node has the label {trial.domain.key}, of which one value is to take all members"
         trial.take_back()
         try:
-            room = self._room_for(group)
+            room = yield from self._room_for(group)
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
             self._broke(group, problem)
             return
@@ -305,11 +303,11 @@ class PodGroupScheduler:
         if not room.nodes:
             self._keep_nodes_for(group)
 
-    def _room_for(self, group: Group) -> GroupRoom:
+    def _room_for(self, group: Group) -> Steps[GroupRoom]:
         """Whom the group could make leave."""
         if len(group.attempts) < group.needed or _asks_extenders(group):
             return GroupRoom()
-        return self._evicting.search(group)
+        return (yield from self._evicting.search(group))
 
     def _keep_nodes_for(self, group: Group) -> None:
         try:

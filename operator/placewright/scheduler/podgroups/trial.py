@@ -58,6 +58,8 @@ class GroupTrial:
             for attempt in self.group.attempts:
                 if self.hopeless and (len(self.misfits) >= MOST_MISFITS or not to_the_end):
                     break
+                for _ in self.group.evaluator.preparation(attempt.pod):
+                    yield
                 if not self._gone(attempt):
                     self._try(attempt)
                 yield
