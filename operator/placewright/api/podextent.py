@@ -107,7 +107,7 @@ EXTENT_LIMITS: Final = (
     ExtentLimit("labels", "metadata.labels", "labels", 2_048),
     ExtentLimit("resources", "resources.requests", "names of resources", 256),
     ExtentLimit("host_ports", "hostPort", "host ports", 2_048),
-    ExtentLimit("volumes", "spec.volumes", "volumes from claims or disks", 512),
+    ExtentLimit("volumes", "spec.volumes", "volumes from claims or disks", 256),
 )
 
 #: Of nearly all pods: nothing that is worth counting.

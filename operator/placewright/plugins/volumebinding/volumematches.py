@@ -7,8 +7,10 @@ the first of a map.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ from placewright.api.objects import NodeSelector
 from placewright.api.quantity import QuantityError, nano
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
-from placewright.framework.interface import BoolColumn
+from placewright.framework.interface import BoolColumn, Rows
 from placewright.plugins.volumebinding.claims import STORAGE, VolumeDemand
 from placewright.plugins.volumebinding.reach import StorageReach
 
@@ -27,6 +29,7 @@ NONE: Final = -1
 #: By row, the index of a volume, or NONE; shape (size,).
 Choice = NDArray[np.int32]
 _FILESYSTEM: Final = "Filesystem"
+_AVAILABLE: Final = "Available"
 
 
 class Matches(NamedTuple):
@@ -49,8 +52,12 @@ class _Candidates(NamedTuple):
 def match_volumes(demands: Sequence[VolumeDemand], cluster: Cluster, reach: StorageReach) -> Matches:
     """Give every demand, by rising size, a volume on every row where one is left."""
     matching = _Matching(cluster, reach)
+    classes: dict[str, _Class] = {}
     for demand in demands:
-        matching.serve(_candidates(demand, cluster.objects.storage.volumes.where(demand.storage_class)))
+        known = classes.get(demand.storage_class)
+        if known is None:
+            known = classes[demand.storage_class] = _Class(cluster.objects.storage.volumes.where(demand.storage_class))
+        matching.serve(known.candidates(demand))
     return Matches(matching.volumes, matching.choices)
 
 
@@ -70,21 +77,30 @@ def capacity_of(volume: PersistentVolume) -> int | None:
         return None
 
 
-def _candidates(demand: VolumeDemand, volumes: Iterable[PersistentVolume]) -> _Candidates:
-    prebound: list[PersistentVolume] = []
-    free: list[tuple[int, str, PersistentVolume]] = []
-    for volume in volumes:
-        if volume.spec.claim_ref is not None and not bound_to(volume, demand.claim):
-            continue
-        capacity = capacity_of(volume)
-        if capacity is None or capacity < demand.size or not _alike(demand.claim, volume):
-            continue
-        if volume.spec.claim_ref is not None:
-            prebound.append(volume)
-        elif _free_for(demand, volume):
-            free.append((capacity, volume.metadata.name, volume))
-    free.sort(key=lambda each: each[:2])
-    return _Candidates(sorted(prebound, key=lambda volume: volume.metadata.name), [volume for *_, volume in free])
+class _Class:
+    """The volumes of one storage class that any claim could get, looked through once however many demands there are."""
+
+    def __init__(self, volumes: Iterable[PersistentVolume]) -> None:
+        self._prebound: dict[tuple[str, str], list[tuple[int, PersistentVolume]]] = {}
+        free: list[tuple[int, str, PersistentVolume]] = []
+        for volume in volumes:
+            capacity, reference = capacity_of(volume), volume.spec.claim_ref
+            if capacity is None:
+                continue
+            if reference is not None:
+                self._prebound.setdefault((reference.namespace, reference.name), []).append((capacity, volume))
+            elif volume.status.phase == _AVAILABLE:
+                free.append((capacity, volume.metadata.name, volume))
+        self._free = sorted(free, key=lambda each: each[:2])
+
+    def candidates(self, demand: VolumeDemand) -> _Candidates:
+        """Those that would do for a demand; the free ones by rising capacity, then by name."""
+        claim = demand.claim
+        named = self._prebound.get((claim.metadata.namespace, claim.metadata.name), ())
+        prebound = [volume for size, volume in named if size >= demand.size and bound_to(volume, claim) and _alike(claim, volume)]
+        large = islice(self._free, bisect_left(self._free, demand.size, key=lambda each: each[0]), None)
+        free = [volume for *_, volume in large if _alike(claim, volume) and _free_for(demand, volume)]
+        return _Candidates(sorted(prebound, key=lambda volume: volume.metadata.name), free)
 
 
 def _alike(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
@@ -98,8 +114,6 @@ def _alike(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
 
 
 def _free_for(demand: VolumeDemand, volume: PersistentVolume) -> bool:
-    if volume.status.phase != "Available":
-        return False
     if demand.selector is not None and not demand.selector.matches(volume.metadata.labels or {}):
         return False
     return set(demand.claim.spec.access_modes or ()) <= set(volume.spec.access_modes or ())
@@ -119,7 +133,11 @@ def _enough(free: Sequence[PersistentVolume], earlier: int) -> list[PersistentVo
 
 
 class _Matching:
-    """The choices so far: what one demand took on a row, the next cannot have there."""
+    """The choices so far: what one demand took on a row, the next cannot have there.
+
+    Each row that a volume reaches has a place in `_taken`, which says whether an earlier demand took the volume there. So a demand looks at
+    the volumes that it may have, and not at what each earlier one chose.
+    """
 
     def __init__(self, cluster: Cluster, reach: StorageReach) -> None:
         self.volumes: list[PersistentVolume] = []
@@ -127,6 +145,10 @@ class _Matching:
         self._cluster = cluster
         self._reach = reach
         self._indices: dict[str, int] = {}
+        self._rows: list[Rows] = []
+        self._places: list[Rows] = []
+        self._taken: BoolColumn = np.zeros(0, np.bool_)
+        self._used = 0
 
     def serve(self, candidates: _Candidates) -> None:
         """Add the next demand's choice."""
@@ -134,11 +156,12 @@ class _Matching:
         unsettled = np.ones(self._cluster.size, np.bool_)
         for volume in candidates.prebound:
             index = self._index(volume)
+            rows, places = self._rows[index], self._places[index]
             settled = unsettled.copy()
-            for other in self.choices:
-                settled &= other != index
-            reached = self._reach.volume(self._cluster, volume)
-            choice[reached[settled[reached]]] = index
+            settled[rows[self._taken[places]]] = False
+            here = settled[rows]
+            choice[rows[here]] = index
+            self._taken[places[here]] = True
             unsettled &= ~settled  # where a pre-bound volume cannot be reached, no other will do
         if candidates.free and unsettled.any():
             self._take_smallest(_enough(candidates.free, len(self.choices)), unsettled, choice)
@@ -146,16 +169,24 @@ class _Matching:
 
     def _take_smallest(self, free: Sequence[PersistentVolume], unsettled: BoolColumn, choice: Choice) -> None:
         """Write into unsettled rows of `choice` the first volume that reaches the row and that no earlier demand took there."""
-        reached = [self._reach.volume(self._cluster, volume) for volume in free]
-        rows = np.concatenate(reached)
-        index = np.repeat(np.array([self._index(volume) for volume in free], np.int32), [len(each) for each in reached])
-        left = unsettled[rows]
-        for other in self.choices:
-            left &= other[rows] != index
-        choice[rows[left][::-1]] = index[left][::-1]  # backwards: of several writes to a row the last one stays
+        indices = [self._index(volume) for volume in free]
+        rows = np.concatenate([self._rows[index] for index in indices])
+        places = np.concatenate([self._places[index] for index in indices])
+        left = np.flatnonzero(unsettled[rows] & ~self._taken[places])
+        first = np.full(self._cluster.size, NONE, np.intp)
+        first[rows[left][::-1]] = left[::-1]  # backwards: of several writes to a row the last one stays
+        won = first[first != NONE]
+        choice[rows[won]] = np.repeat(np.array(indices, np.int32), [len(self._rows[index]) for index in indices])[won]
+        self._taken[places[won]] = True
 
     def _index(self, volume: PersistentVolume) -> int:
         index = self._indices.setdefault(volume.metadata.name, len(self.volumes))
         if index == len(self.volumes):
             self.volumes.append(volume)
+            rows = self._reach.volume(self._cluster, volume)
+            self._rows.append(rows)
+            self._places.append(np.arange(self._used, self._used + len(rows)))
+            self._used += len(rows)
+            if self._used > len(self._taken):
+                self._taken = np.concatenate([self._taken, np.zeros(self._used, np.bool_)])
         return index
