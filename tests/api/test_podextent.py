@@ -64,20 +64,20 @@ WITH: dict[str, Callable[[int], PodInfo]] = {
 
 
 def test_every_count_has_a_limit() -> None:
-    assert {limit.count for limit in EXTENT_LIMITS} == set(WITH) == {*PodExtent.__struct_fields__} - {"excess"}
+    assert {limit.counted for limit in EXTENT_LIMITS} == set(WITH) == {*PodExtent.__struct_fields__} - {"excess"}
 
 
-@pytest.mark.parametrize("limit", EXTENT_LIMITS, ids=lambda limit: limit.count)
+@pytest.mark.parametrize("limit", EXTENT_LIMITS, ids=lambda limit: limit.counted)
 def test_a_pod_at_a_limit_is_decided_and_one_beyond_it_is_told_field_number_and_limit(limit: ExtentLimit) -> None:
-    made = WITH[limit.count]
+    made = WITH[limit.counted]
     at, beyond = made(limit.most), made(limit.most + 1)
-    assert (getattr(at.extent, limit.count), at.extent.excess) == (limit.most, "")
-    assert getattr(beyond.extent, limit.count) == limit.most + 1
+    assert (getattr(at.extent, limit.counted), at.extent.excess) == (limit.most, "")
+    assert getattr(beyond.extent, limit.counted) == limit.most + 1
     told = f"{limit.field}: {limit.most + 1} {limit.things}; this scheduler places pods with at most {limit.most}"
     assert beyond.extent.excess == told
 
 
-@pytest.mark.parametrize("limit", EXTENT_LIMITS, ids=lambda limit: limit.count)
+@pytest.mark.parametrize("limit", EXTENT_LIMITS, ids=lambda limit: limit.counted)
 def test_the_limits_are_written_where_people_look_for_them(limit: ExtentLimit) -> None:
     page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
     assert f"| {limit.field} | {limit.most:,} {limit.things} |" in page
@@ -106,7 +106,7 @@ def test_ordinary_pods_are_not_counted_one_by_one() -> None:
     assert ordinary.extent is SMALL
 
 
-@pytest.mark.parametrize("count", [limit.count for limit in EXTENT_LIMITS])
+@pytest.mark.parametrize("count", [limit.counted for limit in EXTENT_LIMITS])
 def test_the_estimated_work_grows_with_each_count_and_with_the_nodes_and_no_faster(count: str) -> None:
     few, many = WITH[count](100), WITH[count](200)
     more = estimated_work(many, 1000) - estimated_work(few, 1000)

@@ -309,7 +309,7 @@ async def test_a_pod_that_is_deleted_while_it_is_prepared_is_not_decided(monkeyp
     assert len(begun) < 40, "and not prepared to the end"
 
 
-async def test_others_as_important_are_placed_while_it_is_prepared_and_less_important_ones_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_others_as_important_are_placed_while_it_is_prepared_and_lesser_ones_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     world = peopled()
     begun = slow_counting(world, monkeypatch)
     world.pods(demanding("large").priority(5))

@@ -109,7 +109,7 @@ def test_what_a_pod_on_a_node_wants_away_from_it_counts_within_the_limit_alone(t
 
 def bodies(rng: random.Random, share: float) -> dict[str, Any]:
     """The spec of a pod that has of everything this share of its limit, or a little less."""
-    most = {limit.count: int(limit.most * share * rng.uniform(0.5, 1)) for limit in EXTENT_LIMITS}
+    most = {limit.counted: int(limit.most * share * rng.uniform(0.5, 1)) for limit in EXTENT_LIMITS}
     selector = [{"key": f"k{i}", "operator": rng.choice(["Exists", "DoesNotExist"])} for i in range(most["pod_requirements"])]
     keys = [rng.choice(["kubernetes.io/hostname", "zone", f"t{i}"]) for i in range(most["pod_terms"])]
     terms: list[dict[str, Any]] = [{"topologyKey": key, "namespaceSelector": {}} for key in keys]

@@ -76,12 +76,12 @@ class ExtentLimit(NamedTuple):
     """The most of one count.
 
     Attributes:
-        count: the name of the count in `PodExtent`.
+        counted: the name of the count in `PodExtent`.
         field: where a pod says it.
         things: what is counted, in the plural.
     """
 
-    count: str
+    counted: str
     field: str
     things: str
     most: int
@@ -188,7 +188,7 @@ def _is_small(spec: PodSpec) -> bool:
 
 def _beyond(counted: PodExtent) -> str:
     for limit in EXTENT_LIMITS:
-        number = getattr(counted, limit.count)
+        number = getattr(counted, limit.counted)
         if number > limit.most:
             return f"{limit.field}: {number} {limit.things}; this scheduler places pods with at most {limit.most}"
     return ""

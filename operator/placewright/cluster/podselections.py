@@ -46,8 +46,8 @@ class PodSelection:
         self._hash = hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        weights = None if self.weights is None else frozenset(self.weights.items())
-        return (self.namespaces, self.selector, self.terminating, self.carriers, weights)
+        said = (self.namespaces, self.selector, self.terminating, self.carriers)
+        return said if self.weights is None else (*said, frozenset(self.weights.items()))
 
     def __hash__(self) -> int:
         return self._hash

@@ -342,7 +342,8 @@ def _matching(expression: CompiledRequirement, column: LabelColumn, rows: Rows) 
     """By whichever is fewer: the values that the expression lists, or those that nodes have."""
     operator, codes = expression.operator, column.codes(rows)
     if operator in ("Exists", "DoesNotExist"):
-        return (codes != column.code(None)) == (operator == "Exists")
+        has_label: BoolColumn = codes != column.code(None)
+        return has_label if operator == "Exists" else ~has_label
     if operator in ("Gt", "Lt"):
         return column.compared(rows, expression.bound, above=operator == "Gt")
     if len(expression.values) >= len(column.values):

@@ -136,7 +136,7 @@ async def test_who_loses_the_lead_meanwhile_makes_nobody_leave() -> None:
     hasty = Hasty(world)
     leading = [True]
     world.scheduler.attempts.failures = _without_lead(world, leading)
-    hasty.meanwhile[20] = lambda: leading.clear()
+    hasty.meanwhile[20] = leading.clear
     await hasty.run()
     assert world.ports.evicted == []
     assert columns(world) == before

@@ -123,8 +123,9 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
         yield
         facing = self._matcher.facing(pod, cluster)
         yield
-        means = [own.wanted, *(each.pods for each in (*own.bans, *own.pulls, *facing.bans, *facing.pulls))]
-        for pods in means:
+        banning = [ban.pods for ban in (*own.bans, *facing.bans)]
+        pulling = [pull.pods for pull in (*own.pulls, *facing.pulls)]
+        for pods in (own.wanted, *banning, *pulling):
             if pods is not None:
                 tally_of(cluster, pods)
                 yield

@@ -59,10 +59,10 @@ class GroupTrial:
                 if self.hopeless and (len(self.misfits) >= MOST_MISFITS or not to_the_end):
                     break
                 for _ in self.group.evaluator.preparation(attempt.pod):
-                    yield
+                    yield None
                 if not self._gone(attempt):
                     self._try(attempt)
-                yield
+                yield None
         except BaseException:
             self.take_back()
             raise
