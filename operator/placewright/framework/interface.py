@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
@@ -394,6 +394,14 @@ class ScorePlugin(Plugin, ABC):
         return None
 
 
+class PreparingPlugin(Plugin, ABC):
+    """Makes ready, before a long decision, what that will ask for and what is kept: see `scheduler.preparations`."""
+
+    @abstractmethod
+    def prepare(self, pod: PodInfo, cluster: Cluster) -> Iterator[None]:
+        """Work out one thing at a time and yield; the cluster may be another one after each. It changes no answer."""
+
+
 class ReservePlugin(Plugin, ABC):
     """Keeps what the pod will need while it is being bound, and gives it back."""
 
@@ -469,6 +477,6 @@ __all__ = [
     "ClaimError", "ClaimWriter", "Code", "CycleState", "Diagnosis", "Extender", "FilterPlugin", "Handle", "IntColumn",
     "MaxNormalised", "NoArgs", "PermitPlugin", "PermitResult", "Plugin", "PodGroupPlugin", "PodGroupSettings",
     "PostBindPlugin", "PostFilterPlugin", "PostFilterResult", "PreBindPlugin", "PreEnqueuePlugin", "PreFilterPlugin",
-    "PreFilterResult", "PreScorePlugin", "QueueSortPlugin", "Reads", "Rejection", "ReservePlugin", "RowChecks",
+    "PreFilterResult", "PreScorePlugin", "PreparingPlugin", "QueueSortPlugin", "Reads", "Rejection", "ReservePlugin", "RowChecks",
     "RowTrials", "Rows", "ScorePlugin", "Seconds", "Status", "VolumeError", "VolumeWriter", "WaitingForPermit",
 ]  # fmt: skip

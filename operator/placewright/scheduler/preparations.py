@@ -1,7 +1,8 @@
 """Pods whose decision takes long, made ready one after the other beside the decisions of others.
 
-What is made ready is kept and follows the cluster (see `framework.preparing`), so nothing of a decision is begun before the pod's turn has
-come, and whatever others are given meanwhile is seen. Each piece is a step, with a turn of the event loop after it.
+A decision runs in one go, on the columns as they stand. Most of what takes long in it is kept and follows the cluster by itself from then
+on: pods counted for a selection, domains of a label. So these are made ready one by one, each with a turn of the event loop after it; the
+decision then finds them, and sees what is true at that moment. What was not made ready, or not kept, it works out itself.
 
 Pods of the same or a higher priority go on being decided meanwhile; those of a lower one, which might take what the pod is to get, wait
 behind it. So no pod is overtaken by a less important one, and a tenant's pod that is hard to decide holds up nobody else of its priority.

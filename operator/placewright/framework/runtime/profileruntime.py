@@ -32,6 +32,7 @@ from placewright.framework.interface import (
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
+    PreparingPlugin,
     PreScorePlugin,
     QueueSortPlugin,
     Reads,
@@ -39,7 +40,6 @@ from placewright.framework.interface import (
     ScorePlugin,
     Seconds,
 )
-from placewright.framework.preparing import PreparingPlugin
 from placewright.framework.runtime.guard import Guarding, build, events_of, guard
 from placewright.framework.runtime.keptcolumn import narrowest
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile

@@ -26,13 +26,13 @@ from placewright.framework.interface import (
     IntColumn,
     PreFilterPlugin,
     PreFilterResult,
+    PreparingPlugin,
     PreScorePlugin,
     Reads,
     Rejection,
     Rows,
     ScorePlugin,
 )
-from placewright.framework.preparing import PreparingPlugin
 from placewright.framework.remedies import Remedy, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
