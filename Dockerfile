@@ -1,14 +1,21 @@
 # Placewright in a container: built in one stage, run in another that has neither compiler nor pip's cache, as nobody in particular.
 # `development` is for `tilt up` alone: its user may replace the code.
-FROM python:3.13-slim AS build
+# What pip installs is pinned by digest, in operator/requirements (`python .ci/lock`). The image below is named by its tag: whoever builds for production
+# says which they mean, `--build-arg PYTHON_IMAGE=python:3.13-slim@sha256:...` (docs/security.md).
+ARG PYTHON_IMAGE=python:3.13-slim
+FROM ${PYTHON_IMAGE} AS build
 WORKDIR /src
-RUN python -m venv /opt/placewright
+RUN python -m venv /opt/placewright && python -m venv /opt/build
 COPY pyproject.toml README.md LICENSE ./
 COPY crds crds
 COPY operator operator
 # `--build-arg EXTRAS=fast,lab` makes an image for the commands of the lab: manifests/examples/tuning runs one.
 ARG EXTRAS=fast,otel
-RUN /opt/placewright/bin/pip install --no-cache-dir --disable-pip-version-check ".[${EXTRAS}]" \
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+RUN /opt/placewright/bin/pip install --require-hashes --only-binary :all: -r "operator/requirements/${EXTRAS}.txt" \
+    && /opt/build/bin/pip install --require-hashes --only-binary :all: -r operator/requirements/build.txt \
+    && /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /opt/build/wheels . \
+    && /opt/placewright/bin/pip install --no-deps --no-index /opt/build/wheels/*.whl \
     && /opt/placewright/bin/python -m compileall -q /opt/placewright/lib
 
 FROM build AS development
@@ -19,7 +26,7 @@ USER 65532:65532
 ENTRYPOINT ["/opt/placewright/bin/placewright"]
 CMD ["run"]
 
-FROM python:3.13-slim
+FROM ${PYTHON_IMAGE}
 LABEL org.opencontainers.image.title="Placewright" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /opt/placewright /opt/placewright

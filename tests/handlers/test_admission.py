@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import ssl
 from dataclasses import replace
@@ -15,6 +16,7 @@ from cryptography import x509
 from kubectl.tool import Kubectl
 from placewright.engine.certificates import self_signed
 from placewright.engine.options import AdmissionOptions
+from placewright.handlers import admission
 from placewright.handlers.admission import answer_review, registry_with_admission
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
@@ -23,6 +25,8 @@ from placewright.kube.profiles import PROFILES_PATH
 from placewright.plugins.catalog import in_tree
 from ports import reserved_port
 from programs import program
+from serving.desk import trusting
+from serving.intruders import intruders
 
 from .stage import FAST, Object, Stage, operator
 
@@ -181,6 +185,43 @@ async def test_a_scheduler_that_may_not_tell_the_api_server_says_so_and_goes_on(
         stage.pod("web")
         await stage.until(lambda: stage.placed("web"))
     assert webhooks(stage) == []
+
+
+@pytest.mark.parametrize("habit", ["silent within TLS", "silent before TLS", "a body that never comes", "a byte at a time"])
+async def test_whoever_opens_connections_keeps_no_review_out(stage: Stage, options: AdmissionOptions, habit: str) -> None:
+    async with operator(stage, replace(FAST, admission=options)):
+        await stage.until(lambda: webhooks(stage), "a webhook configuration")
+        async with intruders(options.port, [habit] * 300, trusting()):
+            assert "denied the request" in await create(stage, BAD)
+            assert await create(stage, GOOD) == ""
+
+
+async def test_a_certificate_that_is_replaced_is_served(
+    stage: Stage, options: AdmissionOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "CHECK_SECONDS", 0.1)
+
+    mounted = tmp_path / "mounted"
+
+    def put(name: str) -> bytes:
+        """As a kubelet does it: all files change in one moment."""
+        certificate, key = self_signed(["127.0.0.1"], dt.datetime.now(dt.UTC), name)
+        tmp_path.joinpath(name).mkdir()
+        for file, content in (("tls.crt", certificate), ("tls.key", key), ("ca.crt", certificate)):
+            tmp_path.joinpath(name, file).write_bytes(content)
+        tmp_path.joinpath("next").symlink_to(name)
+        tmp_path.joinpath("next").replace(mounted)
+        return certificate
+
+    def trusted() -> bytes:
+        return base64.b64decode(webhooks(stage)[0]["clientConfig"]["caBundle"]) if webhooks(stage) else b""
+
+    first = put("first")
+    async with operator(stage, replace(FAST, admission=replace(options, certificates=mounted))):
+        await stage.until(lambda: trusted() == first, "a webhook configuration")
+        second = put("second")
+        await stage.until(lambda: trusted() == second, "the new certificate")
+        assert "denied the request" in await create(stage, BAD)
 
 
 async def test_without_the_option_nothing_is_configured(stage: Stage) -> None:

@@ -136,7 +136,9 @@ async def test_a_replica_that_ends_finishes_its_bindings_before_it_leaves_the_pe
 # --- the end -----------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("part", ["scheduler", "reconciler", "peering watch", "reflector /api/v1/nodes"])
+@pytest.mark.parametrize(
+    "part", ["scheduler", "reconciler", "peering watch", "reflector /api/v1/nodes", "status 0", "events 15", "group status 1"]
+)
 async def test_a_part_that_dies_ends_the_operator_with_an_error(stage: Stage, part: str) -> None:
     """A process that only looks alive is worse than one that is started again."""
     async with operator(stage) as running:

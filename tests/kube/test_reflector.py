@@ -425,3 +425,17 @@ async def test_a_source_of_an_old_version_tells_its_objects_as_they_mean_in_the_
         forever.set()
         await group.stop()
     assert all(found.spec.unschedulable for found in reflector.store.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "resource"),
+    [
+        ("/api/v1/pods", "pods"),
+        ("/apis/storage.k8s.io/v1/storageclasses", "storageclasses.storage.k8s.io"),
+        ("/apis/scheduling.k8s.io/v1alpha2/podgroups", "podgroups.scheduling.k8s.io"),
+        ("/apis/scheduling.x-k8s.io/v1alpha1/podgroups", "podgroups.scheduling.x-k8s.io"),
+        ("/apis/scheduling.volcano.sh/v1beta1/podgroups", "podgroups.scheduling.volcano.sh"),
+    ],
+)
+def test_a_resource_is_named_with_its_group(path: str, resource: str) -> None:
+    assert Source(path, Node).resource == resource

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from placewright.kube.writers import writequeue as module
 from placewright.kube.writers.writequeue import WriteQueue
 
 
@@ -102,6 +103,46 @@ async def test_a_write_that_breaks_ends_no_worker(desk: Desk) -> None:
     await desk.queue.idle.wait()
     assert (desk.begun, desk.broken) == (["broken", "b1"], ["a"])
     await desk.queue.close(1.0)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_a_worker_that_breaks_outside_of_a_write_begins_anew_and_says_so(
+    desk: Desk, workers: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "RESTART_SECONDS", 0.0)
+
+    def cannot_give_up(key: str) -> None:
+        raise ValueError(f"a defect in giving {key} up")
+
+    queue: WriteQueue[str, str] = WriteQueue(desk.write, cannot_give_up)
+    queue.start(workers, "test")
+    for number in range(4):
+        queue.put(f"key {number}", "broken")
+    queue.put("b", "b1")
+    await queue.idle.wait()
+    assert queue.restarts == 4
+    assert desk.begun == [*["broken"] * 4, "b1"]
+    assert not any(task.done() for task in queue.tasks)
+    assert "a defect in giving key 3 up" in caplog.text
+    assert await queue.close(1.0) == 0
+
+
+async def test_a_worker_that_cannot_choose_is_no_burden_on_the_event_loop(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What raises for good is asked again after a pause, and not in each turn."""
+    asked = 0
+
+    def cannot_tell(_key: str) -> float:
+        nonlocal asked
+        asked += 1
+        raise ValueError("a defect")
+
+    queue: WriteQueue[str, str] = WriteQueue(desk.write, desk.broken.append, cannot_tell)
+    queue.start(2, "test")
+    queue.put("a", "a1")
+    for _ in range(10):
+        await settled()
+    assert 1 <= asked <= 2
+    await queue.close(0.0)
 
 
 async def test_closing_counts_what_waits_and_what_was_not_written_to_its_end(desk: Desk) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from handlers.stage import Stage
@@ -47,6 +49,37 @@ async def test_gauges_show_what_there_is(stage: Stage) -> None:
     assert scrape.value("placewright_leader", identity=running.engine.replica.identity) == 1
     assert scrape.value("placewright_api_server_away") == 0
     assert scrape.value("placewright_watch_lists_total", resource="nodes") == 1
+
+
+async def test_every_kind_of_repair_and_what_was_dropped_is_told(stage: Stage) -> None:
+    names = stage.pods(1)
+    async with watched(stage) as running:
+        await stage.until(lambda: stage.placed(*names))
+        engine = running.engine
+        repairs, statuses, groups = engine.intake.repairs, engine.status_counts, engine.group_status_counts
+        before = running.seen()
+        for number, one in enumerate(fields(repairs), 1):
+            setattr(repairs, one.name, getattr(repairs, one.name) + number)
+        statuses.dropped += 5
+        groups.dropped += 6
+        after = running.seen()
+    kind = "placewright_reconciler_repairs_total"
+    for number, one in enumerate(fields(repairs), 1):
+        assert after.value(kind, kind=one.name) == before.value(kind, kind=one.name) + number
+    assert {"nodes_missed", "nodes_stale", "pods_vanished", "pods_stale", "outdated"} <= after.values(kind, "kind")
+    assert after.value("placewright_status_writes_total", outcome="dropped") == 5
+    assert after.value("placewright_group_status_writes_total", outcome="dropped") == 6
+    assert after.values("placewright_writer_restarts_total", "writer") == {"events", "status", "group status"}
+
+
+async def test_watches_are_told_by_group_and_resource(stage: Stage) -> None:
+    async with watched(stage) as running:
+        await stage.until(lambda: running.engine.started)
+        scrape = running.seen()
+        reflected = len(running.engine.reflectors)
+    resources = scrape.values("placewright_watch_starts_total", "resource")
+    assert len(resources) == reflected
+    assert {"nodes", "pods", "storageclasses.storage.k8s.io", "podgroups.scheduling.k8s.io"} <= resources
 
 
 async def test_both_formats_say_the_same(stage: Stage) -> None:

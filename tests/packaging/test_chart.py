@@ -173,6 +173,16 @@ def test_a_chart_in_another_namespace_names_the_usual_one_nowhere(render: Render
     assert every["Deployment", "placewright"]["metadata"]["namespace"] == "elsewhere"
 
 
+@pytest.mark.parametrize("namespace", ["kube-system", "kube-public", "default"])
+def test_a_namespace_of_others_is_refused_unless_there_is_no_history(render: Render, namespace: str) -> None:
+    """The right to revisions cannot be narrowed to ours: those of kube-proxy's DaemonSet would be in reach."""
+    with pytest.raises(AssertionError, match=f"namespace {namespace} has workloads of others"):
+        render({}, namespace=namespace)
+    found = set(rights_of(render({"rbac": {"history": False}}, namespace=namespace)["Role", "placewright"]))
+    assert found
+    assert not any(right.resource == "controllerrevisions" for right in found)
+
+
 def test_a_profile_that_is_null_is_not_made(render: Render) -> None:
     assert "SchedulingProfile" not in {kind for kind, _ in render({"profiles": {"default": None}})}
 

@@ -27,11 +27,13 @@ def instructions(text: str) -> list[tuple[str, str]]:
 
 
 def stages() -> list[list[tuple[str, str]]]:
+    """What is said before the first is for all of them, and left out."""
     found: list[list[tuple[str, str]]] = []
     for each in instructions(DOCKERFILE):
         if each[0] == "FROM":
             found.append([])
-        found[-1].append(each)
+        if found:
+            found[-1].append(each)
     return found
 
 
@@ -58,7 +60,8 @@ def test_the_last_stage_takes_the_built_files_and_runs_nothing() -> None:
 
 def test_every_stage_has_the_same_named_python() -> None:
     images = {line.split()[0] for stage in stages() for line in of(stage, "FROM")} - {"build"}
-    assert images == {"python:3.13-slim"}
+    assert images == {"${PYTHON_IMAGE}"}
+    assert ("ARG", "PYTHON_IMAGE=python:3.13-slim") in instructions(DOCKERFILE)
     assert PROJECT["project"]["requires-python"] == ">=3.11"
 
 
@@ -70,6 +73,41 @@ def test_what_the_package_is_built_from_is_copied_and_not_ignored() -> None:
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert kept == needed
     assert all((ROOT / each).exists() for each in needed)
+
+
+def parts(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def pinned(name: str) -> dict[str, str]:
+    """By release's name, its version, of one file of digests. Each release has one digest or more."""
+    text = (ROOT / "operator" / "requirements" / f"{name}.txt").read_text()
+    found = re.findall(r"^([\w.-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE)
+    assert len(found) == text.count("==")
+    return {release: version for release, version, _ in found}
+
+
+@pytest.mark.parametrize("extras", ["fast,otel", "fast,lab"])
+def test_what_the_package_needs_is_pinned_by_digest_in_a_version_that_it_takes(extras: str) -> None:
+    """`python .ci/lock` writes the files anew."""
+    wanted = [*PROJECT["project"]["dependencies"]]
+    wanted += [each for name in extras.split(",") for each in PROJECT["project"]["optional-dependencies"][name]]
+    for at, requirements in ((pinned(extras), wanted), (pinned("build"), PROJECT["build-system"]["requires"])):
+        for requirement in requirements:
+            read = re.fullmatch(r"([\w-]+)>=([\d.]+)(?:;.*)?", requirement)
+            assert read is not None, f"{requirement}: another form than this test reads"
+            name, least = read.groups()
+            assert parts(at[name.lower()]) >= parts(least), requirement
+
+
+def test_the_image_installs_nothing_that_has_no_digest() -> None:
+    (command,) = (each for each in of(stages()[0], "RUN") if "pip install" in each)
+    installs = [each for each in command.split("&&") if "pip install" in each]
+    assert len(installs) == 3
+    for each in installs:
+        from_the_wheel_beside = "--no-deps --no-index /opt/build/wheels" in each
+        assert from_the_wheel_beside or "--require-hashes --only-binary :all: -r" in each
+    assert "ARG EXTRAS=fast,otel" in DOCKERFILE
 
 
 def test_hadolint_finds_nothing_wrong_with_the_dockerfile() -> None:
@@ -126,7 +164,7 @@ def test_tilt_puts_code_where_the_image_has_it(tilt: Tilt) -> None:
     ((_, build),) = tilt.of("docker_build_with_restart")
     assert f"AS {build['target']}\n" in DOCKERFILE
     ((source, target),) = [given for given, _ in tilt.of("sync")]
-    version = re.search(r"FROM python:([\d.]+)-slim AS build", DOCKERFILE)
+    version = re.search(r"ARG PYTHON_IMAGE=python:([\d.]+)-slim", DOCKERFILE)
     assert version is not None
     assert source == "operator/placewright"
     assert target == f"/opt/placewright/lib/python{version[1]}/site-packages/placewright"

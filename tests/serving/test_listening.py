@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from handlers.stage import DEADLINE, Stage
+from placewright.engine import doorway
 from placewright.engine.certificates import self_made
 from placewright.serving import listener as module
 from placewright.serving.access import OnlyEverybody
@@ -165,14 +166,14 @@ async def test_a_connection_carries_one_request() -> None:
 
 
 async def test_who_says_nothing_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CONNECTION_SECONDS", 0.2)
+    monkeypatch.setattr(doorway, "REQUEST_SECONDS", 0.5)
     async with listening() as port:
         assert await said(port, b"") == b""
         assert await said(port, b"GET /hello HTTP/1.1\r\nHost:") == b""
 
 
 async def test_who_is_never_done_reading_is_hung_up_on(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(module, "_CONNECTION_SECONDS", 0.3)
+    monkeypatch.setattr(doorway, "ANSWER_SECONDS", 0.5)
     async with listening() as port:
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
         writer.write(get("/endless"))
@@ -194,7 +195,7 @@ async def test_who_is_never_done_reading_is_hung_up_on(monkeypatch: pytest.Monke
 async def test_what_is_no_decent_request_is_refused_and_the_next_one_answered(
     request_: bytes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_HANDSHAKE_SECONDS", 0.5)  # for which aiohttp waits where nothing is asked, too
+    monkeypatch.setattr(doorway, "REQUEST_SECONDS", 0.5)
     async with listening() as port:
         answer = await said(port, request_ + b"\r\n")
         assert b"200 OK" not in answer
@@ -205,20 +206,6 @@ async def test_what_is_no_decent_request_is_refused_and_the_next_one_answered(
 async def test_a_body_is_not_waited_for() -> None:
     async with listening() as port:
         assert b"200 OK" in await said(port, get("/hello", "Content-Length: 1000000000"))
-
-
-async def test_more_than_so_many_at_once_are_closed_unanswered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_CONNECTIONS", 5)
-    async with listening() as port:
-        held = [await asyncio.open_connection(LOOPBACK, port) for _ in range(5)]
-        await asyncio.sleep(0)
-        assert await said(port, get("/hello")) == b""
-        for _, writer in held:
-            writer.close()
-            await writer.wait_closed()
-        async with asyncio.timeout(DEADLINE):
-            while b"hello" not in await said(port, get("/hello")):  # noqa: ASYNC110 - who is next is told by being answered
-                await asyncio.sleep(0.01)
 
 
 async def test_a_defect_in_one_page_is_logged_and_tells_nobody_else(caplog: pytest.LogCaptureFixture) -> None:

@@ -53,9 +53,10 @@ from placewright.kube.writers.binder import BindCounts, HttpBinder
 from placewright.kube.writers.claims import HttpClaimWriter
 from placewright.kube.writers.events import EventCounts, HttpEventRecorder, uses_core_events
 from placewright.kube.writers.evictor import HttpEvictor
-from placewright.kube.writers.podgroupstatus import GroupView, HttpGroupStatusWriter
+from placewright.kube.writers.podgroupstatus import GroupStatusCounts, GroupView, HttpGroupStatusWriter
 from placewright.kube.writers.podstatus import HttpStatusWriter, StatusCounts
 from placewright.kube.writers.volumes import HttpVolumeWriter
+from placewright.kube.writers.writer import QueueingWriter
 from placewright.leadership.election import Alone, Election
 from placewright.leadership.peers import Replica, make_replica
 from placewright.plugins.catalog import in_tree
@@ -234,7 +235,8 @@ class Engine:
 
     def _parts(self) -> list[asyncio.Task[None]]:
         deciding = [] if self._deciding is None else [self._deciding]
-        return [*self._tasks, *self._reflectors.tasks, *self.leadership.tasks, *deciding]
+        writing = [task for writer in self.outbox.values() for task in writer.tasks]
+        return [*self._tasks, *self._reflectors.tasks, *self.leadership.tasks, *writing, *deciding]
 
     # --- health --------------------------------------------------------------------------------------------------------------
 
@@ -331,6 +333,11 @@ class Engine:
         return self._binder.counts
 
     @property
+    def outbox(self) -> Mapping[str, QueueingWriter[Any, Any]]:
+        """Who writes what may wait, by name."""
+        return {writer.NAME: writer for writer in (self._events, self._status, self._group_status)}
+
+    @property
     def event_counts(self) -> EventCounts:
         """What became of events about pods."""
         return self._events.counts
@@ -339,6 +346,11 @@ class Engine:
     def status_counts(self) -> StatusCounts:
         """What became of pods' conditions."""
         return self._status.counts
+
+    @property
+    def group_status_counts(self) -> GroupStatusCounts:
+        """What became of what was to be said of groups."""
+        return self._group_status.counts
 
     @property
     def reflectors(self) -> tuple[Reflector[Any], ...]:

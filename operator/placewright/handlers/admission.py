@@ -7,17 +7,26 @@ ValidatingWebhookConfiguration himself (with cert-manager, say) names none here.
 from __future__ import annotations
 
 import asyncio
+import base64
 import copy
 import datetime as dt
+import hashlib
 import logging
+import socket
+import ssl
 from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final, cast
 
 import kopf
+from aiohttp import web
 
 from placewright.api.profile import GROUP, PLURAL, VERSION
 from placewright.engine.certificates import self_signed
+from placewright.engine.doorway import Doorway
 from placewright.engine.options import AdmissionOptions
+from placewright.engine.singlerequest import SingleRequest
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
@@ -30,6 +39,12 @@ _logger = logging.getLogger(__name__)
 
 _HANDLER: Final = "profiles"
 _REFUSED: Final = 422
+#: Bytes of a review that are read at all; aiohttp answers 413 to what has more than a mebibyte.
+_LONGEST_REVIEW: Final = 2 * 2**20
+#: How often the certificate's files are looked at, seconds.
+CHECK_SECONDS: Final = 60.0
+#: Connections that the kernel holds until they are accepted.
+_BACKLOG: Final = 1024
 
 
 class AdmissionServer(kopf.WebhookServer):
@@ -51,17 +66,57 @@ class AdmissionServer(kopf.WebhookServer):
 
     async def __call__(self, fn: Any) -> AsyncIterator[Any]:
         """Serve; yields how to be reached, again whenever the certificates were renewed."""
-        announcing: asyncio.Task[None] | None = None
-        try:
-            async for config in super().__call__(fn):
-                reached = self._reached(config)
-                if announcing is not None:
-                    announcing.cancel()
+        while True:
+            authority, tls = self._build_ssl()
+            async with self._listening(fn, tls) as port:
+                url = self._build_url("https", self._get_accessible_addr(self.addr), port, "")
+                reached = self._reached({"url": url, "caBundle": base64.b64encode(authority or b"").decode()})
                 announcing = asyncio.create_task(self._announce(reached), name="webhook configuration")
-                yield reached
+                try:
+                    yield reached
+                    await self._files_changed()
+                finally:
+                    announcing.cancel()
+
+    @asynccontextmanager
+    async def _listening(self, fn: Any, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
+        """Listen behind a doorway, as on every port of ours; Kopf would listen by itself. Yields the port."""
+
+        async def serve(request: web.Request) -> web.StreamResponse:
+            try:
+                answer: web.StreamResponse = await self._serve(fn, request)
+            except web.HTTPException as refused:
+                refused.force_close()
+                raise
+            answer.force_close()  # a connection is for one review
+            return answer
+
+        application = web.Application()
+        application.add_routes([web.post("/{id:.*}", serve)])
+        runner = web.AppRunner(application, handle_signals=False)
+        await runner.setup()
+        server = cast(web.Server, runner.server)
+        try:
+            family = socket.AF_INET6 if ":" in (self.addr or "") else socket.AF_INET
+            listening = socket.create_server((self.addr or "", self.port or 0), family=family, backlog=_BACKLOG, reuse_port=True)
+            door = Doorway(listening, tls, lambda caller: SingleRequest(server, caller, _LONGEST_REVIEW))
+            async with door.open():
+                yield listening.getsockname()[1]
         finally:
-            if announcing is not None:
-                announcing.cancel()
+            await runner.cleanup()
+
+    async def _files_changed(self) -> None:
+        """Return when a file of the certificate has another content; without files never."""
+        begun_with = self._content()
+        while self._content() == begun_with:  # noqa: ASYNC110 - files tell nobody
+            await asyncio.sleep(CHECK_SECONDS)
+
+    def _content(self) -> bytes:
+        digest = hashlib.sha256()
+        for file in (self.certfile, self.pkeyfile, self.cafile):
+            if file is not None:
+                digest.update(Path(file).read_bytes())
+        return digest.digest()
 
     def _reached(self, config: Mapping[str, Any]) -> Any:
         service = self._options.service

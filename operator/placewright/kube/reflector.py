@@ -87,6 +87,12 @@ class Source(Generic[T]):
     upgrade: Callable[[T], T] | None = None
 
     @property
+    def resource(self) -> str:
+        """As kubectl names it, such as `pods` or `podgroups.scheduling.k8s.io`: groups may have a resource of one name."""
+        group, resource = self.path.split("/")[2], self.path.rpartition("/")[2]
+        return f"{resource}.{group}" if self.path.startswith("/apis/") else resource
+
+    @property
     def selectors(self) -> dict[str, str]:
         """Query parameters for list and watch."""
         chosen = {"fieldSelector": self.field_selector, "labelSelector": self.label_selector}

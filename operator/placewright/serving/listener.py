@@ -1,12 +1,10 @@
-"""The listening side: sockets, TLS, and aiohttp's server with bounds on what strangers may take of it.
+"""The listening side: sockets, TLS, and aiohttp's server behind a doorway that bounds what strangers may take of it.
 
-One connection carries one request, and lives for `_CONNECTION_SECONDS` at most, its TLS handshake apart: neither who sends slowly nor who
-reads slowly holds anything for longer. There are at most `_MOST_CONNECTIONS`; any more are closed unanswered.
+One connection carries one request (`engine/singlerequest.py`).
 """
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import ipaddress
 import logging
@@ -15,23 +13,20 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, cast
+from typing import Final
 
 from aiohttp import web
 
 from placewright.api.bad_input import InputError
+from placewright.engine.doorway import Doorway
+from placewright.engine.singlerequest import SingleRequest
 from placewright.serving.access import Gate
 from placewright.serving.routes import TEXT, Answer, Question, RequestRefused, Routes
 
 _log = logging.getLogger(__name__)
 
-_CONNECTION_SECONDS: Final = 30.0
-_HANDSHAKE_SECONDS: Final = 10.0
-_MOST_CONNECTIONS: Final = 256
-_BACKLOG: Final = 128
-#: Bytes, of the request's first line and of one header; a bearer token is the largest that we know of.
-_LONGEST_LINE: Final = 8190
-_MOST_HEADERS: Final = 64
+#: Connections that the kernel holds until they are accepted; it may hold fewer.
+_BACKLOG: Final = 1024
 #: How long an answer under way is waited for at the end, seconds.
 _END_SECONDS: Final = 1.0
 #: Bytes of an answer from which on fewer of them are worth the work.
@@ -74,13 +69,6 @@ def _bind_everywhere(port: int) -> socket.socket:
     return socket.create_server(("0.0.0.0", port), backlog=_BACKLOG)  # noqa: S104 - what was asked for
 
 
-def _silent() -> logging.Logger:
-    """For aiohttp, which logs a traceback for each request that is none: whoever reaches the port could fill the log."""
-    unheard = _log.getChild("unheard")
-    unheard.setLevel(logging.CRITICAL + 1)
-    return unheard
-
-
 class Listener:
     """Answers on one socket what a table of routes has."""
 
@@ -91,17 +79,14 @@ class Listener:
     @asynccontextmanager
     async def serving(self, listening: socket.socket, tls: ssl.SSLContext | None) -> AsyncIterator[None]:
         """Serve for as long as the context is open; the socket is closed at its end."""
-        loop = asyncio.get_running_loop()
         server = web.Server(self._handle)
-        handshake = None if tls is None else _HANDSHAKE_SECONDS
-        accepting = await loop.create_server(
-            lambda: _Connection(server, loop=loop), sock=listening, ssl=tls, ssl_handshake_timeout=handshake, backlog=_BACKLOG
-        )
-        try:
-            yield
-        finally:
-            accepting.close()
-            await server.shutdown(_END_SECONDS)
+        door = Doorway(listening, tls, lambda caller: SingleRequest(server, caller))
+        async with door.open():
+            try:
+                yield
+            finally:
+                door.shut()
+                await server.shutdown(_END_SECONDS)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -128,38 +113,6 @@ class Listener:
             return Answer(b"405 method not allowed\n", status=_METHOD_NOT_ALLOWED, headers={"Allow": "GET"})
         await self._gate.admit(endpoint, question)
         return await endpoint.answer(question)
-
-
-class _Connection(web.RequestHandler):
-    """A connection with an end."""
-
-    def __init__(self, manager: web.Server, *, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(
-            manager,
-            loop=loop,
-            logger=_silent(),
-            access_log=None,  # type: ignore[arg-type]  # aiohttp's word for "none"
-            keepalive_timeout=_HANDSHAKE_SECONDS,
-            lingering_time=0.0,
-            max_line_size=_LONGEST_LINE,
-            max_field_size=_LONGEST_LINE,
-            max_headers=_MOST_HEADERS,
-        )
-        self._server = manager
-        self._ending: asyncio.TimerHandle | None = None
-        self._clock = loop
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if len(self._server.connections) >= _MOST_CONNECTIONS:
-            transport.close()
-        super().connection_made(transport)
-        # Not asserted: uvloop's are of another class.
-        self._ending = self._clock.call_later(_CONNECTION_SECONDS, cast(asyncio.Transport, transport).abort)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        if self._ending is not None:
-            self._ending.cancel()
-        super().connection_lost(exc)
 
 
 def _question(request: web.BaseRequest) -> Question:

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,9 +35,11 @@ func render(folder string) error {
 			err := all.ExecuteTemplate(&out, name, scope)
 			return out.String(), err
 		},
-		"toYaml":  func(value interface{}) string { return strings.TrimSuffix(toYaml("", value), "\n") },
-		"nindent": func(depth int, text string) string { return "\n" + indent(depth, text) },
-		"quote":   func(value interface{}) string { return fmt.Sprintf("%q", fmt.Sprint(value)) },
+		"toYaml":    func(value interface{}) string { return strings.TrimSuffix(toYaml("", value), "\n") },
+		"nindent":   func(depth int, text string) string { return "\n" + indent(depth, text) },
+		"hasPrefix": func(prefix, text string) bool { return strings.HasPrefix(text, prefix) },
+		"fail":      func(message string) (string, error) { return "", errors.New(message) },
+		"quote":     func(value interface{}) string { return fmt.Sprintf("%q", fmt.Sprint(value)) },
 		"default": func(fallback, value interface{}) interface{} {
 			if value == nil || value == "" {
 				return fallback

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+_log = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+#: After an error of its own a worker begins anew so many seconds later: an error that comes back must not keep the event loop busy.
+RESTART_SECONDS: Final = 1.0
 
 
 def _at_once(_key: object) -> float:
@@ -23,6 +28,7 @@ class WriteQueue(Generic[K, V]):
     Attributes:
         waiting: by key, in the order in which keys came. Owners may take items out, or put others in the place of those that wait.
         idle: set while nothing waits and nothing is being written.
+        restarts: how often a worker began anew after an error that was not one of writing.
     """
 
     def __init__(
@@ -36,6 +42,7 @@ class WriteQueue(Generic[K, V]):
         self.waiting: OrderedDict[K, V] = OrderedDict()
         self.idle = asyncio.Event()
         self.idle.set()
+        self.restarts = 0
         self._write = write
         self._broke = broke
         self._not_before = not_before
@@ -50,6 +57,11 @@ class WriteQueue(Generic[K, V]):
     def start(self, workers: int, name: str) -> None:
         """Start so many workers; needs a running event loop."""
         self._workers = [asyncio.create_task(self._work(), name=f"{name} {n}") for n in range(workers)]
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """The workers; none ends before `close`."""
+        return self._workers
 
     def put(self, key: K, item: V) -> None:
         """Queue the item, in the place of what waits under its key; returns at once."""
@@ -76,6 +88,15 @@ class WriteQueue(Generic[K, V]):
         return left
 
     async def _work(self) -> None:
+        while True:
+            try:
+                await self._work_on()
+            except Exception:  # noqa: BLE001 - whatever it is, what waits is still to be written
+                self.restarts += 1
+                _log.exception("what waits to be written could not be chosen or given up; the worker begins anew")
+                await asyncio.sleep(RESTART_SECONDS)
+
+    async def _work_on(self) -> None:
         while True:
             key, item = await self._next()
             try:

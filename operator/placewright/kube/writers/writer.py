@@ -106,6 +106,16 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         """Start the workers; needs a running event loop. What was queued before is written then."""
         self._queue.start(self._workers, self.NAME)
 
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """The workers, which run until `close`."""
+        return self._queue.tasks
+
+    @property
+    def restarts(self) -> int:
+        """How often a worker began anew after an error of its own."""
+        return self._queue.restarts
+
     async def close(self, deadline: float = 5.0) -> None:
         """Write what waits, for at most `deadline` seconds."""
         await self._queue.close(deadline)

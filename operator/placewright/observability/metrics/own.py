@@ -115,11 +115,21 @@ EVENTS: Final = counter(
 )
 STATUS_WRITES: Final = counter(
     "placewright_status_writes_total",
-    "Conditions of pods: 'written', 'unchanged', 'overtaken' by a newer one, 'vanished' with the pod, or 'failed'.",
+    "Conditions of pods: 'written', 'unchanged', 'overtaken' by a newer one, 'vanished' with the pod, 'dropped' for newer ones, 'failed'.",
     "outcome",
 )
+GROUP_STATUS_WRITES: Final = counter(
+    "placewright_group_status_writes_total",
+    "The same of groups of pods; 'dropped' is what a replica that no longer leads would have said, too.",
+    "outcome",
+)
+WRITER_RESTARTS: Final = counter(
+    "placewright_writer_restarts_total", "How often what writes 'events', 'status' or 'group status' began anew after an error of its own.",
+    "writer",
+)
 REPAIRS: Final = counter(
-    "placewright_reconciler_repairs_total", "What was believed of the cluster, turned out wrong, and was put right.", "kind"
+    "placewright_reconciler_repairs_total",
+    "What was believed of the cluster, turned out wrong, and was put right; docs/reconciler.md has the kinds.", "kind",
 )
 WATCHES: Final = counter("placewright_watch_starts_total", "Watches that were begun; each ends by itself after minutes.", "resource")
 LISTS: Final = counter(

@@ -5,16 +5,22 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Final
 
 from prometheus_client.core import Metric
 
 from placewright.engine.engine import Engine
+from placewright.kube.writers.events import EventCounts
+from placewright.kube.writers.podgroupstatus import GroupStatusCounts
+from placewright.kube.writers.podstatus import StatusCounts
 from placewright.leadership.leaseobject import LEASE_NAME
 from placewright.observability.metrics import own, upstream
 from placewright.observability.metrics.series import Labels, counted, single
 
 _POD_POPPED: Final = "PodPopped"
+#: An outcome whose field has another name.
+_EVENT_WORDS: Final = {"repeats": "repeated"}
 
 
 def gauges(engine: Engine) -> Iterator[Metric]:
@@ -72,25 +78,27 @@ def _bindings(engine: Engine) -> Iterator[Metric]:
 
 
 def _writing(engine: Engine) -> Iterator[Metric]:
-    events = statuses = repairs = dict[str, int]()
+    events = statuses = groups = repairs = restarts = dict[str, int]()
     if engine.started:
-        of_events, of_statuses, mended = engine.event_counts, engine.status_counts, engine.intake.repairs
-        events = {
-            "recorded": of_events.recorded,
-            "written": of_events.written,
-            "repeated": of_events.repeats,
-            "dropped": of_events.dropped,
-            "failed": of_events.failed,
-        }
-        statuses = {name: getattr(of_statuses, name) for name in ("written", "unchanged", "overtaken", "vanished", "failed")}
-        repairs = {name: getattr(mended, name) for name in ("missed", "vanished", "unbound", "forgotten", "replaced")}
+        events = {_EVENT_WORDS.get(name, name): count for name, count in _counts(engine.event_counts)}
+        statuses = dict(_counts(engine.status_counts))
+        groups = dict(_counts(engine.group_status_counts))
+        repairs = dict(engine.intake.repairs.counts())
+        restarts = {name: writer.restarts for name, writer in engine.outbox.items()}
     yield counted(own.EVENTS, _by_name(events))
     yield counted(own.STATUS_WRITES, _by_name(statuses))
+    yield counted(own.GROUP_STATUS_WRITES, _by_name(groups))
+    yield counted(own.WRITER_RESTARTS, _by_name(restarts))
     yield counted(own.REPAIRS, _by_name(repairs))
 
 
+def _counts(counts: EventCounts | StatusCounts | GroupStatusCounts) -> Iterator[tuple[str, int]]:
+    """Every field: what is counted from now on is told, too."""
+    return ((one.name, getattr(counts, one.name)) for one in fields(counts))
+
+
 def _watches(engine: Engine) -> Iterator[Metric]:
-    counts = [(one.source.path.rpartition("/")[2], one.counts) for one in engine.reflectors]
+    counts = [(one.source.resource, one.counts) for one in engine.reflectors]
     yield counted(own.WATCHES, {(source,): count.watches for source, count in counts})
     yield counted(own.LISTS, {(source,): count.lists for source, count in counts})
     yield counted(own.WATCH_EVENTS, {(source,): count.events for source, count in counts})

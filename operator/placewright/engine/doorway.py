@@ -1,0 +1,313 @@
+"""Where connections come in: every port of ours is behind one, so that whoever opens connections keeps nobody else out.
+
+A connection is in one of three rooms. `silent`: it was accepted, and no byte came; it is a bare socket, without TLS, buffers or a task, and
+costs what a socket costs. `begun`: its TLS handshake is under way, or its request is not complete. `asked`: it has a request, and gets its
+answer. Each room has so many places, and is fair between peers (`fairroom`); who loses their place is hung up on. So silence cannot take
+the places of those who speak, and those who speak slowly not of those who have asked.
+
+A connection without a complete request ends after `REQUEST_SECONDS`, any other after `ANSWER_SECONDS`. Both are counted in beats of the
+event loop, so that a loop that stood still takes nobody's time away. In one turn of the loop only so many connections are accepted, and so
+many handshakes begun: whoever opens connections as fast as they can leaves the scheduler its turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+import struct
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, cast
+
+from placewright.engine.fairroom import FairRoom, peer_of
+
+_log = logging.getLogger(__name__)
+
+#: From accept until the request is complete, TLS handshake included.
+REQUEST_SECONDS: Final = 3.0
+#: From the request to the last byte of the answer.
+ANSWER_SECONDS: Final = 30.0
+_BEAT_SECONDS: Final = 0.25
+#: Connections accepted, and handshakes begun, in one turn of the event loop. A handshake takes about a millisecond of it.
+A_TURN: Final = 8
+#: Without descriptors or buffers for another connection, how long none is accepted, seconds.
+_PAUSE_SECONDS: Final = 0.25
+#: How long a goodbye of TLS is waited for, seconds.
+_GOODBYE_SECONDS: Final = 1.0
+#: The same trouble is logged this often, seconds.
+_SAID_EVERY: Final = 60.0
+#: Hang up at once: the kernel keeps nothing for the other side.
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
+
+#: Makes what reads and writes a connection. It tells the caller when the request is complete, and when the connection is lost.
+ProtocolFactory = Callable[["Caller"], asyncio.Protocol]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How many connections may be in each room; their sum bounds the descriptors that a port takes."""
+
+    silent: int
+    begun: int
+    asked: int
+
+
+#: Of every port.
+PLACES: Final = Places(silent=256, begun=128, asked=64)
+
+
+class Caller:
+    """One connection, from accept to its end."""
+
+    __slots__ = ("_door", "_socket", "_task", "_transport", "peer", "since")
+
+    def __init__(self, door: Doorway, connection: socket.socket, peer: str, since: int) -> None:
+        """`since`: the beat at which it came into the room that it is in."""
+        self.peer = peer
+        self.since = since
+        self._door = door
+        self._socket: socket.socket | None = connection
+        self._task: asyncio.Task[None] | None = None
+        self._transport: asyncio.Transport | None = None
+
+    def opened(self, transport: asyncio.BaseTransport) -> None:
+        """The protocol has its transport."""
+        # Not asserted: uvloop's are of another class.
+        self._transport = cast(asyncio.Transport, transport)
+
+    def asked(self) -> None:
+        """The request is complete."""
+        self._door.asked(self)
+
+    def lost(self) -> None:
+        """The connection is no more."""
+        self._door.left(self)
+
+    # --- for the door ---
+
+    @property
+    def bare(self) -> socket.socket | None:
+        """The socket, as long as no transport has it."""
+        return self._socket
+
+    def taken(self) -> socket.socket:
+        """The socket, for the transport that has it from now on."""
+        assert self._socket is not None
+        taken, self._socket = self._socket, None
+        return taken
+
+    def served_by(self, task: asyncio.Task[None]) -> None:
+        """What opens the connection."""
+        self._task = task
+
+    def hang_up(self) -> None:
+        """End the connection, wherever it is, without a word."""
+        if self._socket is not None:
+            _close_at_once(self._socket)
+            self._socket = None
+        if self._transport is not None:
+            self._transport.abort()
+        elif self._task is not None:
+            self._task.cancel()  # in the midst of its handshake
+
+
+class Doorway:
+    """Accepts on one socket, and keeps the rooms."""
+
+    def __init__(self, listening: socket.socket, tls: ssl.SSLContext | None, factory: ProtocolFactory) -> None:
+        """`listening`: is not blocking from now on, and closed at the end."""
+        self._listening = listening
+        self._tls = tls
+        self._factory = factory
+        self._loop = asyncio.get_running_loop()
+        self._silent: FairRoom[Caller] = FairRoom(PLACES.silent)
+        self._begun: FairRoom[Caller] = FairRoom(PLACES.begun)
+        self._asked: FairRoom[Caller] = FairRoom(PLACES.asked)
+        #: Have said something, and have no transport yet.
+        self._spoken: deque[Caller] = deque()
+        self._beginning = False
+        self._closed = False
+        self._beat = 0
+        self._said = -_SAID_EVERY
+        self._opening: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Accept for as long as the context is open; who is still there at its end is hung up on."""
+        self._listening.setblocking(False)
+        self._loop.add_reader(self._listening, self._accept)
+        beats = asyncio.create_task(self._count_beats(), name="connections without a request")
+        try:
+            yield
+        finally:
+            beats.cancel()
+            self.shut()
+            for caller in self._asked:
+                self._hang_up(caller)
+            await asyncio.gather(beats, *self._opening, return_exceptions=True)
+
+    def shut(self) -> None:
+        """Accept nobody any more, and hang up on all who have no request; the others get their answers."""
+        if self._closed:
+            return
+        self._closed = True
+        self._loop.remove_reader(self._listening)
+        self._listening.close()
+        for caller in (*self._silent, *self._begun):
+            self._hang_up(caller)
+
+    # --- what callers say of themselves -----------------------------------------------------------------------------------------
+
+    def asked(self, caller: Caller) -> None:
+        """The caller's request is complete."""
+        if caller in self._begun:
+            self._begun.leave(caller)
+            self._enter(self._asked, caller)
+
+    def left(self, caller: Caller) -> None:
+        """The caller's connection is no more."""
+        for room in (self._silent, self._begun, self._asked):
+            room.leave(caller)
+
+    # --- accepting ----------------------------------------------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        for _ in range(A_TURN):
+            try:
+                connection, address = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as problem:
+                self._pause(problem)
+                return
+            connection.setblocking(False)
+            self._welcome(Caller(self, connection, peer_of(address[0]), self._beat))
+
+    def _welcome(self, caller: Caller) -> None:
+        """Give a place to one who was accepted: at once among those who speak, if their first bytes are here."""
+        if _says_something(caller):
+            self._begin_soon(caller)
+        elif caller.bare is not None:
+            self._enter(self._silent, caller)
+            self._loop.add_reader(caller.bare, self._hear, caller)
+
+    def _pause(self, problem: OSError) -> None:
+        """No descriptors or buffers: free some, and accept again in a moment."""
+        self._say("connections cannot be accepted: %s", problem)
+        for caller in list(self._silent)[:A_TURN]:
+            self._hang_up(caller)
+        self._loop.remove_reader(self._listening)
+        self._loop.call_later(_PAUSE_SECONDS, self._accept_again)
+
+    def _accept_again(self) -> None:
+        if not self._closed:
+            self._loop.add_reader(self._listening, self._accept)
+
+    # --- beginning ----------------------------------------------------------------------------------------------------------------
+
+    def _hear(self, caller: Caller) -> None:
+        if caller.bare is None:
+            return
+        self._loop.remove_reader(caller.bare)
+        self._silent.leave(caller)
+        if _says_something(caller):
+            self._begin_soon(caller)
+
+    def _begin_soon(self, caller: Caller) -> None:
+        self._enter(self._begun, caller)
+        self._spoken.append(caller)
+        if not self._beginning:
+            self._beginning = True
+            self._loop.call_soon(self._begin_some)
+
+    def _begin_some(self) -> None:
+        for _ in range(A_TURN):
+            while self._spoken and self._spoken[0].bare is None:
+                self._spoken.popleft()  # lost their place meanwhile
+            if not self._spoken:
+                self._beginning = False
+                return
+            caller = self._spoken.popleft()
+            task = self._loop.create_task(self._begin(caller))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+            caller.served_by(task)
+        self._loop.call_soon(self._begin_some)
+
+    async def _begin(self, caller: Caller) -> None:
+        """Give the caller a transport. Until this runs the socket is the caller's, who may lose their place meanwhile."""
+        try:
+            await self._open(caller.taken(), lambda: self._factory(caller))
+        except OSError:
+            self.left(caller)  # who speaks no TLS, or has gone
+        except BaseException:
+            self.left(caller)
+            raise
+
+    async def _open(self, connection: socket.socket, factory: Callable[[], asyncio.Protocol]) -> None:
+        if self._tls is None:
+            await self._loop.connect_accepted_socket(factory, connection)
+            return
+        await self._loop.connect_accepted_socket(
+            factory, connection, ssl=self._tls, ssl_handshake_timeout=ANSWER_SECONDS, ssl_shutdown_timeout=_GOODBYE_SECONDS
+        )
+
+    # --- ends ---------------------------------------------------------------------------------------------------------------------
+
+    async def _count_beats(self) -> None:
+        while True:
+            await asyncio.sleep(_BEAT_SECONDS)
+            self._beat += 1
+            self._end_overdue()
+
+    def _end_overdue(self) -> None:
+        for room, seconds in ((self._silent, REQUEST_SECONDS), (self._begun, REQUEST_SECONDS), (self._asked, ANSWER_SECONDS)):
+            for caller in room:
+                if (self._beat - caller.since) * _BEAT_SECONDS >= seconds:
+                    self._hang_up(caller)
+
+    def _enter(self, room: FairRoom[Caller], caller: Caller) -> None:
+        if room is self._asked:
+            caller.since = self._beat
+        loser = room.enter(caller, caller.peer)
+        if loser is not None:
+            self._say("there are more connections than places; those that ask for nothing make room, first those of %s", loser.peer)
+            self._hang_up(loser)
+
+    def _hang_up(self, caller: Caller) -> None:
+        if caller.bare is not None:
+            self._loop.remove_reader(caller.bare)
+        self.left(caller)
+        caller.hang_up()
+
+    def _say(self, what: str, about: object) -> None:
+        now = time.monotonic()
+        if now - self._said >= _SAID_EVERY:
+            self._said = now
+            _log.warning(what + " (said once a minute)", about)
+
+
+def _says_something(caller: Caller) -> bool:
+    """Whether bytes are there to be read. Who has gone already is let go."""
+    assert caller.bare is not None
+    try:
+        if caller.bare.recv(1, socket.MSG_PEEK):
+            return True
+    except (BlockingIOError, InterruptedError):
+        return False
+    except OSError:
+        pass
+    caller.hang_up()
+    return False
+
+
+def _close_at_once(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+    connection.close()

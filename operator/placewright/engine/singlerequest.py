@@ -1,0 +1,107 @@
+"""What aiohttp is to know of a connection that came in through a doorway: one request, and nothing after it.
+
+The request's head is handed on when it is complete, and not before: a header without end is nothing that aiohttp would have to keep. What
+is said after the head waits with the sender, or is read as far as a body may go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from aiohttp import web
+
+from placewright.engine.doorway import Caller
+
+_log = logging.getLogger(__name__)
+
+#: Bytes, of the request's first line and of one header; a bearer token is the largest that we know of.
+_LONGEST_LINE: Final = 8190
+_MOST_HEADERS: Final = 64
+#: Bytes, of the first line and all headers.
+_LONGEST_HEAD: Final = 16384
+_END_OF_HEAD: Final = b"\r\n\r\n"
+_HEAD_TOO_LONG: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+class SingleRequest(web.RequestHandler):
+    """One connection, for its one request."""
+
+    def __init__(self, manager: web.Server, caller: Caller, longest_body: int = 0) -> None:
+        """`longest_body`: bytes after the head that are read, and who sends more is hung up on. With 0 nothing after the head is read."""
+        super().__init__(
+            manager,
+            loop=asyncio.get_running_loop(),
+            logger=_unheard(),
+            access_log=None,  # type: ignore[arg-type]  # aiohttp's word for "none"
+            keepalive_timeout=0.0,  # the doorway ends connections
+            lingering_time=0.0,
+            max_line_size=_LONGEST_LINE,
+            max_field_size=_LONGEST_LINE,
+            max_headers=_MOST_HEADERS,
+        )
+        self._caller = caller
+        #: None from its end on.
+        self._head: bytearray | None = bytearray()
+        self._body_left = longest_body
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is open."""
+        self._caller.opened(transport)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The connection is no more."""
+        self._caller.lost()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Keep the head until it is complete; hand it on, and then what is read of the body."""
+        if self._head is None:
+            self._body_received(data)
+            return
+        head = self._head
+        looked_at = max(len(head) - len(_END_OF_HEAD) + 1, 0)
+        head += data if head else data.lstrip(b"\r\n")
+        end = head.find(_END_OF_HEAD, looked_at) + len(_END_OF_HEAD)
+        if len(_END_OF_HEAD) <= end <= _LONGEST_HEAD:
+            self._head_received(bytes(head[:end]), bytes(head[end:]))
+        elif len(head) > _LONGEST_HEAD:
+            self._refuse_head()
+
+    def _head_received(self, head: bytes, rest: bytes) -> None:
+        self._head = None
+        if not self._body_left:
+            self._read_no_more()
+        self._caller.asked()
+        super().data_received(head)
+        if rest:
+            self._body_received(rest)
+
+    def _body_received(self, data: bytes) -> None:
+        if not self._body_left:
+            return
+        self._body_left -= min(len(data), self._body_left)
+        if self._body_left:
+            super().data_received(data)
+        elif self.transport is not None:
+            self.transport.abort()
+
+    def _refuse_head(self) -> None:
+        self._head, self._body_left = None, 0
+        self._read_no_more()
+        if self.transport is not None:
+            self.transport.write(_HEAD_TOO_LONG)
+            self.transport.close()
+
+    def _read_no_more(self) -> None:
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+
+def _unheard() -> logging.Logger:
+    """For aiohttp, which logs a traceback for each request that is none: whoever reaches the port could fill the log."""
+    unheard = _log.getChild("unheard")
+    unheard.setLevel(logging.CRITICAL + 1)
+    return unheard

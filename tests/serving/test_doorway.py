@@ -1,0 +1,264 @@
+"""Whoever opens connections keeps nobody else out: real sockets, with a health probe beside every kind of intruder."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import random
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from handlers.stage import DEADLINE
+from placewright.engine import doorway as module
+from placewright.engine.certificates import self_made
+from placewright.engine.doorway import Caller, Places
+from placewright.serving.access import OnlyEverybody
+from placewright.serving.listener import Listener, bind
+from placewright.serving.routes import Answer, Audience, Endpoint, Question, Routes
+from programs import optional_module
+
+from .desk import trusting
+from .intruders import HABITS, LOOPBACK, intruders
+
+#: Rooms that a crowd which a test can bear fills over and over, and as much less is done in a turn of the loop: a place lasts for as many
+#: turns as it does in rooms of the usual size.
+SMALL = Places(silent=32, begun=16, asked=8)
+A_TURN = 1
+CROWD = 90
+#: An answer larger than the kernel's buffers take.
+MUCH = b"x" * 8_000_000
+
+
+async def livez(_question: Question) -> Answer:
+    return Answer(b"ok")
+
+
+async def much(_question: Question) -> Answer:
+    return Answer(MUCH)
+
+
+@asynccontextmanager
+async def served(tls: ssl.SSLContext | None) -> AsyncIterator[int]:
+    routes = Routes(Endpoint(path, answer, Audience.EVERYBODY) for path, answer in (("/livez", livez), ("/much", much)))
+    opened = bind(LOOPBACK, 0, "--port")
+    port: int = opened.getsockname()[1]
+    async with Listener(routes, OnlyEverybody()).serving(opened, tls):
+        yield port
+
+
+async def probe(port: int, tls: ssl.SSLContext | None, source: str = LOOPBACK) -> bytes:
+    """The first line of the answer, as a kubelet sees it: one connection, one try."""
+    reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=tls, local_addr=(source, 0))
+    try:
+        async with asyncio.timeout(DEADLINE):
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            return (await reader.read()).partition(b"\r\n")[0]
+    finally:
+        writer.transport.abort()
+
+
+def callers() -> int:
+    """Connections that the server keeps anything of."""
+    gc.collect()
+    return sum(isinstance(each, Caller) for each in gc.get_objects())
+
+
+def under(loop: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run it on asyncio's loop or on uvloop's, whose sockets and TLS are its own."""
+    factory = optional_module("uvloop").new_event_loop if loop == "uvloop" else None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(work())
+
+
+@pytest.fixture
+def small_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PLACES", SMALL)
+    monkeypatch.setattr(module, "A_TURN", A_TURN)
+
+
+# --- probes beside intruders ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("habit", "loop"),
+    [*((habit, "uvloop") for habit in HABITS), *((habit, "asyncio") for habit in list(HABITS)[:3])],
+)
+def test_health_is_told_beside_a_crowd_of_one_habit_and_of_one_address(habit: str, loop: str, small_rooms: None) -> None:
+    async def beside() -> None:
+        client = trusting()
+        async with served(self_made()) as port, intruders(port, [habit] * CROWD, client):
+            for _ in range(2):
+                assert await probe(port, client) == b"HTTP/1.1 200 OK"
+            assert callers() <= 2 * (SMALL.silent + SMALL.begun + SMALL.asked)
+
+    under(loop, beside)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_health_is_told_beside_any_mixture(seed: int, small_rooms: None) -> None:
+    """Crowds of random sizes and habits, over TLS or without, from the probe's address or another, one after the other on one port."""
+    rng = random.Random(seed)
+
+    async def beside() -> None:
+        server = self_made() if rng.random() < 0.7 else None
+        client = trusting()
+        async with served(server) as port:
+            for _ in range(2):
+                plain = [name for name, (_, secure) in HABITS.items() if server is not None or not secure]
+                crowd = rng.choices(plain, k=rng.randrange(20, 80))
+                async with intruders(port, crowd, client, rng.choice((LOOPBACK, "127.0.0.9"))):
+                    for _ in range(3):
+                        assert await probe(port, None if server is None else client) == b"HTTP/1.1 200 OK", crowd
+
+    under(rng.choice(("asyncio", "uvloop")), beside)
+
+
+def test_thousands_of_connections_that_say_nothing_cost_no_more_than_hundreds(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def beside() -> None:
+        client = trusting()
+        loop = asyncio.get_running_loop()
+        async with served(self_made()) as port:
+            for _ in range(3000):
+                with socket.socket() as raw:
+                    raw.setblocking(False)
+                    await loop.sock_connect(raw, (LOOPBACK, port))
+                    kept = raw.detach()
+                held.append(kept)
+            assert callers() <= 2 * module.PLACES.silent
+            assert await probe(port, client) == b"HTTP/1.1 200 OK"
+
+    held: list[int] = []
+    monkeypatch.setattr(module, "REQUEST_SECONDS", DEADLINE)
+    with files_allowed(5000):
+        try:
+            under("asyncio", beside)
+        finally:
+            for each in held:
+                socket.close(each)
+
+
+@contextlib.contextmanager
+def files_allowed(number: int) -> Any:
+    """The client's side of so many connections lies in this process."""
+    resource = optional_module("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, number), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# --- shares and times -------------------------------------------------------------------------------------------------------------
+
+
+async def test_who_has_one_connection_keeps_it_beside_a_crowd_of_another_address(
+    monkeypatch: pytest.MonkeyPatch, small_rooms: None
+) -> None:
+    monkeypatch.setattr(module, "REQUEST_SECONDS", DEADLINE)
+    client = trusting()
+    async with served(self_made()) as port:
+        reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=client, local_addr=("127.0.0.7", 0))
+        async with intruders(port, ["silent within TLS", "silent before TLS"] * CROWD, client):
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")
+        writer.close()
+
+
+@pytest.mark.parametrize("habit", ["silent within TLS", "silent before TLS", "a byte at a time", "half a handshake"])
+async def test_who_does_not_complete_a_request_in_time_is_hung_up_on(habit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REQUEST_SECONDS", 0.5)
+    async with served(self_made()) as port, intruders(port, [habit], trusting()) as crowd:
+        async with asyncio.timeout(DEADLINE):
+            while crowd[0].connections < 3:  # noqa: ASYNC110 - each but the last was hung up on
+                await asyncio.sleep(0.02)
+
+
+async def test_who_reads_no_answer_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.5)
+    async with served(self_made()) as port, intruders(port, ["answers that nobody reads"], trusting()):
+        async with asyncio.timeout(DEADLINE):
+            while not callers():  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.02)
+            while callers():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+
+async def test_a_loop_that_stood_still_takes_nobodys_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REQUEST_SECONDS", 1.0)
+    client = trusting()
+    async with served(self_made()) as port:
+        reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=client)
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            pass  # nothing else runs: that is what is tried
+        writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")
+        writer.close()
+
+
+async def test_a_head_that_is_too_long_is_answered_with_431() -> None:
+    async with served(None) as port:
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(b"GET /livez HTTP/1.1\r\nX: " + b"y" * 17_000)
+        assert (await reader.read()).startswith(b"HTTP/1.1 431 ")
+        writer.close()
+
+
+async def test_who_says_no_more_after_the_request_is_answered() -> None:
+    """A client may close its side as soon as it has asked, as `nc -N` does."""
+    async with served(None) as port:
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write_eof()
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")
+        writer.close()
+
+
+# --- descriptors --------------------------------------------------------------------------------------------------------------------
+
+
+class Exhausted:
+    """A listening socket of a process that has no descriptor left, for so many times."""
+
+    def __init__(self, listening: socket.socket, times: int) -> None:
+        self._listening = listening
+        self.times = times
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        if self.times:
+            self.times -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return self._listening.accept()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._listening, name)
+
+
+async def test_without_descriptors_it_accepts_again_in_a_moment(caplog: pytest.LogCaptureFixture) -> None:
+    routes = Routes([Endpoint("/livez", livez, Audience.EVERYBODY)])
+    opened: Any = Exhausted(bind(LOOPBACK, 0, "--port"), 2)
+    port: int = opened.getsockname()[1]
+    async with Listener(routes, OnlyEverybody()).serving(opened, None):
+        assert await probe(port, None) == b"HTTP/1.1 200 OK"
+    assert caplog.text.count("connections cannot be accepted") == 1
+
+
+async def test_who_made_room_is_said_once(caplog: pytest.LogCaptureFixture, small_rooms: None) -> None:
+    async with served(self_made()) as port, intruders(port, ["silent before TLS"] * CROWD, trusting()):
+        assert await probe(port, trusting()) == b"HTTP/1.1 200 OK"
+    assert caplog.text.count("first those of 127.0.0.1") == 1
+
+
+async def test_nothing_is_left_of_anybody_at_the_end() -> None:
+    async with served(self_made()) as port, intruders(port, ["silent within TLS", "half a handshake", "silent before TLS"] * 5, trusting()):
+        assert callers() == 15
+    assert callers() == 0
