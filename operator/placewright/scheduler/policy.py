@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.runtime.guard import why
-from placewright.framework.runtime.profileruntime import ProfileRuntime
+from placewright.framework.runtime.profileruntime import POD_LIMITS, ProfileRuntime
 from placewright.framework.status import Status, error
 from placewright.queue.policy import BackoffPolicy, SortKey
 
@@ -31,8 +31,8 @@ class ProfilePolicy:
 
     @property
     def interests(self) -> Mapping[str, Sequence[ClusterEventWithHint] | None]:
-        """Events by plugin."""
-        return self._runtime.interests
+        """Events by plugin, and that none helps a pod that is beyond a limit."""
+        return {**self._runtime.interests, POD_LIMITS: ()}
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """The profile's verdict; a plugin that raises gates the pod, until anything happens that could help anybody."""

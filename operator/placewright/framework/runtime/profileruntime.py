@@ -110,7 +110,6 @@ class ProfileRuntime:
         self.post_bind = self._at(ExtensionPoint.POST_BIND, PostBindPlugin)
         events = {name: events_of(plugin, profile, guarding, handle.cluster) for name, plugin in self._plugins.items()}
         self.interests = {name: _interests(found) for name, found in events.items()}
-        self.interests[POD_LIMITS] = ()
         if self.extenders:
             self.interests[EXTENDER] = ANY_EVENT
         self.told_once = frozenset(name for name, plugin in self._plugins.items() if _reads_of(plugin) is not Reads.CLUSTER)
