@@ -57,6 +57,9 @@ class Trouble:
         claims: the same of writes to ResourceClaims.
         answers: codes to answer instead of passing a request on; `LOSE`: pass it on, and break the connection instead of answering.
         gone: how a watch that resumes is told that history is forgotten: "status" or "event"; empty: it is not.
+        held_back: seconds before each Binding is passed on; not at all once its sender has hung up.
+        lead_refused: whether what keeps a replica in the lead, its writes to Lease and peering, is answered 500.
+        watch_lag: seconds by which watches of pods are late, at least.
     """
 
     delay: float = 0.0
@@ -64,6 +67,9 @@ class Trouble:
     claims: float = 0.0
     answers: tuple[int, ...] = (409, 429, 500, LOSE)
     gone: str = ""
+    held_back: float = 0.0
+    lead_refused: bool = False
+    watch_lag: float = 0.0
 
 
 @dataclass
@@ -83,6 +89,8 @@ class Proxy:
         self.trouble = Trouble()
         self.counts = Counts()
         self.bindings: list[BindingRequest] = []
+        #: How many Bindings are held back now.
+        self.holding = 0
         #: Seconds on the monotonic clock at which the last request arrived.
         self.last_request = 0.0
         #: The same of each write to a Lease that was granted, and answered.
@@ -187,8 +195,12 @@ class Proxy:
         await self._through.wait()
         if self.trouble.delay:
             await asyncio.sleep(self.trouble.delay)
+        if record is not None and self.trouble.held_back:
+            await self._hold_back()
         if cuts != self._cuts or not self._through.is_set():
             return _lost(request)
+        if self.trouble.lead_refused and _keeps_the_lead(request):
+            return _status(500)
         try:
             answer = await self._answer(request, body, record)
         except (aiohttp.ClientError, OSError):
@@ -196,6 +208,13 @@ class Proxy:
         if request.method == "PUT" and "/leases/" in request.path and answer.status < 300 and not _is_broken(request):
             self.renewals.append(arrived)
         return answer
+
+    async def _hold_back(self) -> None:
+        self.holding += 1
+        try:
+            await asyncio.sleep(self.trouble.held_back)
+        finally:
+            self.holding -= 1
 
     async def _answer(self, request: web.BaseRequest, body: bytes, record: BindingRequest | None) -> web.StreamResponse:
         if request.query.get("watch") in ("1", "true"):
@@ -243,6 +262,8 @@ class Proxy:
                 await response.prepare(request)
                 while chunk := await answer.content.readany():
                     await self._through.wait()
+                    if self.trouble.watch_lag and request.path == "/api/v1/pods":
+                        await asyncio.sleep(self.trouble.watch_lag)
                     await response.write(chunk)
                 with contextlib.suppress(ConnectionError):
                     await response.write_eof()
@@ -274,6 +295,10 @@ class Proxy:
         """Whether a watch begins anywhere but at the list that was made for it."""
         version = request.query.get("resourceVersion", "")
         return version not in ("", "0") and self._listed.pop(_collection(request), None) != version
+
+
+def _keeps_the_lead(request: web.BaseRequest) -> bool:
+    return request.method != "GET" and any(each in request.path for each in ("/leases/", "/clusterkopfpeerings/"))
 
 
 def _collection(request: web.BaseRequest) -> str:

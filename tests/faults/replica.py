@@ -26,12 +26,14 @@ _OUR_FRAME: Final = re.compile(r'File ".*/operator/placewright/')
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
-def operator(kubeconfig: Path, lifetime: int, clock_ahead: float = 0.0) -> list[str]:
-    """`placewright run`, whose wall clock is some seconds ahead of ours."""
+def operator(kubeconfig: Path, lifetime: int, clock_ahead: float = 0.0, machine: str = "") -> list[str]:
+    """`placewright run`, whose wall clock is some seconds ahead of ours; or on a `machine`: a script that is given the arguments."""
     command = [*operator_command(kubeconfig), "--secure-port", "0", "--leader-elect-lease-duration", f"{lifetime}s"]
+    python, _module_option, _module, *arguments = command
+    if machine:
+        return [python, str(Path(__file__).with_name(machine)), *arguments]
     if not clock_ahead:
         return command
-    python, _module_option, _module, *arguments = command
     return [python, str(Path(__file__).with_name("skewed.py")), str(clock_ahead), *arguments]
 
 

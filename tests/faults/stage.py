@@ -119,10 +119,11 @@ class Stage:
         scheduler: str = OURS,
         group: str = "",
         templates: Sequence[str] = (),
+        priority: int = 0,
     ) -> str:
-        """Create one, a member of `group`, with a claim from each of the `templates`; its uid."""
+        """Create one, a member of `group`, with a claim from each of the `templates`; its uid. With any `priority` it evicts nobody."""
         resources = {"requests": {"cpu": cpu, "memory": memory}}
-        spec: Object = {"schedulerName": scheduler}
+        spec: Object = {"schedulerName": scheduler, "priority": priority, "preemptionPolicy": "Never"}
         spec["containers"] = [{"name": "main", "image": "example.test/main", "resources": resources}]
         spec["resourceClaims"] = [{"name": f"c{at}", "resourceClaimTemplateName": each} for at, each in enumerate(templates)]
         metadata: Object = {"name": name or f"web-{next(self._names)}", "namespace": "default"}
@@ -220,9 +221,11 @@ class Stage:
 
     # --- replicas ---
 
-    async def replicas_at_work(self, count: int, clocks_ahead: Sequence[float] = (), *, probe: bool = True) -> list[Replica]:
+    async def replicas_at_work(
+        self, count: int, clocks_ahead: Sequence[float] = (), *, probe: bool = True, machine: str = ""
+    ) -> list[Replica]:
         """So many replicas, ready, which know each other, and one of which has bound a pod (unless there is to be no `probe`)."""
-        started = [await self.replica(ahead) for _, ahead in zip_longest(range(count), clocks_ahead, fillvalue=0.0)]
+        started = [await self.replica(ahead, machine) for _, ahead in zip_longest(range(count), clocks_ahead, fillvalue=0.0)]
         await self.until_ready(*started)
         await self.until(lambda: len(self.history.peers) == count, f"{count} replicas are peers")
         if probe:
@@ -236,14 +239,14 @@ class Stage:
         (heir,) = (each for each in self.replicas if each is not leader)
         return leader, heir
 
-    async def replica(self, clock_ahead: float = 0.0) -> Replica:
-        """A further replica, started; its wall clock may be some seconds ahead of ours."""
+    async def replica(self, clock_ahead: float = 0.0, machine: str = "") -> Replica:
+        """A further replica, started; its wall clock may be some seconds ahead of ours, and its `machine` one of another kind."""
         name = f"replica-{len(self.replicas)}"
         proxy = Proxy(name, self.api.server, self.api.ca, self.api.token, self.seed)
         self.proxies.append(proxy)
         kubeconfig = self.folder / f"{name}.kubeconfig"
         write_private(kubeconfig, await proxy.start(self._credentials))
-        made = Replica(name, proxy, operator(kubeconfig, LIFETIME, clock_ahead), self.folder, self._warm)
+        made = Replica(name, proxy, operator(kubeconfig, LIFETIME, clock_ahead, machine), self.folder, self._warm)
         self.replicas.append(made)
         await made.start()
         return made

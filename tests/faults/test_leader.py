@@ -7,6 +7,10 @@ from .stage import LIFETIME, Stage, now
 #: As many pods as there is room for; beside the one that shows who leads, one has to wait.
 BURST = 300
 LATER = 50
+#: Seconds for which a proxy keeps Bindings: another leads by then, and has given the room away.
+HELD_BACK = 2.5 * LIFETIME
+#: Seconds by which an API server may be behind.
+LAG = 3.0
 
 
 async def test_leader_killed_in_mid_burst(stage: Stage) -> None:
@@ -57,3 +61,50 @@ async def test_leader_cut_off_and_healed(stage: Stage) -> None:
     assert stage.history.bound == BURST
     assert leader.alive
     assert heir.alive
+
+
+async def test_leader_on_a_machine_that_is_suspended_and_wakes_up(stage: Stage) -> None:
+    await stage.nodes(10, cpu="3")
+    await stage.replicas_at_work(2, machine="suspended.py")
+    async with stage.burst(BURST - LATER):
+        await stage.until_bound(stage.random.randrange(20, 100))
+        leader, heir = await stage.leader_and_heir()
+        leader.freeze()
+        frozen = now()
+        await stage.until_recovered(frozen, heir)
+        leader.thaw()
+    await stage.pods(LATER)
+    await stage.until_settled()
+    assert stage.history.bound == BURST
+
+
+async def test_bindings_held_back_across_a_change_of_lead(stage: Stage) -> None:
+    await stage.nodes(10, cpu="3")
+    await stage.replicas_at_work(2)
+    async with stage.burst(BURST):
+        await stage.until_bound(stage.random.randrange(20, 150))
+        leader, heir = await stage.leader_and_heir()
+        leader.proxy.trouble.held_back = HELD_BACK
+        leader.proxy.trouble.lead_refused = True
+        await stage.until(lambda: leader.proxy.holding, "Bindings are held back")
+        held = now()
+        # Others get the room that the leader has promised to those.
+        await stage.pods(BURST, priority=1)
+        await stage.until_recovered(now(), heir)
+    await stage.until(lambda: now() > held + HELD_BACK and not leader.proxy.holding, "what was held back was passed on or given up", 60.0)
+    await stage.until_settled()
+    assert stage.history.bound == BURST
+
+
+async def test_api_server_that_lags_after_a_clean_handover(stage: Stage) -> None:
+    await stage.nodes(10, cpu="3")
+    await stage.replicas_at_work(2)
+    async with stage.burst(BURST):
+        await stage.until_bound(stage.random.randrange(20, 100))
+        leader, heir = await stage.leader_and_heir()
+        heir.proxy.trouble.watch_lag = LAG
+        await stage.until_bound(stage.random.randrange(150, 200))
+        assert await leader.end() == 0
+        await stage.until_recovered(now(), heir)
+    await stage.until_settled()
+    assert stage.history.bound == BURST

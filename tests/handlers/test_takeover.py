@@ -18,7 +18,8 @@ import pytest
 from faults.warm import Forked, Warm, warm
 from kubesandbox.faults import Rule
 from placewright.api.objects import Pod
-from placewright.engine.takeover import QUIET_SECONDS, Takeover, caught_up
+from placewright.engine import takeover
+from placewright.engine.takeover import QUIET_SECONDS, Takeover, caught_up, reached
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import Unreachable
@@ -26,7 +27,7 @@ from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.peering import Listener
 from placewright_lab.demo.operatorprocess import operator_command
 
-from .stage import DEADLINE, FAST, Stage, operator
+from .stage import DEADLINE, FAST, HELD, Stage, operator
 
 LIFETIME = 6
 #: A guard against hanging, not a promise: what is promised is printed.
@@ -354,19 +355,113 @@ async def test_waiting_for_another_try_ends_with_the_term(desk: Desk) -> None:
     assert time.monotonic() - began >= QUIET_SECONDS, "and afterwards nobody asks in a tight loop"
 
 
-async def test_a_watch_that_is_behind_is_waited_for(stage: Stage) -> None:
-    class Ignore:
-        def changed(self, old: Pod | None, new: Pod) -> None: ...
+# --- whether the caches are as new as the lead -----------------------------------------------------------------------------------
 
-        def deleted(self, old: Pod) -> None: ...
 
-        def synced(self) -> None: ...
+class Ignore:
+    """Who hears a reflector and does not care."""
 
+    def changed(self, old: Pod | None, new: Pod) -> None: ...
+
+    def deleted(self, old: Pod) -> None: ...
+
+    def synced(self) -> None: ...
+
+
+@asynccontextmanager
+async def reflecting(stage: Stage) -> AsyncIterator[tuple[ApiClient, Reflector[Pod]]]:
+    """A reflector of pods that watches."""
     async with ApiClient(load_config(str(stage.sandbox.kubeconfig))) as client:
         reflector = Reflector(client, Source("/api/v1/pods", Pod), Ignore())
         task = asyncio.create_task(reflector.run())
         await stage.until(lambda: reflector.counts.watches == 1)
+        yield client, reflector
+        task.cancel()
+
+
+async def test_a_watch_that_is_behind_is_waited_for(stage: Stage) -> None:
+    async with reflecting(stage) as (client, reflector):
         names = stage.pods(50)
         await asyncio.wait_for(caught_up(client, [reflector]), DEADLINE)
         assert {f"default/{name}" for name in names} <= reflector.store.keys()
-        task.cancel()
+        assert reflector.counts.lists == 1, "it came to the version by itself"
+
+
+async def test_a_watch_that_says_nothing_is_not_believed(stage: Stage) -> None:
+    async with reflecting(stage) as (client, reflector):
+        stage.sandbox.faults.add(Rule(path="/api/v1/pods", watch=True, latency=HELD))
+        stage.sandbox.faults.drop_watches("pods")
+        names = stage.pods(50)
+        await asyncio.wait_for(caught_up(client, [reflector]), DEADLINE)
+        assert {f"default/{name}" for name in names} == reflector.store.keys()
+        stage.sandbox.faults.clear()
+        stage.sandbox.faults.release()
+
+
+async def test_a_watch_that_brings_old_news_all_the_time_is_not_believed_either(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(takeover, "_LONGEST_SECONDS", 0.2)
+    async with reflecting(stage) as (client, reflector):
+        stage.sandbox.faults.add(Rule(path="/api/v1/pods", watch=True, latency=HELD))
+        stage.sandbox.faults.drop_watches("pods")
+        names = stage.pods(5)
+        busy = asyncio.create_task(count_up(reflector))
+        await asyncio.wait_for(caught_up(client, [reflector]), DEADLINE)
+        busy.cancel()
+        assert {f"default/{name}" for name in names} == reflector.store.keys()
+        stage.sandbox.faults.clear()
+        stage.sandbox.faults.release()
+
+
+async def count_up(reflector: Reflector[Pod]) -> None:
+    """As if events came."""
+    while True:
+        reflector.counts.events += 1
+        await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "answer"),
+    [
+        ("10", "9", True), ("9", "10", False), ("10", "10", True), ("", "10", False), ("", "", False),
+        ("abc", "abc", True), ("abc", "abd", False), ("10", "x", False),
+    ],
+)  # fmt: skip
+def test_versions_that_are_no_numbers_are_as_new_only_where_they_are_the_same(version: str, wanted: str, answer: bool) -> None:
+    assert reached(version, wanted) is answer
+
+
+async def test_a_replica_that_takes_the_lead_again_decides_by_profiles_as_they_are_then(stage: Stage) -> None:
+    async with operator(stage) as running:
+        (first,) = stage.pods(1)
+        await stage.until(lambda: stage.placed(first))
+        stage.sandbox.faults.add(Rule(path="/schedulingprofiles", watch=True, latency=HELD))
+        stage.sandbox.faults.drop_watches("schedulingprofiles")
+        stage.profile("another", schedulerName="another")
+        generation = stage.edit_profile(weights={"NodeResourcesFit": 7})
+        give_lease_to(stage, "somebody-else")
+        await stage.until(lambda: running.engine.leadership.term == 2 and running.engine.takeover.active)
+        active = running.engine.live.active
+        assert active["placewright"].profile.generation == generation
+        assert "another" in active
+        stage.delete_profile("another")
+        give_lease_to(stage, "somebody-else")
+        await stage.until(lambda: running.engine.leadership.term == 3 and running.engine.takeover.active)
+        assert "another" not in running.engine.live.active
+        stage.sandbox.faults.clear()
+        stage.sandbox.faults.release()
+
+
+async def test_verdicts_that_wait_when_the_lead_is_lost_are_not_written(stage: Stage) -> None:
+    async with operator(stage) as running:
+        (first,) = stage.pods(1)
+        await stage.until(lambda: stage.placed(first))
+        held = stage.sandbox.faults.add(Rule(method="PATCH", path="/status", latency=HELD))
+        names = stage.pods(30, cpu="1000")
+        await stage.until(lambda: held.met and running.engine.queue.sizes().unschedulable == len(names))
+        waiting = len(running.engine._status._queue.waiting)
+        give_lease_to(stage, "somebody-else")
+        await stage.until(lambda: not running.engine.takeover.active)
+        assert waiting and not running.engine._status._queue.waiting
+        stage.sandbox.faults.clear()
+        stage.sandbox.faults.release()
+        await stage.until(lambda: running.engine.leadership.term == 2)

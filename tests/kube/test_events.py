@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,11 +30,12 @@ class Desk:
         self.clock = 1000.0
         self.waits: list[float] = []
 
-    def recorder(self, *, core: bool = False, **limits: Any) -> HttpEventRecorder:
+    def recorder(self, *, core: bool = False, may_warn: Callable[[], bool] = lambda: True, **limits: Any) -> HttpEventRecorder:
         return HttpEventRecorder(
             self.client,
             "replica-1",
             core=lambda: core,
+            may_warn=may_warn,
             limits=EventLimits(**{"backoff": RetryBackoff(0.1, 0.1)} | limits),
             clock=lambda: self.clock,
             now=lambda: NOON,
@@ -265,3 +266,36 @@ async def test_closing_waits_no_longer_than_its_deadline_and_counts_what_it_leav
         await api.until_asked("POST", times=2)
         await asyncio.wait_for(recorder.close(deadline=0.0), 5)
         assert recorder.counts.written == 0 and recorder.counts.dropped == 6
+
+
+# --- when another replica leads --------------------------------------------------------------------------------------------------
+
+
+async def test_warnings_that_wait_go_with_the_term_and_what_was_done_is_told(desk: Desk) -> None:
+    recorder = desk.recorder()
+    recorder.record(pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
+    recorder.record(pod("other"), "Normal", "Scheduled", "Binding", "assigned")
+    recorder.end_term()
+    recorder.start()
+    await recorder.close()
+    assert [body["reason"] for body in desk.posted] == ["Scheduled"] and recorder.counts.dropped == 1
+
+
+async def test_a_warning_of_the_next_term_is_an_event_of_its_own(desk: Desk) -> None:
+    recorder = desk.recorder()
+    recorder.record(pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
+    recorder.end_term()
+    recorder.record(pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
+    recorder.start()
+    await recorder.close()
+    assert len(desk.posted) == 1 and recorder.counts.repeats == 0
+
+
+async def test_who_is_not_the_active_replica_warns_of_nothing(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    recorder = desk.recorder(may_warn=lambda: False)
+    recorder.start()
+    recorder.record(pod(), "Warning", "FailedScheduling", "Scheduling", "no room")
+    recorder.record(pod("other"), "Normal", "Scheduled", "Binding", "assigned")
+    await recorder.close()
+    assert [body["reason"] for body in desk.posted] == ["Scheduled"]
+    assert (recorder.counts.dropped, recorder.counts.failed) == (1, 0) and caplog.messages == []

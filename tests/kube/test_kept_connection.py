@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from raw_server import CREATED, Conversation, Peer, RawServer, answering, once, reset, silent
 
 from placewright.kube.auth.login import ClusterAccess
-from placewright.kube.client import MERGE_PATCH, ApiClient, GuardedBody
+from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import ApiError, Unreachable
+from placewright.kube.guarded import GuardedBody
 from placewright.kube.keptconnection import LONGEST_ANSWER, LONGEST_REFUSAL
 
 PATH = "/api/v1/namespaces/shop/pods/web/binding"

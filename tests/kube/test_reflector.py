@@ -439,3 +439,54 @@ async def test_a_source_of_an_old_version_tells_its_objects_as_they_mean_in_the_
 )
 def test_a_resource_is_named_with_its_group(path: str, resource: str) -> None:
     assert Source(path, Node).resource == resource
+
+
+# --- asked for a list ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_list_that_is_asked_for_ends_the_watch_and_goes_on_from_there(watching: Watching) -> None:
+    watching.lists(answer(listing(node("a"), node("b"), version="10")), answer(listing(node("b"), node("c"), version="20")))
+    watching.api.on(f"WATCH {NODES}", stream(watching.forever))
+    watching.group.start()
+    await watching.api.until_asked("WATCH")
+    await asyncio.wait_for(watching.reflector.list_anew(), 5)
+    assert watching.sink.heard[-3:] == [("added", "c"), ("deleted", "a"), ("synced",)]
+    await watching.api.until_asked("WATCH", times=2)
+    assert watching.versions == ["10", "20"]
+
+
+async def test_who_asks_while_a_list_is_under_way_gets_one_that_begins_afterwards(watching: Watching) -> None:
+    under_way = asyncio.Event()
+
+    async def slow(request: object) -> object:
+        under_way.set()
+        await watching.api.open.wait()
+        return await answer(listing(node("a"), version="10"))(request)  # type: ignore[arg-type]
+
+    watching.lists(slow, answer(listing(node("a"), node("b"), version="20")))  # type: ignore[arg-type]
+    watching.api.on(f"WATCH {NODES}", stream(watching.forever))
+    watching.group.start()
+    await under_way.wait()
+    asked = [asyncio.create_task(watching.reflector.list_anew()) for _ in range(3)]
+    await asyncio.sleep(0)
+    watching.api.open.set()
+    await asyncio.wait_for(asyncio.gather(*asked), 5)
+    assert watching.reflector.store.keys() == {"a", "b"} and len(watching.api.asked("GET")) == 2
+
+
+async def test_a_list_that_was_asked_for_and_fails_is_tried_again(watching: Watching) -> None:
+    watching.lists(answer(listing(node("a"), version="10")), refuse(500), hang_up(), answer(listing(node("b"), version="20")))
+    watching.api.on(f"WATCH {NODES}", stream(watching.forever))
+    watching.group.start()
+    await watching.api.until_asked("WATCH")
+    await asyncio.wait_for(watching.reflector.list_anew(), 5)
+    assert watching.reflector.store.keys() == {"b"}
+
+
+async def test_news_that_come_with_the_question_are_not_lost(watching: Watching) -> None:
+    watching.lists(answer(listing(node("a"), version="10")), answer(listing(node("a", "12"), version="20")))
+    watching.api.on(f"WATCH {NODES}", stream(event("MODIFIED", node("a", "12")), watching.forever))
+    watching.group.start()
+    await watching.sink.until_heard("added", "a")
+    await asyncio.wait_for(watching.reflector.list_anew(), 5)
+    assert watching.reflector.store["a"].metadata.resource_version == "12" and watching.reflector.version == "20"

@@ -252,6 +252,110 @@ async def test_on_a_server_a_pod_that_was_bound_meanwhile_stays_scheduled() -> N
     assert [(one.type, one.status) for one in found.status.conditions or () if one.type == "PodScheduled"] == [("PodScheduled", "True")]
 
 
+# --- when another replica leads --------------------------------------------------------------------------------------------------
+
+NEWER = SAID | {"message": "what the next leader found"}
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        {"conditions": [NEWER]},
+        {"conditions": [NEWER], "nominatedNodeName": "node-9"},
+        {"conditions": [SAID], "nominatedNodeName": "node-9"},
+        {"conditions": [SAID | {"reason": "SchedulerError"}]},
+        {},
+    ],
+)
+async def test_what_is_late_does_not_overwrite_what_another_replica_has_said_since(office: Office, newer: dict[str, Any]) -> None:
+    office.api.on(STATUS, refuse(409))
+    office.api.on(POD, answer(pod_json(version="7", **newer)))
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod(version="1", conditions=[SAID]), "node-7", "what the former leader found")
+    await writer.close()
+    assert len(office.patches) == 1 and (writer.counts.vanished, writer.counts.written) == (1, 0)
+
+
+@pytest.mark.parametrize("said", [{}, {"conditions": [SAID]}, {"conditions": [SAID], "nominatedNodeName": "node-3"}])
+async def test_a_pod_that_changed_in_something_else_is_told_of(office: Office, said: dict[str, Any]) -> None:
+    office.api.on(STATUS, refuse(409), OK)
+    office.api.on(POD, answer(pod_json(version="7", phase="Pending", **said)))
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod(version="1", **said), "node-7", "news")
+    await writer.close()
+    assert [body["metadata"]["resourceVersion"] for body in office.patches] == ["1", "7"] and writer.counts.written == 1
+
+
+async def test_what_we_wrote_last_is_what_we_know_whatever_copy_we_decided_by(office: Office) -> None:
+    ours = SAID | {"lastTransitionTime": "2030-01-02T12:00:00Z", "message": "one"}
+    office.api.on(STATUS, answer(pod_json(version="5")), refuse(409), OK)
+    office.api.on(POD, answer(pod_json(version="6", conditions=[ours], nominatedNodeName="node-7")))
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod(version="1"), "node-7", "one")
+    await writer._queue.idle.wait()
+    unschedulable(writer, pod(version="2"), None, "two")
+    await writer.close()
+    assert [body["metadata"]["resourceVersion"] for body in office.patches] == ["1", "2", "6"] and writer.counts.written == 2
+
+
+async def test_a_nomination_that_was_left_is_still_known_and_so_it_can_be_cleared(office: Office) -> None:
+    office.api.on(STATUS, answer(pod_json(version="5")))
+    writer = office.writer()
+    writer.start()
+    for nominated, message in (("node-7", "one"), (None, "two"), ("", "three")):
+        unschedulable(writer, pod(version="1"), nominated, message)
+        await writer._queue.idle.wait()
+    await writer.close()
+    assert [body["status"].get("nominatedNodeName", "left") for body in office.patches] == ["node-7", "left", None]
+
+
+async def test_a_write_whose_answer_got_lost_counts_as_written(office: Office) -> None:
+    applied = SAID | {"lastTransitionTime": "2030-01-02T12:00:00Z", "message": "one"}
+    office.api.on(STATUS, hang_up(), refuse(409))
+    office.api.on(POD, answer(pod_json(version="2", conditions=[applied], nominatedNodeName="node-7")))
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod(version="1"), "node-7", "one")
+    await writer.close()
+    assert len(office.patches) == 2 and writer.counts.written == 1
+
+
+async def test_what_waits_at_the_end_of_a_term_is_not_written(office: Office) -> None:
+    office.api.on(STATUS, OK)
+    writer = office.writer()
+    unschedulable(writer, pod())
+    unschedulable(writer, pod("other"))
+    writer.end_term()
+    writer.start()
+    await writer.close()
+    assert office.patches == [] and writer.counts.dropped == 2
+
+
+async def test_who_is_not_the_active_replica_writes_nothing(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+    office.api.on(STATUS, OK)
+    writer = HttpStatusWriter(office.client, lambda: office.active)
+    writer.start()
+    office.active = False
+    unschedulable(writer, pod())
+    await writer.close()
+    assert office.patches == [] and writer.counts.dropped == 1 and caplog.messages == []
+
+
+async def test_a_write_that_waits_to_be_sent_again_is_not_sent_after_the_term(office: Office) -> None:
+    def lost() -> None:
+        office.active = False
+
+    office.api.on(STATUS, hang_up(lost), OK)
+    writer = HttpStatusWriter(office.client, lambda: office.active, backoff=office.quick, sleep=office._sleep)
+    writer.start()
+    unschedulable(writer, pod())
+    await writer.close()
+    assert len(office.patches) == 1 and writer.counts.dropped == 1
+
+
 async def test_a_busy_server_is_tried_again(office: Office) -> None:
     office.api.on(STATUS, refuse(429), refuse(500), hang_up(), OK)
     writer = office.writer()

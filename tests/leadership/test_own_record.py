@@ -15,7 +15,8 @@ from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.leadership.peering import PEERINGS_PATH, Leadership, ensure_peering
-from placewright.leadership.peers import RecordPace, Replica, priority_of
+from placewright.leadership.peers import Replica, priority_of
+from placewright.leadership.recordkeeper import RecordPace
 
 CRDS = Path(__file__).parents[2] / "crds"
 PEERING = f"{PEERINGS_PATH}/placewright"

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from placewright.leadership.peerrecord import ENROLLED_SECONDS
 from placewright.leadership.peers import Peers
 
 OURS, ABOVE, BELOW = -50, -10, -90
@@ -79,11 +80,12 @@ def test_our_record_withdrawn_by_somebody_is_lost_and_our_turn_goes_on_for_as_lo
     peers.observe({"us": record(OURS, lifetime=15)}, 100)
     for now in (101.0, 102.5):  # seen once more without it: the time does not begin anew
         peers.observe({"them": record(BELOW, int(now))}, now)
-    assert peers.lost is not None and (peers.lost.identity, peers.lost.record.lifetime) == ("us", 15)
+    assert peers.lost is not None and peers.lost.identity == "us"
+    assert peers.missing and peers.own == "us"
     assert peers.verdict(102.9).active and peers.verdict(102.9).until == 103
     assert not peers.verdict(103).active
     peers.observe({"us": record(OURS, 7, lifetime=15)}, 104)
-    assert peers.lost is None
+    assert peers.lost is None and not peers.missing
     assert peers.verdict(104).until == 119
 
 
@@ -97,12 +99,38 @@ def test_a_lost_record_keeps_nobody_active_beyond_its_own_lifetime_or_against_pr
     run_out = Peers(OURS, grace=2)
     run_out.observe({"us": record(OURS, lifetime=3)}, 100)
     run_out.observe({}, 103)
-    assert run_out.lost is None, "nobody renewed it: there is nothing to be put back"
+    assert run_out.lost is None and not run_out.verdict(103).active
+    assert run_out.missing, "it is put back all the same: Kopf does not"
     gone = Peers(OURS, grace=2)
     gone.observe({"us": record(OURS)}, 100)
     gone.forget()
     gone.observe({}, 101)
-    assert gone.lost is None
+    assert gone.lost is None and gone.missing, "and so it is when the object was deleted and is there again"
+
+
+def test_before_kopf_enrolled_us_nothing_of_ours_is_missing() -> None:
+    peers = Peers(OURS)
+    assert not peers.missing
+    peers.observe({"them": record(BELOW)}, 100)
+    assert not peers.missing and not peers.own
+
+
+def test_a_record_that_kopf_just_wrote_for_a_replica_holds_for_our_own_lifetime() -> None:
+    peers = Peers(OURS, lifetime=15)
+    peers.observe({"us": record(OURS, lifetime=ENROLLED_SECONDS), "them": record(ABOVE, lifetime=ENROLLED_SECONDS)}, 100)
+    assert peers.enrolled_only
+    assert not peers.verdict(114.9).active and peers.expired(114.9) == [] and peers.expired(115) == ["them"]
+    peers.observe({"us": record(OURS, lifetime=15)}, 110)
+    assert not peers.enrolled_only and peers.verdict(124.9).active and not peers.verdict(125).active
+
+
+def test_of_others_it_is_known_when_the_first_expires_and_which_have_never_of_ourselves() -> None:
+    peers = seen(100, us=record(OURS, lifetime=1), them=record(BELOW, lifetime=30), person=record(100, lifetime=60))
+    assert peers.next_expiry() == 130
+    assert [peers.expired(now) for now in (129.9, 130, 160)] == [[], ["them"], ["them", "person"]]
+    peers.observe({"us": record(OURS, lifetime=1), "them": record(BELOW, 1, lifetime=30), "person": record(100, lifetime=60)}, 125)
+    assert peers.next_expiry() == 155, "whoever renews stays"
+    assert Peers(OURS).next_expiry() is None
 
 
 def test_our_record_withdrawn_by_somebody_ends_our_turn() -> None:

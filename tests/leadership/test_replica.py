@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.leadership.peers import TAIL_BITS, make_replica, priority_of
+from placewright.leadership.peers import TAIL_BITS, Replica, junior_to, make_replica, priority_of
 
 MOMENT = 1_900_000_000_000
 moments = st.integers(1_700_000_000_000, 8_000_000_000_000)
@@ -45,3 +45,36 @@ def test_two_replicas_on_one_host_have_different_identities_and_priorities() -> 
     random = Random(1)
     one, other = make_replica(MOMENT, random, {}), make_replica(MOMENT, random, {})
     assert one.identity != other.identity and one.priority != other.priority
+
+
+# --- whatever the clock says -------------------------------------------------------------------------------------------------------
+
+priorities = st.builds(priority_of, moments, tails) | st.integers(-(2**63), 2**63 - 1)
+
+
+@given(moments, tails, st.lists(priorities, max_size=5))
+def test_a_newcomer_outranks_no_replica_that_is_there_however_far_its_clock_is_behind(
+    moment: int, tail: int, there: list[int]
+) -> None:
+    newcomer = junior_to(Replica("us", priority_of(moment, tail)), there)
+    assert newcomer.identity == "us" and -(2**63) < newcomer.priority < 0
+    possible = [each for each in there if -(2**62) < each < 0]  # there is room below these
+    if all(each in possible for each in there if each < 0):
+        assert all(newcomer.priority < each for each in possible)
+
+
+def test_who_is_the_youngest_by_its_own_clock_keeps_its_priority() -> None:
+    ours = priority_of(MOMENT, 7)
+    assert junior_to(Replica("us", ours), [priority_of(MOMENT - 1, 0), 100, 0]).priority == ours
+    assert junior_to(Replica("us", ours), []).priority == ours
+
+
+def test_two_newcomers_behind_the_same_replica_differ_by_their_tails() -> None:
+    there = [priority_of(MOMENT + 600_000, 0)]
+    one, other = (junior_to(Replica("us", priority_of(MOMENT, tail)), there).priority for tail in (1, 2))
+    assert one != other and max(one, other) < there[0]
+
+
+def test_the_smallest_number_there_is_keeps_nobody_from_starting() -> None:
+    ours = priority_of(MOMENT, 7)
+    assert junior_to(Replica("us", ours), [-(2**63), 1 - 2**63]).priority == ours

@@ -160,6 +160,14 @@ STORIES = (
         "7m", "15m", "2 replicas of Placewright say that they lead.",
     ),
     Story(
+        "PlacewrightLeadChangesHands",
+        {
+            'placewright_leader_terms_total{job="placewright", instance="a"}': "1x20 1+1x40",
+            'placewright_leader_terms_total{job="placewright", instance="b"}': "0x5 1x15 1+1x40",
+        },
+        "22m", "40m", "The lead was taken 20 times in ten minutes; what takes longer than a term never ends.",
+    ),
+    Story(
         "PlacewrightNothingIsPlaced",
         {
             'scheduler_pending_pods{job="placewright", queue="active"}': "0x5 7x40",

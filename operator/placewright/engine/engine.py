@@ -18,6 +18,7 @@ from typing import Any, Final
 from placewright.api.devices import ResourceClaim
 from placewright.api.podgroups import NativePodGroup
 from placewright.api.pods import PodInfo
+from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.observedcluster import ObservedCluster
 from placewright.engine.beside import Membership, StandBeside, nothing_beside
@@ -58,6 +59,7 @@ from placewright.kube.writers.podstatus import HttpStatusWriter, StatusCounts
 from placewright.kube.writers.volumes import HttpVolumeWriter
 from placewright.kube.writers.writer import QueueingWriter
 from placewright.leadership.election import Alone, Election
+from placewright.leadership.leaserule import Timing
 from placewright.leadership.peers import Replica, make_replica
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.difference import reconsidered
@@ -77,6 +79,12 @@ from placewright.shadow.shadows import Shadows
 
 _logger = logging.getLogger(__name__)
 
+#: Beside pods, what a decision writes to.
+_WRITTEN_KINDS: Final = (ResourceClaim, PersistentVolume, PersistentVolumeClaim)
+#: Of the time between a leader's last moment and the first of the next one, how much a request of the former may still be under way.
+OUTLIVES_LEAD: Final = 0.8
+#: How long the last verdicts may take before the lead is given back, in seconds: the next replica waits for it.
+_LAST_WORDS_SECONDS: Final = 0.5
 BACKOFF_FLUSH_SECONDS: Final = 1.0
 UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
 
@@ -105,7 +113,9 @@ class Engine:
         heard = self.beside.listeners
         self.leadership = self._make_leadership()
         limit = TokenBucket(options.qps, options.burst) if options.qps else None
-        self.client = ApiClient(access, limit=limit, listeners=heard.requests)
+        # What leaves in the last moment of the lead must be over before another replica may take it.
+        outlive = OUTLIVES_LEAD * Timing.of(options.peering_lifetime).gap
+        self.client = ApiClient(access, limit=limit, listeners=heard.requests, outlive=outlive)
         self.takeover = Takeover(self.leadership, self._prepare_term, self._end_term)
         observed = ObservedCluster()
         self.cluster: Cluster = observed
@@ -115,8 +125,8 @@ class Engine:
         self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered, heard.hints, slices=A_SLICE)
         # --- what is written to the API server
         leads, sleep = self._leads, self.takeover.sleep
-        self._events = HttpEventRecorder(self.client, self.replica.identity, core=self._core_events)
-        self._status = HttpStatusWriter(self.client)
+        self._events = HttpEventRecorder(self.client, self.replica.identity, core=self._core_events, may_warn=leads)
+        self._status = HttpStatusWriter(self.client, leads, sleep=sleep)
         self._group_status = HttpGroupStatusWriter(self.client, GroupView(leads, self.cluster.pod_groups.object_of, self._native_version))
         self._groups = GroupStatusKeeper(self.cluster, self._group_status, self._events, self._native_version)
         self._binder = HttpBinder(self.client, leads, sleep=sleep)
@@ -172,6 +182,8 @@ class Engine:
         """
         found = await until_answered(lambda: survey(self.client), RetryBackoff())
         await self.leadership.require()
+        if isinstance(self.leadership, Election):
+            self.replica = self.leadership.replica
         self.discovery.adopt(found)
         if isinstance(self.profiles, FileProfiles):
             self.profiles.load(self.options.profiles or ())
@@ -208,11 +220,12 @@ class Engine:
             self._deciding.cancel()
             await asyncio.gather(self._deciding, return_exceptions=True)
             self._deciding = None
-            await self.scheduler.drain()
+            whole = await self.scheduler.drain()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_SECONDS):
                     await self.claims.settled()
-            await self.leadership.resign()
+            await self._status.settled(_LAST_WORDS_SECONDS)
+            await self.leadership.resign(give_back=whole)
 
     async def stop(self) -> None:
         """Drain, write what waits to be written, close connections. For an engine that did not get to start, too."""
@@ -298,9 +311,14 @@ class Engine:
         await self.scheduler.settled()
         client = self.client.sending(Traffic.BIND)  # what was refused in an earlier term must not hold this one back
         await ask_for_unresolved(client, self.scheduler.binding, self.intake)
-        await caught_up(client, [each for each in self._reflectors.members if _decided_on(each)])
+        decided_on = [each for each in self._reflectors.members if _decided_on(each)]
+        await asyncio.gather(caught_up(client, decided_on), self.profiles.refresh())
 
     def _end_term(self) -> None:
+        """What waits to be written goes, then what is under way; what was decided is rolled back."""
+        for writer in (self._events, self._status, self._group_status):
+            writer.end_term()
+        self.client.abort_unwanted()
         self.scheduler.end_term()
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -417,7 +435,7 @@ def build_engine(
 
 def _decided_on(reflector: Reflector[Any]) -> bool:
     """Whether an earlier replica's decisions show in what this one reads."""
-    return reflector.source.path in (PODS_PATH, NODES_PATH) or reflector.source.kind is ResourceClaim
+    return reflector.source.path in (PODS_PATH, NODES_PATH) or reflector.source.kind in _WRITTEN_KINDS
 
 
 def _how_it_ended(task: asyncio.Task[None]) -> str:

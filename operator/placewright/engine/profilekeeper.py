@@ -12,7 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from placewright.api.decode import DecodeError, convert
+import msgspec
+
+from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import QueueSizes, SchedulingProfile, ShadowStatus
 from placewright.engine.pluginwatch import PluginWatch
@@ -20,7 +22,7 @@ from placewright.engine.profilehistory import HistoryKeeper, LastGood
 from placewright.engine.profilestatus import StatusReporter
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import ConfigError, RequestError
+from placewright.kube.errors import NOT_FOUND, ApiError, ConfigError, RequestError
 from placewright.kube.listwatch import Wire, pages
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.profiles.advice import Recommendation, advise
@@ -36,6 +38,22 @@ _PATIENT_BEATS: Final = 5
 #: What came of a generation, as metrics name it.
 TAKEN: Final = "success"
 REFUSED: Final = "refused"
+
+
+class _ProfilePage(msgspec.Struct, frozen=True):
+    """A page of profiles, each as an event of a watch has it."""
+
+    metadata: dict[str, Any] = {}
+    items: list[dict[str, Any]] | None = None
+
+    @property
+    def following(self) -> str:
+        """The token of the next page, empty on the last one."""
+        return str(self.metadata.get("continue") or "")
+
+
+def _profile_page(body: bytes) -> _ProfilePage:
+    return decode(body, _ProfilePage)
 
 
 class ProfileKeeper:
@@ -155,10 +173,36 @@ class ProfileKeeper:
 
     async def compare(self) -> None:
         """Remove profiles that are gone although no watch said so; raises `RequestError` or `DecodeError`."""
-        known = {name: profile.metadata.uid for name, profile in self._seen.items()}
+        known = self._known()
         listed: dict[str, str] = {}
         async for page in pages(partial(self._client.get, PROFILES_PATH), self._wire.page, {}):
             listed |= {item.metadata.name: item.metadata.uid for item in page.items}
+        self._let_go(known, listed)
+
+    async def refresh(self) -> None:
+        """Take every profile as it is now, and let go of those that are gone; raises `RequestError`, or `DecodeError`.
+
+        For a replica that takes over: Kopf shows nothing to one that stands by, and takes its time to show what it missed.
+        """
+        known = self._known()
+        listed: dict[str, str] = {}
+        try:
+            async for page in pages(partial(self._client.get, PROFILES_PATH), _profile_page, {}):
+                for body in page.items or ():
+                    self.take(None, body)
+                    metadata = convert(body["metadata"], ObjectMeta)
+                    listed[metadata.name] = metadata.uid
+        except ApiError as problem:
+            if problem.status != NOT_FOUND:  # without the definition there is none
+                raise
+            return
+        self._let_go(known, listed)
+
+    def _known(self) -> dict[str, str]:
+        """Uids by name."""
+        return {name: profile.metadata.uid for name, profile in self._seen.items()}
+
+    def _let_go(self, known: Mapping[str, str], listed: Mapping[str, str]) -> None:
         for name, uid in known.items():
             if listed.get(name) != uid:
                 self.remove(name, uid)
@@ -268,6 +312,9 @@ class FileProfiles(ProfileKeeper):
 
     async def compare(self) -> None:
         """Nothing to compare with."""
+
+    async def refresh(self) -> None:
+        """They are what they were."""
 
     async def run(self) -> None:
         """Nothing to tell, until cancelled."""

@@ -17,20 +17,19 @@ from typing import Any, Final, Protocol
 from placewright.api.decode import DecodeError
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
-from placewright.engine.reflectors import PODS_PATH, readable_pod
+from placewright.engine.reflectors import readable_pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.listwatch import Malformed, Wire
 from placewright.kube.reflector import Reflector
 from placewright.kube.retry import RetryBackoff
-from placewright.leadership.leaseobject import older
 from placewright.leadership.peering import Listener
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 _logger = logging.getLogger(__name__)
 
-#: A watch that brought nothing for so long has nothing more to bring, and one that brings news all the time is not waited for longer.
+#: A watch that brought nothing for so long is not waited for, nor one that brings news all the time for longer than the second.
 QUIET_SECONDS: Final = 0.1
 _LONGEST_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.01
@@ -153,22 +152,38 @@ async def _ask_for(client: ApiClient, pod: PodInfo, binding: BindingCycle, intak
 
 
 async def caught_up(client: ApiClient, reflectors: Sequence[Reflector[Any]]) -> None:
-    """Return when these have seen what was written until now, as far as can be told; raises `RequestError`.
+    """Return when each of these has told what was written until now; raises `RequestError` or `Malformed`.
 
-    A watch does not say how far it is while nothing happens. So each is believed when it has come to a version that the API server names
-    now, or when nothing came for a while. What is read late by a busy event loop, after a burst of bindings, is waited for in this way.
+    A watch does not say how far it is while nothing happens, and one that lags behind is as silent as one that has nothing to tell. So a
+    reflector is believed only when it has come to the version that the API server names now for its collection; when it falls silent before
+    that, or takes too long, the collection is listed anew.
     """
-    version = Wire(Pod).page(await client.get(PODS_PATH, {"limit": "1"})).resource_version
-    await asyncio.gather(*(_follow(each, version) for each in reflectors))
+    await asyncio.gather(*(_catch_up(client, each) for each in reflectors))
 
 
-async def _follow(reflector: Reflector[Any], version: str) -> None:
+async def _catch_up(client: ApiClient, reflector: Reflector[Any]) -> None:
+    source = reflector.source
+    page = Wire(source.kind).page(await client.get(source.path, source.selectors | {"limit": "1"}))
+    if not await _comes_to(reflector, page.resource_version):
+        began = time.monotonic()
+        await reflector.list_anew()
+        _logger.info("takeover: %s was not heard of in time, and is listed anew in %.2f s", source, time.monotonic() - began)
+
+
+async def _comes_to(reflector: Reflector[Any], version: str) -> bool:
+    """Whether the reflector comes to that version, as long as it brings anything."""
     began = quiet_since = time.monotonic()
     events = reflector.counts.events
-    while reflector.version and older(reflector.version, version):
+    while not reached(reflector.version, version):
         await asyncio.sleep(_LOOK_SECONDS)
         now = time.monotonic()
         if reflector.counts.events != events:
             events, quiet_since = reflector.counts.events, now
         if now - quiet_since >= QUIET_SECONDS or now - began >= _LONGEST_SECONDS:
-            return
+            return False
+    return True
+
+
+def reached(version: str, wanted: str) -> bool:
+    """Whether a version is known to be as new as another: they are numbers that grow, or the same."""
+    return version == wanted != "" or (version.isdecimal() and wanted.isdecimal() and int(version) >= int(wanted))

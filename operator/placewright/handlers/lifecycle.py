@@ -33,7 +33,7 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
         await engine.start()
         memo.health = asyncio.create_task(_end_with(engine))
     options = memo.engine.options
-    configure(settings, memo.engine.replica, options.peering_lifetime)
+    configure(settings, memo.engine.replica)
     settings.peering.standalone = not options.leader_elect
     settings.peering.mandatory = options.leader_elect  # else Kopf would wait for a peering that nobody is to watch
     if options.admission is not None:

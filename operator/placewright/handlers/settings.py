@@ -10,6 +10,7 @@ import kopf
 
 from placewright.engine.reflectors import UNSCHEDULED_PODS
 from placewright.leadership.peering import PEERING_NAME
+from placewright.leadership.peerrecord import ENROLLED_SECONDS
 from placewright.leadership.peers import Replica
 
 #: One worker an object lives this long after its last event, in seconds.
@@ -31,8 +32,8 @@ class _NoDiffBase(kopf.DiffBaseStorage):
         """Nothing is stored."""
 
 
-def configure(settings: kopf.OperatorSettings, replica: Replica, lifetime: int) -> None:
-    """Set what must be set before Kopf starts to watch. `lifetime`: how long a replica that vanished keeps its lead, in seconds."""
+def configure(settings: kopf.OperatorSettings, replica: Replica) -> None:
+    """Set what must be set before Kopf starts to watch."""
     settings.watching.field_selectors["", "v1", "pods"] = UNSCHEDULED_PODS
     settings.watching.chunk_size = _LIST_PAGE
     settings.persistence.diffbase_storage = _NoDiffBase()
@@ -43,7 +44,7 @@ def configure(settings: kopf.OperatorSettings, replica: Replica, lifetime: int) 
     settings.peering.clusterwide = True
     settings.peering.mandatory = True
     settings.peering.priority = replica.priority
-    settings.peering.lifetime = lifetime
+    settings.peering.lifetime = ENROLLED_SECONDS  # it enrols us; that we are there is told by `leadership.recordkeeper`
     settings.peering.stealth = True
     # One line an event is formatted whether or not anybody reads it.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)

@@ -10,10 +10,12 @@ gets its token, and whether it stands aside while the server refuses others (`ra
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
@@ -35,36 +37,12 @@ from placewright.kube.errors import (
     Unreachable,
     error_from_answer,
 )
+from placewright.kube.guarded import GuardedBody, GuardedRequests
 from placewright.kube.keptconnection import REFUSED_FROM, AnswerLost, KeptConnection, probe
 from placewright.kube.ratelimit import Pacing, TokenBucket, Traffic
 from placewright.kube.retry import AwayNotice
 
 T = TypeVar("T")
-
-
-class GuardedBody:
-    """A request's body, JSON or bytes as they are, that is written only while it is allowed. For one request.
-
-    Between asking whether a request may be sent and sending it lie waiting for a turn, a connection and its TLS: time enough to lose the
-    lead, or to stand still for minutes on a machine that hangs. So it is asked again when the bytes are about to be written. Without its
-    body a request is not complete, and the server does nothing.
-
-    Attributes:
-        data: what is to be written.
-        withheld: whether it was not written, as it was not allowed any more.
-    """
-
-    __slots__ = ("_allowed", "data", "withheld")
-
-    def __init__(self, body: Mapping[str, Any] | bytes, allowed: Callable[[], bool]) -> None:
-        self.data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        self.withheld = False
-        self._allowed = allowed
-
-    def allowed(self) -> bool:
-        """Whether it may be written now; where it may not, it is withheld for good."""
-        self.withheld = self.withheld or not self._allowed()
-        return not self.withheld
 
 
 class _GuardedPayload(aiohttp.BytesPayload):
@@ -128,6 +106,7 @@ class ApiClient:
         limit: TokenBucket | None = None,
         listeners: Sequence[RequestListener] = (),
         away: AwayNotice | None = None,
+        outlive: float = math.inf,
     ) -> None:
         """Open nothing yet.
 
@@ -138,6 +117,8 @@ class ApiClient:
             limit: of requests a second.
             listeners: hear of every request.
             away: says that the server does not answer, once each way.
+            outlive: how long a guarded request may be under way after it ceased to be allowed, in seconds. The system, too, delivers what
+                was written for no longer than that, so that a machine that stands still or is cut off sends nothing late.
         """
         self.access = access
         self.away = away or AwayNotice(access.server)
@@ -149,12 +130,15 @@ class ApiClient:
         # Parsed once; a path in the server's URL, as gateways to several clusters have it, goes before ours.
         self._base = URL(access.server)
         self._prefix = self._base.raw_path.rstrip("/")
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60.0, socket_factory=_probing_socket)
+        unacknowledged = 0.0 if outlive == math.inf else outlive
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60.0, socket_factory=partial(_probing_socket, unacknowledged))
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True, read_bufsize=_READ_BUFFER)
         self._seconds = timeout
         #: Headers that all writes have alike, with the credentials that they are for.
         self._head = ("", "")
-        self._pool = ConnectionPool(access, self.away.clock) if reaches(access) else None
+        self._pool = ConnectionPool(access, self.away.clock, unacknowledged) if reaches(access) else None
+        self._outlive = outlive
+        self._guarded = GuardedRequests(outlive)
 
     async def __aenter__(self) -> Self:
         return self
@@ -169,6 +153,14 @@ class ApiClient:
         other = copy(self)
         other.traffic = traffic
         return other
+
+    def abort_unwanted(self) -> None:
+        """End the guarded requests under way that are not allowed any more: `Unreachable`, as nobody knows what the server did."""
+        self._guarded.abort_unwanted()
+
+    def while_allowed(self, what: str, allowed: Callable[[], bool]) -> AbstractAsyncContextManager[None]:
+        """What is inside ends as a guarded request does, with `Unreachable`: for what goes elsewhere than to the API server."""
+        return self._guarded.ending(what, GuardedBody(b"", allowed))
 
     async def close(self) -> None:
         """Close all connections; requests under way fail."""
@@ -227,7 +219,9 @@ class ApiClient:
         await self.pacing.turn(self.traffic)
         sent = self.away.clock()
         try:
-            async with self._send(method, path, params, data, content_type, self._timeout, accept) as answer:
+            async with self._guarded.ending(f"{method} {path}", data), self._send(
+                method, path, params, data, content_type, self._timeout, accept
+            ) as answer:
                 return await answer.read()
         finally:
             for listener in self._listeners:
@@ -306,7 +300,9 @@ class ApiClient:
     async def _write(self, method: str, path: str, data: bytes | GuardedBody, content_type: str) -> None:
         connection = await self._connection()
         if connection is None:
-            async with self._send(method, path, NO_PARAMS, data, content_type, self._timeout) as answer:
+            async with self._guarded.ending(f"{method} {path}", data), self._send(
+                method, path, NO_PARAMS, data, content_type, self._timeout
+            ) as answer:
                 await answer.read()
             return
         assert self._pool is not None
@@ -315,7 +311,8 @@ class ApiClient:
             # Nothing comes between this question and the bytes.
             if isinstance(data, GuardedBody) and not data.allowed():
                 raise Unreachable(_withheld(method, path))
-            await self._exchange(connection, method, path, request)
+            with self._guarded.aborted_by(connection.abort, data):
+                await self._exchange(connection, method, path, request, data)
         finally:
             self._pool.give_back(connection)
 
@@ -329,16 +326,21 @@ class ApiClient:
         except CannotConnect:
             return None
 
-    async def _exchange(self, connection: KeptConnection, method: str, path: str, request: bytes) -> None:
+    async def _exchange(
+        self, connection: KeptConnection, method: str, path: str, request: bytes, data: bytes | GuardedBody
+    ) -> None:
         asked = self.away.clock()
         try:
-            answer = await connection.exchange(request, self._seconds)
+            if isinstance(data, GuardedBody):
+                answer = await connection.exchange(request, self._seconds, data.wanted, self._outlive)
+            else:
+                answer = await connection.exchange(request, self._seconds)
         except AnswerLost as error:
             lost = Unreachable(f"{method} {path}: {error}")
             for listener in self._listeners:
                 listener.answered(method, error.status)
-            # An answer that breaks off says nothing about the server.
-            if error.status is None:
+            # An answer that breaks off says nothing about the server, nor does one that is not waited for.
+            if error.status is None and not error.given_up:
                 self.away.failed(lost)
             raise lost from error
         for listener in self._listeners:
@@ -415,9 +417,9 @@ def _in_words(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _probing_socket(address: Any) -> socket.socket:
+def _probing_socket(unacknowledged: float, address: Any) -> socket.socket:
     family, kind, protocol = address[:3]
     made = socket.socket(family=family, type=kind, proto=protocol)
     made.setblocking(False)
-    probe(made)
+    probe(made, unacknowledged)
     return made

@@ -46,9 +46,16 @@ def reaches(access: ClusterAccess) -> bool:
 class ConnectionPool:
     """Connections to one API server. To be used inside one event loop, and closed."""
 
-    def __init__(self, access: ClusterAccess, clock: Callable[[], float]) -> None:
-        """`access` is asked for its TLS whenever a connection is needed: certificates are replaced. `clock`: monotonic seconds."""
+    def __init__(self, access: ClusterAccess, clock: Callable[[], float], unacknowledged: float = 0.0) -> None:
+        """Open nothing yet.
+
+        Args:
+            access: asked for its TLS whenever a connection is needed: certificates are replaced.
+            clock: monotonic seconds.
+            unacknowledged: see `keptconnection.probe`.
+        """
         self._access = access
+        self._unacknowledged = unacknowledged
         self._clock = clock
         self._url = URL(access.server)
         #: The one that was used last is the first to be used again, so that those nobody needs grow old.
@@ -152,7 +159,9 @@ class ConnectionPool:
         host, port = self._url.host or "", self._url.port or 0
         expected = None if tls is None else self._access.tls_server_name or host.rstrip(".")
         async with asyncio.timeout(_OPENING_SECONDS):
-            _, connection = await loop.create_connection(lambda: KeptConnection(loop, tls), host, port, ssl=tls, server_hostname=expected)
+            _, connection = await loop.create_connection(
+                lambda: KeptConnection(loop, tls, self._unacknowledged), host, port, ssl=tls, server_hostname=expected
+            )
         return connection
 
     def _refuse(self) -> None:

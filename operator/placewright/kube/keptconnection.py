@@ -7,8 +7,12 @@ is decided by the same code as for all other requests (`docs/decisions/0027-writ
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 import socket
 import ssl
+import struct
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
 from aiohttp.base_protocol import BaseProtocol
@@ -31,6 +35,18 @@ REFUSED_FROM: Final = 300
 _PROBES: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
+#: To close is to reset, and to throw away what was not delivered yet: SO_LINGER, on, for no time.
+_RESET: Final = struct.pack("ii", 1, 0)
+#: Timers of the event loop may be early by that, seconds.
+_TICK: Final = 0.001
+#: Why an answer is not waited for.
+NOT_WANTED: Final = "given up, as it is not allowed any more"
+
+
+def _always() -> bool:
+    return True
+
+
 class WriteAnswer(NamedTuple):
     """What the server answered.
 
@@ -49,11 +65,13 @@ class AnswerLost(Exception):
 
     Attributes:
         status: of an answer that broke off; None where none began.
+        given_up: whether the connection was broken from here, as the answer was not wanted any more.
     """
 
     def __init__(self, why: str, status: int | None) -> None:
         super().__init__(why)
         self.status = status
+        self.given_up = why == NOT_WANTED
 
 
 class KeptConnection(asyncio.Protocol):
@@ -64,8 +82,10 @@ class KeptConnection(asyncio.Protocol):
         idle_since: when it was last given back, by its owner's clock.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, tls: ssl.SSLContext | None, unacknowledged: float = 0.0) -> None:
+        """`unacknowledged`: for so many seconds the system tries to deliver what was written; 0 leaves that to the system."""
         self.tls = tls
+        self._unacknowledged = unacknowledged
         self.idle_since = 0.0
         self._loop = loop
         self._transport: asyncio.WriteTransport | None = None
@@ -77,22 +97,31 @@ class KeptConnection(asyncio.Protocol):
         self._received = 0
         self._interim = 0
         self._last = False
+        self._late: asyncio.TimerHandle | None = None
 
     @property
     def usable(self) -> bool:
         """Whether a request may be written: the connection is open, and no answer is due."""
         return self._answer is None and self._transport is not None and not self._transport.is_closing()
 
-    async def exchange(self, request: bytes, seconds: float) -> WriteAnswer:
+    async def exchange(
+        self, request: bytes, seconds: float, wanted: Callable[[], bool] = _always, every: float = math.inf
+    ) -> WriteAnswer:
         """Write the request, at once, and wait for its answer; for a connection that is usable. Raises `AnswerLost`.
 
         A connection whose answer did not come, or that says it is the last one, is closed; so is that of a caller who is cancelled.
+
+        Args:
+            request: its bytes.
+            seconds: how long the answer may take.
+            wanted: asked again and again; once it is False the answer is not waited for, and nothing more of the request is delivered.
+            every: seconds between two questions.
         """
         assert self.usable and self._transport is not None
         answer: asyncio.Future[WriteAnswer] = self._loop.create_future()
         self._answer = answer
         self._refusal, self._received, self._interim = b"", 0, 0
-        late = self._loop.call_later(seconds, self._lose, "no answer in time")
+        self._look_again(self._loop.time() + seconds, wanted, every)
         self._transport.write(request)
         try:
             return await answer
@@ -100,7 +129,24 @@ class KeptConnection(asyncio.Protocol):
             self._lose("nobody waits for it any more")
             raise
         finally:
-            late.cancel()
+            if self._late is not None:
+                self._late.cancel()
+
+    def abort(self) -> None:
+        """Hang up on an answer that is not wanted any more, and have the system deliver nothing more of the request."""
+        self._lose(NOT_WANTED)
+
+    def _look_again(self, end: float, wanted: Callable[[], bool], every: float) -> None:
+        left = end - self._loop.time()
+        self._late = self._loop.call_later(min(left, every), self._look, end, wanted, every)
+
+    def _look(self, end: float, wanted: Callable[[], bool], every: float) -> None:
+        if not wanted():
+            self._lose(NOT_WANTED)
+        elif self._loop.time() >= end - _TICK:
+            self._lose("no answer in time")
+        else:
+            self._look_again(end, wanted, every)
 
     def close(self) -> None:
         """Hang up; an answer that is due is lost."""
@@ -117,7 +163,7 @@ class KeptConnection(asyncio.Protocol):
         self._parser = HttpResponseParser(BaseProtocol(self._loop), self._loop, _NEVER_PAUSE, read_until_eof=True)
         connected = transport.get_extra_info("socket")
         if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
-            probe(connected)
+            probe(connected, self._unacknowledged)
 
     def data_received(self, data: bytes) -> None:
         """A piece of an answer."""
@@ -199,12 +245,24 @@ class KeptConnection(asyncio.Protocol):
             answer.set_exception(AnswerLost(why, None if head is None else head.code))
 
     def _hang_up(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        if self._transport is None:
+            return
+        connected = self._transport.get_extra_info("socket")
+        if connected is not None:
+            # Else the system goes on delivering what was written, after the connection was closed, too.
+            with contextlib.suppress(OSError):
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self._transport.abort()
 
 
-def probe(connection: socket.socket) -> None:
-    """Have the system find out when the peer is dead, on a TCP connection."""
+def probe(connection: socket.socket, unacknowledged: float = 0.0) -> None:
+    """Have the system find out when the peer is dead, on a TCP connection.
+
+    `unacknowledged`: seconds after which it gives up delivering what the peer does not acknowledge, and breaks the connection; 0 for never.
+    Without it a request that was written before a partition is delivered after it, up to a quarter of an hour later.
+    """
+    if unacknowledged and hasattr(socket, "TCP_USER_TIMEOUT"):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, int(unacknowledged * 1000)))
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _PROBES:
         option = getattr(socket, name, None)

@@ -11,10 +11,12 @@ told some changes already; those are true, only the deletions wait for the end.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -153,6 +155,9 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._version = ""
         self._redirected: Source[T] | None = None
+        #: Who waits for a list that is to begin.
+        self._asked: list[asyncio.Future[None]] = []
+        self._watching: asyncio.Timeout | None = None
         self._attempt = 0
         self._bad_seen: set[tuple[str, str]] = set()
         self._complaint = ""
@@ -185,6 +190,15 @@ class Reflector(Generic[T]):
         """
         self._redirected = source
 
+    async def list_anew(self) -> None:
+        """Return when a list that begins after this call is complete; the watch then goes on from there."""
+        done = asyncio.get_running_loop().create_future()
+        self._asked.append(done)
+        if self._watching is not None:
+            watching, self._watching = self._watching, None  # what has been ended once cannot be ended again
+            watching.reschedule(asyncio.get_running_loop().time())
+        await done
+
     def _turn_to_source(self) -> None:
         if self._redirected is not None:
             self.source, self._redirected = self._redirected, None
@@ -192,11 +206,11 @@ class Reflector(Generic[T]):
 
     async def _reflect(self) -> None:
         self._turn_to_source()
-        if not self._version:
+        if self._asked or not self._version:
             await self._list()
-        while self._redirected is None:
+        while self._redirected is None and not self._asked:
             began = self._clock()
-            if await self._watch() or self._clock() - began >= _SHORT_LIVED:
+            if await self._watch() or self._asked or self._clock() - began >= _SHORT_LIVED:
                 self._attempt = 0
             else:
                 # A server that ends every watch at once must not be asked in a tight loop.
@@ -219,6 +233,7 @@ class Reflector(Generic[T]):
     # --- listing ---
 
     async def _list(self) -> None:
+        asked = len(self._asked)  # who asks from here on wants another one
         seen: set[ObjectKey] = set()
         try:
             version = await self._list_pages(seen, self._page_limit)
@@ -233,6 +248,10 @@ class Reflector(Generic[T]):
         self.counts.lists += 1
         self.has_synced.set()
         self._tell(self._sink.synced)
+        answered, self._asked = self._asked[:asked], self._asked[asked:]
+        for each in answered:
+            if not each.done():
+                each.set_result(None)
 
     async def _list_pages(self, seen: set[ObjectKey], limit: int) -> str:
         version = ""
@@ -271,7 +290,9 @@ class Reflector(Generic[T]):
         self.counts.watches += 1
         before = self.counts.events
         try:
-            async with self._client.stream(self.source.path, params, limit=seconds + _WATCH_GRACE) as stream:
+            async with self._until_asked_to_list(), self._client.stream(
+                self.source.path, params, limit=seconds + _WATCH_GRACE
+            ) as stream:
                 splitter = LineSplitter()
                 while chunk := await stream.readany():
                     for line in splitter.feed(chunk):
@@ -281,6 +302,17 @@ class Reflector(Generic[T]):
                 raise Expired from error
             raise
         return self.counts.events > before
+
+    @asynccontextmanager
+    async def _until_asked_to_list(self) -> AsyncIterator[None]:
+        """What is inside ends when somebody wants a list."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None) as watching:
+                self._watching = watching
+                try:
+                    yield
+                finally:
+                    self._watching = None
 
     def _take(self, event: Event[T] | WatchError) -> None:
         if isinstance(event, WatchError):

@@ -63,16 +63,17 @@ class Election(Leadership):
         timing = Timing.of(lifetime)
         self._client = ApiClient(access, timeout=timing.renew / 2, user_agent=f"{USER_AGENT}/leader-election", away=_Quiet(access.server))
         self.lease = LeaseFence(self._client, namespace, replica.identity, timing, finished)
-        super().__init__(self._client, replica, fence=self.lease, keeps_record=True)
+        super().__init__(self._client, replica, fence=self.lease, keeps_record=True, lifetime=lifetime)
         self._events: set[asyncio.Task[None]] = set()
         self.on_change(self._announce)
 
     async def require(self) -> None:
-        """Make sure that replicas can settle who is active, for as long as the API server is away.
+        """Make sure that replicas can settle who is active, for as long as the API server is away, and take a place behind who is there.
 
         Raises `CannotElect` with what to apply.
         """
         await until_answered(lambda: ensure_peering(self._client), RetryBackoff())
+        await until_answered(self.stand_behind_others, RetryBackoff())
         await until_answered(self.lease.require_rights, RetryBackoff())
 
     async def stop(self) -> None:
@@ -152,7 +153,7 @@ class Alone:
         """Nothing to watch; said once, for the day when there are two."""
         _log.warning("active without an election: a second replica would decide beside this one")
 
-    async def resign(self) -> None:
+    async def resign(self, *, give_back: bool = True) -> None:
         """There is nobody else."""
 
     async def stop(self) -> None:

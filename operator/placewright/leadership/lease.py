@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
@@ -20,7 +19,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.leaseobject import Lease, LeaseStore, micro_stamp, older, sight_of
-from placewright.leadership.leaserule import LeaseRecord, Moment, Sight, Tenure, Timing
+from placewright.leadership.leaserule import LeaseRecord, Moment, Sight, Tenure, Timing, real_seconds
 
 #: How long the last act, giving the Lease back, may take, in seconds.
 _RELEASE_SECONDS: Final = 2.0
@@ -52,7 +51,7 @@ class LeaseFence:
         timing: Timing,
         finished: Callable[[], Awaitable[object]] = _nothing,
         *,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = real_seconds,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Make one.
@@ -147,8 +146,8 @@ class LeaseFence:
             self._due = 0.0
             self._news.set()
 
-    async def stop(self) -> None:
-        """Act no more and give the Lease back, for somebody else to take at once; for good."""
+    async def stop(self, *, give_back: bool = True) -> None:
+        """Act no more, for good, and give the Lease back, for somebody else to take at once; else its time runs out."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -157,6 +156,8 @@ class LeaseFence:
             return
         unclear = self._tenure.doubtful
         self._tenure.renounce(self._stamp())
+        if not give_back:
+            return
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):
                 await self._give_back(unclear)
@@ -195,7 +196,8 @@ class LeaseFence:
         if not self._elected:
             if not tenure.ours:
                 return None
-            await self._finish()
+            if not await self._finish():
+                return self._due
             if not self._elected:
                 await self._release()
             return self._due
@@ -204,13 +206,21 @@ class LeaseFence:
         await self._claim()
         return self._due
 
-    async def _finish(self) -> None:
-        """Wait for what was sent while the Lease was ours, for as long as it is; it is not renewed meanwhile."""
+    async def _finish(self) -> bool:
+        """Wait for what was sent while the Lease was ours, for as long as it is; it is not renewed meanwhile.
+
+        False where something is left. It is aborted, but may be carried out late, so the Lease is not given back before its time is over.
+        """
         until = self._tenure.until
-        if until is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(until - self._clock(), 0.0)):
-                    await self._finished()
+        if until is None or until + self._timing.gap <= self._clock():
+            return True
+        try:
+            async with asyncio.timeout(max(until - self._clock(), 0.0)):
+                await self._finished()
+        except TimeoutError:
+            self._due = until + self._timing.gap
+            return False
+        return True
 
     async def _claim(self) -> None:
         """Take the Lease, or renew it."""

@@ -1,4 +1,4 @@
-"""Whose the Lease is and until when: the rule, without clocks or network of its own.
+"""Whose the Lease is and until when: the rule, which is told the time and has no network.
 
 It is client-go's, with three things made stricter. A record holds for as long as it says **from when we last saw it change**, on our
 monotonic clock; the times that its writer put into it are never read, so clocks may differ by minutes. Whoever holds it may act until the
@@ -9,16 +9,28 @@ renew deadline after the **sending** of the last renewal that was confirmed, whi
   hand may still be somebody's who has not noticed: it is waited for.
 - A record that names us, but that we did not write, is not ours either.
 - A record that claims to hold for more than `LONGEST` is taken to hold for that: it must not lock everybody out for good.
+
+The clock that both it and peering are given counts the time in which the machine was suspended, too (`real_seconds`). Linux' monotonic
+clock does not: a leader that wakes up would believe that no time has passed, and act until its renewals are missed once more.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 #: Seconds on our monotonic clock.
 Moment = float
+#: Linux has it; elsewhere the monotonic clock has to do.
+_BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def real_seconds() -> float:
+    """Seconds that only grow, and that pass while the machine is suspended, too."""
+    return time.clock_gettime(_BOOT_CLOCK)
+
 
 #: No record is believed to hold for longer, in seconds.
 LONGEST: Final = 3600
@@ -49,6 +61,11 @@ class Timing:
         """Raises `ValueError` for what would let two in, or would not be believed."""
         if not (0 < self.retry < self.renew < self.lease <= LONGEST):
             raise ValueError(f"found {self}; allowed 0 < retry < renew < lease <= {LONGEST}")
+
+    @property
+    def gap(self) -> float:
+        """Between the holder's last moment and the first of whoever comes next, at least; what was sent in time must be over by then."""
+        return self.lease - self.renew
 
     @classmethod
     def of(cls, lifetime: int) -> Timing:

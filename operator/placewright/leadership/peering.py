@@ -1,9 +1,9 @@
 """The question "may I bind now", answered from Kopf's peering object.
 
-Kopf itself writes our record and pauses its own watching; where somebody drops the record, it is put back from here (`peers`). Kopf
-has no way to be asked whether it is paused, it judges peers by their clocks, and a leader that is cut off never pauses itself; so this room
-watches the object on its own and judges by its own monotonic clock (`peers`). Peering elects, but cannot exclude: that is what the fence
-is for (`lease`).
+Kopf enrols us there and pauses its own watching; that our record stays there, and that nobody's stays who is gone, is seen to from here
+(`recordkeeper`). Kopf has no way to be asked whether it is paused, it judges peers by their clocks, and a leader that is cut off never
+pauses itself; so this room watches the object on its own and judges by its own monotonic clock (`peers`). Peering elects, but cannot
+exclude: that is what the fence is for (`lease`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -20,14 +19,16 @@ import msgspec
 
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.leaseobject import CannotElect
-from placewright.leadership.peers import GRACE_SECONDS, Moment, Peers, RecordPace, Replica, Verdict, record_patch
+from placewright.leadership.leaserule import real_seconds
+from placewright.leadership.peerrecord import DEFAULT_LIFETIME
+from placewright.leadership.peers import Moment, Peers, Replica, Verdict, junior_to, priorities_in
+from placewright.leadership.recordkeeper import GRACE_SECONDS, RecordKeeper
 
 PEERING_NAME: Final = "placewright"
 PEERINGS_PATH: Final = "/apis/kopf.dev/v1/clusterkopfpeerings"
-_GOODBYE_SECONDS: Final = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -78,8 +79,8 @@ class Fence(Protocol):
     def start(self) -> None:
         """Begin."""
 
-    async def stop(self) -> None:
-        """Give it back, for good."""
+    async def stop(self, *, give_back: bool = True) -> None:
+        """Act no more, for good, and give it back."""
 
 
 class Unfenced:
@@ -98,7 +99,7 @@ class Unfenced:
     def start(self) -> None:
         """Nothing runs."""
 
-    async def stop(self) -> None:
+    async def stop(self, *, give_back: bool = True) -> None:
         """Nothing ran."""
 
 
@@ -135,32 +136,31 @@ class Leadership:
         *,
         name: str = PEERING_NAME,
         fence: Fence | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = real_seconds,
         keeps_record: bool = False,
+        lifetime: float = DEFAULT_LIFETIME,
     ) -> None:
         """Make one.
 
         Args:
-            client: for reading, and for putting our record back.
+            client: for reading, and for writing our record.
             replica: who we are.
             name: of the peering object.
             fence: a second condition, asked each time.
             clock: monotonic seconds.
-            keeps_record: put our record back at once when somebody drops it from the object.
+            keeps_record: renew our record, put it back when somebody drops it, and take out those that nobody keeps.
+            lifetime: how long we are taken to be there without a renewal, in seconds.
         """
-        self.replica = replica
         self.fence: Fence = Unfenced() if fence is None else fence
         self.fence.on_change = self.review
         self._clock = clock
-        self._peers = Peers(replica.priority, GRACE_SECONDS if keeps_record else 0.0)
-        self._client = client
         self._keeps_record = keeps_record
-        self._pace = RecordPace()
-        self._dropped = asyncio.Event()
-        #: The names under which we put our record back; Kopf may have given it one of its own.
-        self._put_back: set[str] = set()
-        self._resigned = False
+        self._lifetime = lifetime
+        self._client = client
         self._name = name
+        self._path = f"{PEERINGS_PATH}/{name}"
+        self._take_place(replica)
+        self._keeping: asyncio.Task[None] | None = None
         source = Source(PEERINGS_PATH, Peering, field_selector=f"metadata.name={name}")
         self._reflector = Reflector(client, source, self)
         self._listeners: list[Listener] = []
@@ -168,6 +168,17 @@ class Leadership:
         self._turned = asyncio.Event()
         self._news = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _take_place(self, replica: Replica) -> None:
+        self.replica = replica
+        self._peers = Peers(replica.priority, GRACE_SECONDS if self._keeps_record else 0.0, self._lifetime)
+        self._keeper = RecordKeeper(self._client, self._path, replica.priority, self._lifetime, self._clock, lambda: self._peers)
+
+    async def stand_behind_others(self) -> Replica:
+        """Take our place behind every replica that is there, whatever our clock says; before `start`. Raises `RequestError`."""
+        found = await self._client.get_as(self._path, Peering)
+        self._take_place(junior_to(self.replica, priorities_in(found.status or {})))
+        return self.replica
 
     @property
     def active(self) -> bool:
@@ -207,19 +218,28 @@ class Leadership:
         self._tasks = [
             asyncio.create_task(self._reflector.run(), name="peering watch"),
             asyncio.create_task(self._follow(), name="peering verdict"),
-            asyncio.create_task(self._keep_record(), name="peering record"),
         ]
+        if self._keeps_record:
+            self._keeping = asyncio.create_task(self._keeper.keep(), name="peering record")
+            self._tasks.append(asyncio.create_task(self._keeper.tidy(), name="peering records of others"))
         self.fence.start()
 
     @property
     def tasks(self) -> tuple[asyncio.Task[None], ...]:
         """What runs; none of them ends unless it is stopped."""
-        return (*self._tasks, *self.fence.tasks)
+        kept = () if self._keeping is None else (self._keeping,)
+        return (*self._tasks, *kept, *self.fence.tasks)
 
-    async def resign(self) -> None:
-        """Cease to be active for good and let another be, at once; we are still seen among the peers."""
-        self._resigned = True
-        await self.fence.stop()
+    async def resign(self, *, give_back: bool = True) -> None:
+        """Cease to be active for good and let another be; we are still seen among the peers.
+
+        `give_back`: at once; else when our time has run out, because something that was sent may still be carried out.
+        """
+        if self._keeping is not None:
+            keeping, self._keeping = self._keeping, None
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+        await self.fence.stop(give_back=give_back)
         self.review()
 
     async def stop(self) -> None:
@@ -229,7 +249,7 @@ class Leadership:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
-        await self._say_goodbye()
+        await self._keeper.goodbye()
         self._peers.forget()
         self.review()
 
@@ -244,8 +264,7 @@ class Leadership:
         strange = self._peers.unreadable - before
         if strange:
             _log.warning("peering %s: records ignored, not of Kopf's shape: %s", self._name, ", ".join(sorted(strange)))
-        if self._peers.lost is not None:
-            self._dropped.set()
+        self._keeper.shown(new.metadata.resource_version)
         self._news.set()
         self.review()
 
@@ -253,6 +272,7 @@ class Leadership:
         """The peering object is gone: nobody is elected."""
         _log.error("peering object %s was deleted: no replica is active until it exists again", self._name)
         self._peers.forget()
+        self._keeper.shown("")
         self._news.set()
         self.review()
 
@@ -290,37 +310,6 @@ class Leadership:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if until is None else max(until - self._clock(), 0.0) + 0.001):
                     await self._news.wait()
-
-    # --- our record ---
-
-    async def _keep_record(self) -> None:
-        """Put our record back whenever it is missing, at a pace that falls."""
-        while True:
-            await self._dropped.wait()
-            self._dropped.clear()
-            if not self._keeps_record:
-                continue
-            await asyncio.sleep(self._pace.due(self._clock()) - self._clock())
-            lost = self._peers.lost
-            if lost is None or self._resigned:
-                continue
-            self._pace.sent(self._clock())
-            self._put_back.add(lost.identity)  # before it is sent: a request whose answer is not awaited may be carried out, too
-            try:
-                await self._client.patch(f"{PEERINGS_PATH}/{self._name}", record_patch(lost))
-            except RequestError as problem:
-                _log.debug("our record could not be put back into peering %s, will be tried again: %s", self._name, problem)
-                self._dropped.set()
-            else:
-                _log.info("peering %s: somebody dropped our record; it is put back", self._name)
-
-    async def _say_goodbye(self) -> None:
-        """Take out what we put in: Kopf says its own goodbye, but may have said it before."""
-        if not self._put_back:
-            return
-        with contextlib.suppress(RequestError, TimeoutError):
-            async with asyncio.timeout(_GOODBYE_SECONDS):
-                await self._client.patch(f"{PEERINGS_PATH}/{self._name}", {"status": dict.fromkeys(self._put_back)})
 
 
 async def ensure_peering(client: ApiClient, name: str = PEERING_NAME) -> bool:

@@ -5,27 +5,27 @@ must not take over from a replica that works: the older outranks the younger. Al
 `kopf freeze` (100) or `kopf run --dev` (666) outranks every replica, as Kopf's users expect.
 
 A peer is alive while its record keeps changing: what counts is when **we last saw it change**, on our monotonic clock. The time that the
-writer put into the record is never read; clocks of two machines differ, and Kopf's own rule trusts them. The rule has no clocks or network
-of its own.
+writer put into the record is never read; clocks of two machines differ, and Kopf's own rule trusts them (`peerrecord`). The rule has no
+clocks or network of its own.
 
-Kopf writes our record into `status`, where whoever applies the object may drop it: seen with the first server-side apply after a
-client-side one. It is put back in Kopf's own form. Somebody may mean to drop it, such as a peer whose clock says that it ran out: so each
-time that follows soon waits twice as long as the one before, and nobody writes against anybody at the speed of the network.
+For the same reason a newcomer does not go by its own clock alone: it takes its place behind every replica that it finds (`junior_to`).
+Otherwise a replica whose clock is behind would take the lead with each start.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from placewright.api.decode import DECODE_ERRORS
+from placewright.leadership.peerrecord import DEFAULT_LIFETIME, PeerRecord, record_of
 
 #: Random bits below the start time in milliseconds: two replicas that start in the same millisecond differ all but surely.
 TAIL_BITS: Final = 20
@@ -64,24 +64,33 @@ def priority_of(started_ms: int, tail: int) -> int:
     return -value
 
 
+def junior_to(replica: Replica, priorities: Iterable[int]) -> Replica:
+    """The replica with a priority below all of these that replicas can have; as it is where its own is below them already."""
+    started, tail = divmod(-replica.priority, 1 << TAIL_BITS)
+    others = [-priority >> TAIL_BITS for priority in priorities if -_LARGEST <= priority < 0]
+    youngest = max(others, default=-1)
+    if youngest < started:
+        return replica
+    try:
+        return replace(replica, priority=priority_of(youngest + 1, tail))
+    except ValueError:  # somebody wrote the smallest number there is
+        return replica
+
+
+def priorities_in(status: Mapping[str, msgspec.Raw]) -> list[int]:
+    """Those of all records that can be read."""
+    found = []
+    for raw in status.values():
+        with contextlib.suppress(*DECODE_ERRORS):
+            found.append(record_of(bytes(raw)).priority)
+    return found
+
+
 #: Seconds on our monotonic clock.
 Moment = float
 
-#: Kopf's default, for records that do not say.
-_DEFAULT_LIFETIME: Final = 60.0
 #: A record that claims to live longer than this is taken to live that long: it must not lock everybody out for good.
 _LONGEST_LIFETIME: Final = 3600.0
-
-
-class PeerRecord(msgspec.Struct, frozen=True):
-    """One peer's record, as Kopf writes it."""
-
-    priority: int = 0
-    lifetime: float = _DEFAULT_LIFETIME
-    lastseen: str = ""
-
-
-_RECORD: Final = msgspec.json.Decoder(PeerRecord, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +113,12 @@ class _Sighting:
     raw: bytes
     record: PeerRecord
     changed: Moment
+    #: How long a record holds that its replica has not renewed yet, seconds.
+    at_first: float
 
     @property
     def expires(self) -> Moment:
-        lifetime = self.record.lifetime
+        lifetime = self.at_first if self.record.enrolled_only else self.record.lifetime
         # Of what is no number ("nan", which Kopf would read as one) nothing follows; such a record is dead.
         return self.changed + (min(max(lifetime, 0.0), _LONGEST_LIFETIME) if not math.isnan(lifetime) else 0.0)
 
@@ -117,12 +128,11 @@ class Lost:
     """Our record that somebody dropped while it was fresh.
 
     Attributes:
-        identity, record: as it was.
+        identity: under which it stood.
         until: when our turn ends without it.
     """
 
     identity: str
-    record: PeerRecord
     until: Moment
 
 
@@ -131,14 +141,23 @@ class Peers:
 
     Attributes:
         unreadable: identities whose record is no record; they count for nothing, as with Kopf.
-        lost: our own record, where it was there and is not any more; to be put back by whoever can write.
+        lost: our own record, where it was dropped while it was fresh; our turn goes on for a moment.
+        own: under which name Kopf enrolled us; empty before it did. It is remembered for good.
     """
 
-    def __init__(self, priority: int, grace: float = 0.0) -> None:
-        """`grace`: seconds for which our turn goes on when our record was dropped, for whoever puts it back at once."""
+    def __init__(self, priority: int, grace: float = 0.0, lifetime: float = DEFAULT_LIFETIME) -> None:
+        """Know nobody yet.
+
+        Args:
+            priority: ours.
+            grace: seconds for which our turn goes on when our record was dropped, for whoever puts it back at once.
+            lifetime: how long a record holds that Kopf has just written for a replica, in seconds.
+        """
         self.unreadable: frozenset[str] = frozenset()
         self.lost: Lost | None = None
+        self.own = ""
         self._grace = grace
+        self._lifetime = lifetime
         self._priority = priority
         self._seen: dict[str, _Sighting] = {}
         #: The last verdict; it holds until news come, or its time is over.
@@ -155,7 +174,7 @@ class Peers:
                 seen[identity] = known
                 continue
             try:
-                seen[identity] = _Sighting(text, _RECORD.decode(text), now)
+                seen[identity] = _Sighting(text, record_of(text), now, self._lifetime)
             except DECODE_ERRORS:
                 unreadable.add(identity)
         self._note_loss(seen, now)
@@ -163,12 +182,35 @@ class Peers:
         self.unreadable = frozenset(unreadable)
 
     def _note_loss(self, seen: Mapping[str, _Sighting], now: Moment) -> None:
-        if any(one.record.priority == self._priority for one in seen.values()):
-            self.lost = None
-            return
+        for identity, one in seen.items():
+            if self._is_ours(one):
+                self.lost, self.own = None, identity
+                return
         for identity, one in self._seen.items():
-            if one.record.priority == self._priority and one.expires > now:
-                self.lost = Lost(identity, one.record, min(one.expires, now + self._grace))
+            if self._is_ours(one) and one.expires > now:
+                self.lost = Lost(identity, min(one.expires, now + self._grace))
+
+    def _is_ours(self, one: _Sighting) -> bool:
+        """Ours is whatever carries our priority: nobody else has it, whatever name Kopf gave the record."""
+        return one.record.priority == self._priority
+
+    @property
+    def missing(self) -> bool:
+        """Whether Kopf enrolled us and our record is not there now."""
+        return bool(self.own) and not any(map(self._is_ours, self._seen.values()))
+
+    @property
+    def enrolled_only(self) -> bool:
+        """Whether our record is still as Kopf wrote it when it enrolled us."""
+        return any(one.record.enrolled_only for one in self._seen.values() if self._is_ours(one))
+
+    def expired(self, now: Moment) -> list[str]:
+        """Records of others that were not seen to change for their lifetime: nobody keeps them any more."""
+        return [identity for identity, one in self._seen.items() if one.expires <= now and not self._is_ours(one)]
+
+    def next_expiry(self) -> Moment | None:
+        """When the first record of another one expires, if it does not change before; None where there is none."""
+        return min((one.expires for one in self._seen.values() if not self._is_ours(one)), default=None)
 
     def forget(self) -> None:
         """The object is gone."""
@@ -187,8 +229,7 @@ class Peers:
         }
         if above:
             return Verdict(False, min(one.expires for one in above.values()), f"{_first(above)} has precedence")
-        # Ours is whatever carries our priority: nobody else has it, whatever name Kopf gave the record.
-        own = [one.expires for one in self._seen.values() if one.record.priority == self._priority]
+        own = [one.expires for one in self._seen.values() if self._is_ours(one)]
         confirmed = max(own, default=None)
         if confirmed is None and self.lost is not None and self.lost.until > now:
             return Verdict(True, self.lost.until, "no live peer has precedence, and our record is being put back")
@@ -201,37 +242,3 @@ class Peers:
 
 def _first(above: Mapping[str, _Sighting]) -> str:
     return max(above, key=lambda identity: above[identity].record.priority)
-
-
-#: How long our turn goes on without the record that we are putting back, in seconds: an answer of a slow API server. The Lease excludes.
-GRACE_SECONDS: Final = 2.0
-_FIRST_PAUSE: Final = 1.0
-_LONGEST_PAUSE: Final = 60.0
-
-
-@dataclass(slots=True)
-class RecordPace:
-    """When the record may be put back again; at first at once."""
-
-    _next: Moment = float("-inf")
-    _pause: float = _FIRST_PAUSE
-
-    def due(self, now: Moment) -> Moment:
-        """The earliest moment for the next time."""
-        return max(now, self._next)
-
-    def sent(self, now: Moment) -> None:
-        """It is put back now. Where it stood for long enough, the next time is a first one again."""
-        stood = now - self._next
-        self._pause = _FIRST_PAUSE if stood > _LONGEST_PAUSE else min(self._pause * 2, _LONGEST_PAUSE)
-        self._next = now + self._pause
-
-
-def record_patch(lost: Lost) -> dict[str, Any]:
-    """A merge patch of the peering object with the record, renewed."""
-    content = {
-        "priority": lost.record.priority,
-        "lifetime": int(lost.record.lifetime),
-        "lastseen": datetime.now(UTC).isoformat(),
-    }
-    return {"status": {lost.identity: content}}

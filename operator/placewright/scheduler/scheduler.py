@@ -335,17 +335,23 @@ class Scheduler:
             self.binding.room.clear()
             await self.binding.room.wait()
 
-    async def drain(self, seconds: float = DRAIN_SECONDS) -> None:
-        """Let bindings and evictions under way end; what has not after `seconds` is given up. For after the loop has been stopped."""
+    async def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
+        """Let bindings and evictions under way end; what has not after `seconds` is given up. For after the loop has been stopped.
+
+        False where a Binding was given up that may have been sent.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while len(self._tasks) + self.pod_groups.bindings > len(self.waiting):  # nobody is left to permit those that wait for it
                     self.binding.room.clear()
                     await self.binding.room.wait()
+        # Whoever waits for permission or is being prepared has sent no Binding.
+        whole = len(self._tasks) + self.pod_groups.bindings <= len(self.waiting) + len(self.binding.preparing)
         late = tuple(self._tasks)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
+        return whole
 
     def beside(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run work beside the decisions: a binding cycle, or evictions."""

@@ -2,7 +2,8 @@
 
 The rules, in the order they matter:
 
-- Before each request the question is asked again whether we may bind (leadership), and once more when its bytes are about to leave.
+- Before each request the question is asked again whether we may bind (leadership), and once more when its bytes are about to leave. While
+  its answer is waited for it is asked on: when the lead is lost, the request is aborted.
 - 409 means that somebody else bound, deleted or replaced the pod: said to the caller, not repeated. But the API server says 409 of
   whatever kept it from hearing of its own write, too, such as an etcd that answers late, so the pod is read first.
 - An answer that got lost, or a 5xx, does not mean that nothing happened: the pod is read before anything else is done.
@@ -26,7 +27,7 @@ from placewright.api.extenders import ExtenderError
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError
+from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError, Unreachable
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.writer import ApiWriter, WriterTiming
@@ -157,8 +158,9 @@ class HttpBinder(ApiWriter):
         """
         self._require_lead(f"binding {pod.key}: ")
         try:
-            await send()
-        except ExtenderError as error:
+            async with self._client.while_allowed(f"binding {pod.key} by an extender", self._may_write):
+                await send()
+        except (ExtenderError, Unreachable) as error:
             if not await self._became(pod, node, error):
                 raise BindError(str(error)) from error
         self.counts.bound += 1

@@ -27,8 +27,9 @@ from placewright.api.devices import (
 from placewright.api.errors import ClaimError
 from placewright.api.objects import PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
-from placewright.kube.client import ApiClient, GuardedBody
+from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, RequestError
+from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers

@@ -2,6 +2,9 @@
 
 `record` puts a note into a bounded queue and returns; a few workers write. Under overload the oldest notes go, and are counted. The same
 note about the same object again, within a window, becomes a series on the first event instead of another one.
+
+A warning says what a decision found wanting: only the active replica tells, and what waits goes with its term. What is normal says what was
+done, such as that a pod was bound; that stays true, whoever leads.
 """
 
 from __future__ import annotations
@@ -14,20 +17,25 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple, Unpack
 
 from placewright.api.pods import PodInfo
-from placewright.kube.client import MERGE_PATCH, ApiClient
+from placewright.kube.client import JSON, MERGE_PATCH, ApiClient
 from placewright.kube.discovery import ServedResources
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import RetryBackoff
-from placewright.kube.writers.writer import QueueingWriter, WriterTiming, remember
+from placewright.kube.retry import RetryBackoff, with_retries
+from placewright.kube.writers.writer import QueueingWriter, WriterTiming, always, remember
 
 #: Bytes of a note; the API server refuses more.
 LONGEST_NOTE: Final = 1024
 _CUT: Final = " ..."
 #: Characters of a name; the API server refuses more.
 _LONGEST_NAME: Final = 253
+_WARNING: Final = "Warning"
 
 _log = logging.getLogger(__name__)
+
+
+class _NotActive(Exception):
+    """Another replica leads, and warns."""
 
 
 class Regarding(NamedTuple):
@@ -111,6 +119,7 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
 
     TRAFFIC: ClassVar[Traffic] = Traffic.EVENTS
     NAME: ClassVar[str] = "events"
+    ERROR: ClassVar[type[Exception]] = _NotActive
 
     def __init__(
         self,
@@ -118,12 +127,22 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         instance: str,
         *,
         core: Callable[[], bool] = lambda: False,
+        may_warn: Callable[[], bool] = always,
         limits: EventLimits = EventLimits(),
         **timing: Unpack[WriterTiming],
     ) -> None:
-        """`instance`: who reports, such as the replica's identity. `core`: whether to write core v1 events (see `uses_core_events`)."""
+        """Write nothing yet.
+
+        Args:
+            client: of the API server.
+            instance: who reports, such as the replica's identity.
+            core: whether to write core v1 events (see `uses_core_events`).
+            may_warn: asked before each request about a warning.
+            limits: how much recording may take.
+            timing: see `WriterTiming`.
+        """
         own: WriterTiming = {"attempts": limits.attempts, "backoff": limits.backoff, **timing}
-        super().__init__(client, workers=limits.workers, **own)
+        super().__init__(client, may_warn, workers=limits.workers, **own)
         self.counts = EventCounts()
         self._instance = instance[:128]
         self._core = core
@@ -149,7 +168,8 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
 
     async def close(self, deadline: float = 5.0) -> None:
         """Write what waits, for at most `deadline` seconds; the rest is dropped and counted."""
-        self.counts.dropped += await self._queue.close(deadline)
+        left = await self._queue.close(deadline)  # on a line of its own: what is dropped meanwhile counts, too
+        self.counts.dropped += left
 
     # --- recording ---
 
@@ -185,13 +205,21 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
 
     # --- writing ---
 
+    def _ends_with_term(self, item: _Record) -> bool:
+        return item.key.kind == _WARNING
+
+    def _outlived(self, item: _Record) -> None:
+        self._drop(item)
+
     def _broke(self, key: str) -> None:
         self.counts.failed += 1
         _log.exception("event %s not written", key)
 
     async def _write(self, record: _Record) -> None:
         try:
-            await self._send(lambda: self._request(record))
+            await with_retries(lambda: self._request(record), self._attempts, self._backoff, self._sleep)
+        except _NotActive:
+            self._drop(record)
         except RequestError as error:
             # Our names are our own: one that exists was written before, and only the answer got lost.
             if isinstance(error, ApiError) and error.status == CONFLICT:
@@ -204,15 +232,22 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
     async def _request(self, record: _Record) -> None:
         path = self._path(record.regarding.namespace)
         if record.written == 0:
-            await self._client.write("POST", path, self._body(record))
+            await self._write_one("POST", path, self._body(record), record)
             return
         try:
-            await self._client.write("PATCH", f"{path}/{record.name}", self._series(record), MERGE_PATCH)
+            await self._write_one("PATCH", f"{path}/{record.name}", self._series(record), record, MERGE_PATCH)
         except ApiError as error:
             if error.status != NOT_FOUND:
                 raise
             # The server forgets events after an hour: begin a new one.
-            await self._client.write("POST", path, self._body(record))
+            await self._write_one("POST", path, self._body(record), record)
+
+    async def _write_one(self, method: str, path: str, body: dict[str, Any], record: _Record, content_type: str = JSON) -> None:
+        if not self._ends_with_term(record):
+            await self._client.write(method, path, body, content_type)
+            return
+        self._require_lead()
+        await self._client.write(method, path, self._guarded(body), content_type)
 
     def _done(self, record: _Record) -> None:
         self.counts.written += 1

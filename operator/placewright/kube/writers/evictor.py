@@ -32,8 +32,9 @@ class HttpEvictor(ApiWriter):
         marked = self._condition(victim, preemptor)
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": victim.uid}}
         path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
-        # Whatever the first says of a victim that is gone or replaced, the second decides by uid.
-        await self._request(victim, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}))
+        # Whatever the first says of a victim that is gone or replaced, the second decides by uid. Where the lead is lost between the two,
+        # the mark stays; Kubernetes' disruption controller takes it back from a pod that was not deleted within two minutes.
+        await self._request(victim, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}, self._guarded))
         await self._request(victim, lambda: self._client.delete(path, self._guarded(options)))
 
     async def _request(self, victim: PodInfo, request: Callable[[], Awaitable[object]]) -> None:

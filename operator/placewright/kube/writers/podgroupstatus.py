@@ -136,6 +136,9 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     def _not_before(self, ref: GroupRef) -> float:
         return self._paused_until.get(ref, 0.0)
 
+    def _outlived(self, item: GroupNews) -> None:
+        self.counts.dropped += 1
+
     def _broke(self, ref: GroupRef) -> None:
         self.counts.failed += 1
         _log.exception("status of %s not written", ref)

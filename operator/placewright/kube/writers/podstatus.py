@@ -2,14 +2,18 @@
 
 Per pod only the latest matters: a pod that fails again before its last status is written overwrites what waits, and there is room for so
 many that wait and no more. Strategic merge patches touch one condition and leave all others alone; the pod's uid in the patch keeps it
-from a namesake. Its resourceVersion keeps what is late, ours or that of a replica that led before, from saying of a pod that has a node
-that it has none: if the pod changed meanwhile, it is read, and what it then says decides.
+from a namesake.
+
+Only the active replica writes, and what waits goes with its term. Its last request may be late all the same, so the pod's resourceVersion
+is in the patch. If the pod changed meanwhile, it is read, and the patch is sent once more only where the pod has no node, and condition and
+nomination are still what we knew: else another replica has said something newer.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, ClassVar, Final, Unpack
@@ -19,9 +23,10 @@ from placewright.api.objects import Condition, NodeName, Pod, PodKey
 from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
+from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
-from placewright.kube.writers.writer import QueueingWriter, WriterTiming, remember
+from placewright.kube.writers.writer import QueueingWriter, WriterTiming, always, remember
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
@@ -58,11 +63,19 @@ class _Written:
     seen: str
     version: str
     condition: Condition
-    nominated: NodeName | None
+    nominated: str
+
+
+#: Makes a body one that is sent only while this replica may write.
+Guard = Callable[[Mapping[str, Any]], Mapping[str, Any] | GuardedBody]
 
 
 class _OutOfDate(Exception):
-    """The pod has a node by now, or its name is another's."""
+    """The pod has a node by now, or its name is another's, or somebody else has said something newer of it."""
+
+
+class _NotActive(Exception):
+    """Another replica leads, and says what is to be said."""
 
 
 @dataclass(slots=True)
@@ -86,12 +99,19 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
 
     TRAFFIC: ClassVar[Traffic] = Traffic.STATUS
     NAME: ClassVar[str] = "status"
+    ERROR: ClassVar[type[Exception]] = _NotActive
 
     def __init__(
-        self, client: ApiClient, *, workers: int = WORKERS, waiting: int = MOST_WAITING, **timing: Unpack[WriterTiming]
+        self,
+        client: ApiClient,
+        may_write: Callable[[], bool] = always,
+        *,
+        workers: int = WORKERS,
+        waiting: int = MOST_WAITING,
+        **timing: Unpack[WriterTiming],
     ) -> None:
         """`workers`: writes under way at once. `waiting`: verdicts that may wait; beyond, old ones are dropped."""
-        super().__init__(client, workers=workers, **timing)
+        super().__init__(client, may_write, workers=workers, **timing)
         self.counts = StatusCounts()
         self._most_waiting = waiting
         self._written: OrderedDict[str, _Written] = OrderedDict()
@@ -116,6 +136,9 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         else:
             self.pod_unscheduled(pod, _AS_IT_IS, "", NodeName(""))
 
+    def _outlived(self, item: _Verdict) -> None:
+        self.counts.dropped += 1
+
     def _drop_one(self) -> None:
         """The oldest verdict: the pod will be tried again and get another. Nominations are read by others, so they go last."""
         waiting = self._queue.waiting
@@ -133,33 +156,45 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             self.counts.unchanged += 1
             return
         try:
-            version = await self._send(lambda: self._patched(verdict.pod, patch))
+            found = await self._send(lambda: self._patched(verdict.pod, patch))
         except _OutOfDate:
             self.counts.vanished += 1
+        except _NotActive:
+            self.counts.dropped += 1
         except RequestError as error:
             if isinstance(error, ApiError) and error.gone_or_replaced and error.status != CONFLICT:
                 self.counts.vanished += 1
             else:
                 self._failed(verdict, error)
         else:
-            self._done(verdict, patch, version)
+            self._done(verdict, patch, found)
 
-    async def _patched(self, pod: PodInfo, patch: dict[str, Any]) -> str:
-        """Send the patch, for the pod as it is; the version that it made. Raises `_OutOfDate`, or 409 for a pod that keeps changing."""
+    async def _patched(self, pod: PodInfo, patch: dict[str, Any]) -> Pod:
+        """Send the patch, for the pod as it is; the pod that it made. Raises `_OutOfDate`, or 409 for a pod that keeps changing."""
         written = self._about(pod)
         version = pod.pod.metadata.resource_version if written is None else written.version
         for _ in range(_MOST_CONFLICTS):
+            self._require_lead()
             try:
-                return await patch_pod_status(self._client, pod, patch, version)
+                return await patch_pod_status(self._client, pod, patch, self._guarded_if_asked, version)
             except ApiError as error:
                 if error.status != CONFLICT:
                     raise
                 conflict = error
             found = await self._client.get_as(_path(pod), Pod)
-            if found.spec.node_name or found.metadata.uid != pod.uid:
+            if _says(found, patch):
+                return found  # an answer got lost
+            if found.spec.node_name or found.metadata.uid != pod.uid or not self._known(found, pod):
                 raise _OutOfDate
             version = found.metadata.resource_version
         raise conflict
+
+    def _known(self, found: Pod, info: PodInfo) -> bool:
+        """Whether what the pod says is what its copy said that we decided by, or what we ourselves wrote last."""
+        says = _said(find_condition(found, POD_SCHEDULED)), found.status.nominated_node_name
+        copy = _said(find_condition(info.pod, POD_SCHEDULED)), info.pod.status.nominated_node_name
+        written = self._written.get(info.uid)
+        return says == copy or (written is not None and says == (_said(written.condition), written.nominated))
 
     def _about(self, info: PodInfo) -> _Written | None:
         """What we last wrote about the pod, if this copy of it is older than that."""
@@ -181,9 +216,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         condition = find_condition(info.pod, POD_SCHEDULED)
         nominated = info.pod.status.nominated_node_name
         known = self._about(info)
-        if known is not None:
-            return known.condition, nominated if known.nominated is None else known.nominated
-        return condition, nominated
+        return (condition, nominated) if known is None else (known.condition, known.nominated)
 
     def _condition(self, verdict: _Verdict, existing: Condition | None) -> Condition:
         kept = existing.last_transition_time if existing is not None and existing.status == "False" else None
@@ -196,14 +229,17 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             observed_generation=verdict.pod.pod.metadata.generation or None,
         )
 
-    def _done(self, verdict: _Verdict, patch: dict[str, Any], version: str) -> None:
+    def _done(self, verdict: _Verdict, patch: dict[str, Any], found: Pod) -> None:
         self.counts.written += 1
-        condition, _ = self._current(verdict.pod)
+        condition, nominated = self._current(verdict.pod)
         if "conditions" in patch:
             condition = self._condition(verdict, condition)
+        if verdict.nominated is not None:
+            nominated = verdict.nominated
         if condition is not None:
-            seen = verdict.pod.pod.metadata.resource_version
-            remember(self._written, verdict.pod.uid, _Written(seen, version, condition, verdict.nominated), _REMEMBERED)
+            metadata = verdict.pod.pod.metadata
+            written = _Written(metadata.resource_version, found.metadata.resource_version, condition, nominated)
+            remember(self._written, verdict.pod.uid, written, _REMEMBERED)
 
     def _failed(self, verdict: _Verdict, error: RequestError) -> None:
         self.counts.failed += 1
@@ -213,6 +249,19 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
 def find_condition(pod: Pod, kind: str) -> Condition | None:
     """The pod's condition of that type."""
     return next((one for one in pod.status.conditions or () if one.type == kind), None)
+
+
+def _says(found: Pod, patch: Mapping[str, Any]) -> bool:
+    """Whether a pod says what a patch of its status is to make it say."""
+    if "nominatedNodeName" in patch and found.status.nominated_node_name != (patch["nominatedNodeName"] or ""):
+        return False
+    condition = find_condition(found, POD_SCHEDULED)
+    return all(condition is not None and _as_json(condition) == wanted for wanted in patch.get("conditions", ()))
+
+
+def _said(condition: Condition | None) -> tuple[str, ...] | None:
+    """What a condition says, without what old servers leave out."""
+    return None if condition is None else (condition.status, condition.reason, condition.message)
 
 
 def _as_json(condition: Condition) -> dict[str, Any]:
@@ -228,14 +277,16 @@ def _as_json(condition: Condition) -> dict[str, Any]:
     return body
 
 
-async def patch_pod_status(client: ApiClient, pod: PodInfo, status: dict[str, Any], version: str = "") -> str:
-    """Strategic merge patch of a pod's status; the version that it made.
+async def patch_pod_status(
+    client: ApiClient, pod: PodInfo, status: dict[str, Any], guarded: Guard, version: str = ""
+) -> Pod:
+    """Strategic merge patch of a pod's status, sent while it is `guarded`; the pod that it made.
 
     422 when the name now belongs to another pod; with a resourceVersion 409 when the pod is not in that version any more.
     """
     metadata = {"uid": pod.uid, "resourceVersion": version} if version else {"uid": pod.uid}
-    answer = await client.patch(f"{_path(pod)}/status", {"metadata": metadata, "status": status}, content_type=STRATEGIC_MERGE_PATCH)
-    return decode(answer, Pod).metadata.resource_version
+    body = guarded({"metadata": metadata, "status": status})
+    return decode(await client.patch(f"{_path(pod)}/status", body, content_type=STRATEGIC_MERGE_PATCH), Pod)
 
 
 def _path(pod: PodInfo) -> str:

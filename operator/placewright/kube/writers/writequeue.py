@@ -22,6 +22,10 @@ def _at_once(_key: object) -> float:
     return 0.0
 
 
+def _any(_item: object) -> bool:
+    return True
+
+
 class WriteQueue(Generic[K, V]):
     """Items that a few workers write, the oldest first.
 
@@ -68,6 +72,14 @@ class WriteQueue(Generic[K, V]):
         self.waiting[key] = item
         self.idle.clear()
         self._wake_one()
+
+    def clear(self, going: Callable[[V], bool] = _any) -> list[V]:
+        """Take out the items that wait and are `going`. What is being written stays on its way."""
+        gone = [key for key, item in self.waiting.items() if going(item)]
+        taken = [self.waiting.pop(key) for key in gone]
+        if not self.waiting and not self._in_flight:
+            self.idle.set()
+        return taken
 
     async def close(self, deadline: float) -> int:
         """Write what waits, without the pauses between two writes, for at most so many seconds; end the workers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from abc import abstractmethod
 from collections import OrderedDict
@@ -10,7 +11,8 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Generic, TypedDict, TypeVar, Unpack
 
-from placewright.kube.client import ApiClient, GuardedBody
+from placewright.kube.client import ApiClient
+from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff, Sleep, with_retries
 from placewright.kube.writers.writequeue import WriteQueue
@@ -40,7 +42,8 @@ class WriterTiming(TypedDict, total=False):
     sleep: Sleep
 
 
-def _always() -> bool:
+def always() -> bool:
+    """For who may write at any time."""
     return True
 
 
@@ -53,7 +56,7 @@ class ApiWriter:
     #: Raised where this replica is not the active one.
     ERROR: ClassVar[type[Exception]] = PermissionError
 
-    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = _always, **timing: Unpack[WriterTiming]) -> None:
+    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = always, **timing: Unpack[WriterTiming]) -> None:
         """`may_write`: asked before each request and each look, and when a body's bytes are about to leave: only the active replica may."""
         self._client = client.sending(self.TRAFFIC)
         self._may_write = may_write
@@ -85,6 +88,10 @@ class ApiWriter:
     def _guarded(self, body: Mapping[str, Any] | bytes) -> GuardedBody:
         return GuardedBody(body, self._may_write)
 
+    def _guarded_if_asked(self, body: Mapping[str, Any]) -> Mapping[str, Any] | GuardedBody:
+        """As it is for a writer that may always write."""
+        return body if self._may_write is always else self._guarded(body)
+
     def _require_lead(self, about: str = "") -> None:
         if not self._may_write():
             raise self.ERROR(f"{about}this replica is not the active one")
@@ -96,7 +103,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
     #: In the names of the workers' tasks.
     NAME: ClassVar[str]
 
-    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = _always, *, workers: int, **timing: Unpack[WriterTiming]) -> None:
+    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = always, *, workers: int, **timing: Unpack[WriterTiming]) -> None:
         """`workers`: writes under way at once."""
         super().__init__(client, may_write, **timing)
         self._workers = workers
@@ -119,6 +126,24 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
     async def close(self, deadline: float = 5.0) -> None:
         """Write what waits, for at most `deadline` seconds."""
         await self._queue.close(deadline)
+
+    async def settled(self, deadline: float) -> None:
+        """Return when what waits has been written, or after so many seconds; the workers go on."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(deadline):
+                await self._queue.idle.wait()
+
+    def end_term(self) -> None:
+        """Another replica may lead from now on: what waits follows from decisions of a term that is over, and is not written any more."""
+        for item in self._queue.clear(self._ends_with_term):
+            self._outlived(item)
+
+    def _ends_with_term(self, _item: V) -> bool:
+        return True
+
+    @abstractmethod
+    def _outlived(self, item: V) -> None:
+        """Count an item that waited until its term was over."""
 
     @abstractmethod
     async def _write(self, item: V) -> None:

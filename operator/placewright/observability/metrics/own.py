@@ -94,6 +94,7 @@ SHADOW_RESTARTS: Final = counter("placewright_shadow_restarts_total", "How often
 # --- the replica ---------------------------------------------------------------------------------------------------------------
 
 LEADER: Final = gauge("placewright_leader", "1 where this replica decides and binds, 0 where it stands by.", "identity")
+LEADER_TERMS: Final = counter("placewright_leader_terms_total", "How often this replica took the lead.")
 COLUMN_BYTES: Final = gauge("placewright_column_bytes", "Memory that is taken by what is kept of nodes for pods that look alike, in bytes.")
 COLUMN_BYTES_LIMIT: Final = gauge("placewright_column_bytes_limit", "How much of it may be taken, in bytes: a quarter of the memory limit.")
 BUILD: Final = info("placewright_build_info", "The version that runs.", "version", "python_version")

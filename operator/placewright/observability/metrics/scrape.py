@@ -28,6 +28,7 @@ def gauges(engine: Engine) -> Iterator[Metric]:
     leads = float(engine.leadership.active)
     yield counted(upstream.LEADER_ELECTION, {(LEASE_NAME,): leads} if engine.options.leader_elect else {})
     yield counted(own.LEADER, {(engine.replica.identity,): leads})
+    yield single(own.LEADER_TERMS, float(engine.leadership.term))
     yield from _api_server(engine)
     yield from _queue(engine)
     yield from _cache(engine)
