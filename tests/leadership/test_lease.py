@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -16,7 +18,8 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.leadership.lease import LeaseFence
 from placewright.leadership.leaseobject import CannotElect
-from placewright.leadership.leaserule import Timing
+from placewright.leadership.leaserule import Timing, real_seconds
+from placewright.leadership.peering import Leadership
 
 from .hastyloop import HastyLoop
 
@@ -45,7 +48,8 @@ class Replica:
 
     def __init__(self, sandbox: Sandbox, name: str, ahead: timedelta, **finished: Any) -> None:
         self.client = ApiClient(load_config(str(sandbox.kubeconfig)), timeout=TIMING.renew / 2)
-        self.fence = LeaseFence(self.client, NAMESPACE, name, TIMING, **finished, clock=now, now=lambda: datetime.now(UTC) + ahead)
+        options: dict[str, Any] = {"clock": now, **finished}
+        self.fence = LeaseFence(self.client, NAMESPACE, name, TIMING, **options, now=lambda: datetime.now(UTC) + ahead)
         self.fence.on_change = self._changed
         self.turns: list[bool] = []
         self.news = asyncio.Event()
@@ -179,6 +183,74 @@ async def test_what_people_put_on_it_stays_on_it(sandbox: Sandbox) -> None:
         await us.until(lambda: lease(sandbox)["spec"]["renewTime"] != before)
         assert {key: lease(sandbox)["metadata"][key] for key in labelled} == labelled
         assert us.turns == [True]
+
+
+class Machine:
+    """Its clock goes on while it is suspended; timers do not."""
+
+    def __init__(self) -> None:
+        self.suspended = 0.0
+
+    def clock(self) -> float:
+        return now() + self.suspended
+
+
+async def test_whoever_wakes_up_on_a_machine_that_was_suspended_does_not_act_before_a_renewal(sandbox: Sandbox) -> None:
+    machine = Machine()
+    async with replica(sandbox, "us", clock=machine.clock) as us:
+        await us.holds()
+        renewed = lease(sandbox)["spec"]["renewTime"]
+        machine.suspended = 3600.0
+        assert not us.fence.held and us.fence.until is None
+        await us.holds()
+        assert lease(sandbox)["spec"]["renewTime"] != renewed
+        assert us.fence.term == 1, "nobody had it in between"
+
+
+async def test_whoever_wakes_up_when_another_leads_does_not_act_at_all(sandbox: Sandbox) -> None:
+    machine = Machine()
+    async with replica(sandbox, "us", clock=machine.clock) as us, replica(sandbox, "them", elected=False) as them:
+        await us.holds()
+        sandbox.faults.add(Rule(path=LEASES, watch=True, code=403))
+        sandbox.faults.drop_watches("leases")
+        us.turns.clear()
+        edit(sandbox, holderIdentity="them", renewTime="2030-01-01T00:00:00.000000Z")
+        machine.suspended = 3600.0
+        assert not us.fence.held
+        await us.until(lambda: us.fence.why == "them holds the Lease")
+        assert True not in us.turns
+        assert not them.fence.held
+
+
+def test_the_clock_of_leadership_is_the_one_that_goes_on_while_a_machine_is_suspended() -> None:
+    for made in (LeaseFence, Leadership):
+        assert inspect.signature(made).parameters["clock"].default is real_seconds
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert before <= real_seconds() <= time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+async def test_who_does_not_give_it_back_lets_it_run_out(sandbox: Sandbox) -> None:
+    async with replica(sandbox, "us") as us, replica(sandbox, "them") as them:
+        await us.holds()
+        await them.until(lambda: them.fence.why == "us holds the Lease")
+        began = now()
+        await us.fence.stop(give_back=False)
+        assert not us.fence.held and lease(sandbox)["spec"]["holderIdentity"] == "us"
+        await them.holds()
+        assert now() - began > TIMING.renew
+
+
+async def test_what_is_not_finished_in_time_keeps_the_lease_from_being_given_back_early(sandbox: Sandbox) -> None:
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    async with replica(sandbox, "us", finished=never) as us:
+        await us.holds()
+        until = us.fence.until
+        assert until is not None
+        us.fence.elected(False)
+        await us.until(lambda: not lease(sandbox)["spec"]["holderIdentity"])
+        assert now() >= until + TIMING.gap
 
 
 # --- two ------------------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,6 +35,7 @@ _logger = logging.getLogger(__name__)
 _BEAT_SECONDS: Final = 1.0
 #: After so many beats without any profile it is said that nothing will happen.
 _PATIENT_BEATS: Final = 5
+_REMEMBERED_GONE: Final = 100
 #: What came of a generation, as metrics name it.
 TAKEN: Final = "success"
 REFUSED: Final = "refused"
@@ -87,6 +88,8 @@ class ProfileKeeper:
         self._may_write = may_write
         self._reporter = reporter
         self._seen: dict[str, SchedulingProfile] = {}
+        #: Uids of profiles that were deleted; none comes back.
+        self._gone: deque[str] = deque(maxlen=_REMEMBERED_GONE)
         self._unreadable: dict[str, ProfileStanding] = {}
         self._changed = asyncio.Event()
         self._listed = False
@@ -103,6 +106,8 @@ class ProfileKeeper:
         if kind == "DELETED":
             self.remove(metadata.name, metadata.uid)
             return
+        if metadata.uid in self._gone:
+            return  # a watch that is behind tells of what was
         try:
             self.apply(convert(body, SchedulingProfile))
         except DecodeError as problem:
@@ -138,6 +143,7 @@ class ProfileKeeper:
         self._note(*outcome.others)
         self._say_of_others(outcome.others)
         self._seen.pop(name)
+        self._gone.append(uid)
         self._unreadable.pop(name, None)
         for result in (TAKEN, REFUSED):
             del self.reloads[name, result]
