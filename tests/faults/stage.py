@@ -40,6 +40,7 @@ PEERINGS: Final = "/apis/kopf.dev/v1/clusterkopfpeerings"
 GROUPS: Final = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
 RESOURCES: Final = "/apis/resource.k8s.io/v1"
 OWN_CLAIMS: Final = f"{RESOURCES}/namespaces/default/resourceclaims"
+PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 TEMPLATES: Final = f"{RESOURCES}/namespaces/default/resourceclaimtemplates"
 SLICES: Final = f"{RESOURCES}/resourceslices"
 PROFILES: Final = "/apis/placewright.dev/v1alpha1/schedulingprofiles"
@@ -119,11 +120,11 @@ class Stage:
         scheduler: str = OURS,
         group: str = "",
         templates: Sequence[str] = (),
-        priority: int = 0,
+        priority_class: str = "",
     ) -> str:
-        """Create one, a member of `group`, with a claim from each of the `templates`; its uid. With any `priority` it evicts nobody."""
+        """Create one, a member of `group`, with a claim from each of the `templates`; its uid."""
         resources = {"requests": {"cpu": cpu, "memory": memory}}
-        spec: Object = {"schedulerName": scheduler, "priority": priority, "preemptionPolicy": "Never"}
+        spec: Object = {"schedulerName": scheduler} | ({"priorityClassName": priority_class} if priority_class else {})
         spec["containers"] = [{"name": "main", "image": "example.test/main", "resources": resources}]
         spec["resourceClaims"] = [{"name": f"c{at}", "resourceClaimTemplateName": each} for at, each in enumerate(templates)]
         metadata: Object = {"name": name or f"web-{next(self._names)}", "namespace": "default"}
@@ -160,6 +161,11 @@ class Stage:
         spec = {"spec": {"devices": {"requests": [request]}}}
         body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": name}, "spec": spec}
         await self.api.create(TEMPLATES, body)
+
+    async def priority_class(self, name: str, value: int) -> None:
+        """Its pods come first, and evict nobody."""
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        await self.api.create(PRIORITY_CLASSES, {**body, "value": value, "preemptionPolicy": "Never"})
 
     @asynccontextmanager
     async def burst(self, count: int, **wanted: Any) -> AsyncIterator[asyncio.Task[list[str]]]:

@@ -80,6 +80,7 @@ async def test_leader_on_a_machine_that_is_suspended_and_wakes_up(stage: Stage) 
 
 async def test_bindings_held_back_across_a_change_of_lead(stage: Stage) -> None:
     await stage.nodes(10, cpu="3")
+    await stage.priority_class("first", 1000)
     await stage.replicas_at_work(2)
     async with stage.burst(BURST):
         await stage.until_bound(stage.random.randrange(20, 150))
@@ -89,7 +90,7 @@ async def test_bindings_held_back_across_a_change_of_lead(stage: Stage) -> None:
         await stage.until(lambda: leader.proxy.holding, "Bindings are held back")
         held = now()
         # Others get the room that the leader has promised to those.
-        await stage.pods(BURST, priority=1)
+        await stage.pods(BURST, priority_class="first")
         await stage.until_recovered(now(), heir)
     await stage.until(lambda: now() > held + HELD_BACK and not leader.proxy.holding, "what was held back was passed on or given up", 60.0)
     await stage.until_settled()
@@ -99,12 +100,14 @@ async def test_bindings_held_back_across_a_change_of_lead(stage: Stage) -> None:
 async def test_api_server_that_lags_after_a_clean_handover(stage: Stage) -> None:
     await stage.nodes(10, cpu="3")
     await stage.replicas_at_work(2)
-    async with stage.burst(BURST):
-        await stage.until_bound(stage.random.randrange(20, 100))
-        leader, heir = await stage.leader_and_heir()
-        heir.proxy.trouble.watch_lag = LAG
-        await stage.until_bound(stage.random.randrange(150, 200))
+    leader, heir = await stage.leader_and_heir()
+    heir.proxy.trouble.watch_lag = LAG
+    async with stage.burst(BURST - LATER):
+        await stage.until_bound(BURST - LATER)
+    # Whoever takes the nodes for empty spreads these evenly, and some nodes have room for one less.
+    async with stage.burst(LATER, cpu="200m"):
+        ended = now()
         assert await leader.end() == 0
-        await stage.until_recovered(now(), heir)
+        await stage.until_recovered(ended, heir)
     await stage.until_settled()
-    assert stage.history.bound == BURST
+    assert stage.history.bound < BURST

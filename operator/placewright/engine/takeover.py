@@ -158,16 +158,19 @@ async def caught_up(client: ApiClient, reflectors: Sequence[Reflector[Any]]) -> 
     reflector is believed only when it has come to the version that the API server names now for its collection; when it falls silent before
     that, or takes too long, the collection is listed anew.
     """
-    await asyncio.gather(*(_catch_up(client, each) for each in reflectors))
+    listed = await asyncio.gather(*(_catch_up(client, each) for each in reflectors))
+    if anew := ", ".join(each for each in listed if each):
+        _logger.info("takeover: listed anew, as no watch had come to the version that the API server named: %s", anew)
 
 
-async def _catch_up(client: ApiClient, reflector: Reflector[Any]) -> None:
+async def _catch_up(client: ApiClient, reflector: Reflector[Any]) -> str:
+    """What had to be listed anew."""
     source = reflector.source
     page = Wire(source.kind).page(await client.get(source.path, source.selectors | {"limit": "1"}))
-    if not await _comes_to(reflector, page.resource_version):
-        began = time.monotonic()
-        await reflector.list_anew()
-        _logger.info("takeover: %s was not heard of in time, and is listed anew in %.2f s", source, time.monotonic() - began)
+    if await _comes_to(reflector, page.resource_version):
+        return ""
+    await reflector.list_anew()
+    return source.path.rpartition("/")[2]
 
 
 async def _comes_to(reflector: Reflector[Any], version: str) -> bool:

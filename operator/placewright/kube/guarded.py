@@ -82,6 +82,7 @@ class GuardedRequests:
             yield
             return
         loop = asyncio.get_running_loop()
+        looking: asyncio.TimerHandle | None = None
         try:
             async with asyncio.timeout(None) as scope:
 
@@ -102,6 +103,7 @@ class GuardedRequests:
                     yield
                 finally:
                     self._abort.pop(body, None)
-                    looking.cancel()
+                    if looking is not None:
+                        looking.cancel()
         except TimeoutError as error:
             raise Unreachable(f"{what}: {NOT_WANTED}") from error
