@@ -59,7 +59,8 @@ class Trouble:
         gone: how a watch that resumes is told that history is forgotten: "status" or "event"; empty: it is not.
         held_back: seconds before each Binding is passed on; not at all once its sender has hung up.
         lead_refused: whether what keeps a replica in the lead, its writes to Lease and peering, is answered 500.
-        watch_lag: seconds by which watches of pods are late, at least.
+        watch_lag: seconds by which watches of what is `lagging` are late, at least.
+        lagging: a part of their path.
     """
 
     delay: float = 0.0
@@ -70,6 +71,7 @@ class Trouble:
     held_back: float = 0.0
     lead_refused: bool = False
     watch_lag: float = 0.0
+    lagging: str = "/api/v1/pods"
 
 
 @dataclass
@@ -262,7 +264,7 @@ class Proxy:
                 await response.prepare(request)
                 while chunk := await answer.content.readany():
                     await self._through.wait()
-                    if self.trouble.watch_lag and request.path == "/api/v1/pods":
+                    if self.trouble.watch_lag and self.trouble.lagging in request.path:
                         await asyncio.sleep(self.trouble.watch_lag)
                     await response.write(chunk)
                 with contextlib.suppress(ConnectionError):
