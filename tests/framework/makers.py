@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.annotations import DEVICES
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
@@ -96,8 +97,10 @@ class Scene:
         return self
 
     def place(self, pod: PodInfo, node: str) -> Scene:
-        """Assume a pod onto a node."""
+        """Assume a pod onto a node; devices that are noted on it were chosen by the scheduler."""
         self.cluster.assume(pod, NodeName(node))
+        if devices := (pod.pod.metadata.annotations or {}).get(DEVICES):
+            self.cluster.annotate(pod.uid, {DEVICES: devices})
         return self
 
     def handle(self) -> Handle:

@@ -11,7 +11,8 @@ from fuzz.effort import bounded, fuzz, outcome
 from kubesandbox.definitions.celexpressions import RuleExpression, check_selector
 from placewright.api.devices import Device
 from placewright.cel.syntax import ExpressionError
-from placewright.plugins.dynamicresources.selectors import CompiledSelector, DeviceShapes, OutOfSteps
+from placewright.plugins.dynamicresources.effort import OutOfSteps
+from placewright.plugins.dynamicresources.selectors import CompiledSelector, DeviceShapes
 
 _NAMES = ("self", "oldSelf", "device", "device.driver", 'device.attributes["a.example.com"].x', "size", "sets", "cel", "x", "__size", "in")
 _CALLS = (".all(", ".map(x, ", ".filter(x, ", ".exists(x, ", "cel.bind(x, ", ".matches(", ".replace(", ".split(", ".join(", ".sum()", ".?x")

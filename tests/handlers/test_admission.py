@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import datetime as dt
+import json
 import ssl
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import kopf
+import msgspec
 import pytest
+from aiohttp import web
 from cryptography import x509
 
 from kubectl.tool import Kubectl
 from placewright.engine.certificates import self_signed
 from placewright.engine.options import AdmissionOptions
+from placewright.framework import registry
 from placewright.handlers import admission
-from placewright.handlers.admission import answer_review, registry_with_admission
-from placewright.kube.auth.login import load_config
+from placewright.handlers.admission import AdmissionServer, answer_review, registry_with_admission
+from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.plugins.catalog import in_tree
+from placewright.profiles import problem
 from ports import reserved_port
 from programs import program
 from serving.desk import trusting
@@ -71,6 +81,132 @@ def test_a_bad_profile_can_still_be_labelled_and_mended() -> None:
     assert verdict(bad | {"metadata": bad["metadata"] | {"labels": {"a": "b"}}}, bad) == ""
     assert verdict(manifest(), bad) == ""
     assert verdict(manifest(weights={"Nobody": 4}), bad) != ""
+
+
+AFFINITY = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a"}]}] * 1500}}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {f"f{i}": 1 for i in range(20_000)},
+        {"weights": {f"NodeResourceFi{i}": 1 for i in range(20_000)}},
+        {"weights": {f"NodeResourcesFit{i}": "many" for i in range(9_000)}},
+        {"weights": dict.fromkeys(map(str, range(9_000)), 1) | {"last": "many"}},
+        {"plugins": {"score": {"enabled": [{"name": f"NodeResourceFi{i}"} for i in range(9_000)]}}},
+        {"plugins": {"multiPoint": {"disabled": [{"name": f"NodeResourceFi{i}"} for i in range(9_000)]}}},
+        {"pluginConfig": [{"name": f"NodeResourceFi{i}"} for i in range(9_000)]},
+        {"pluginConfig": [{"name": "NodeResourcesFit", "args": {f"f{i}": 1 for i in range(9_000)}}] * 10},
+        {"pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": AFFINITY}}]},
+        {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"ignoredResources": ["x/y"] * 20_000}}]},
+        {"preset": "NodeResourcesFit" * 50_000},
+        {"weights": {"NodeResourceFit" * 10_000: 1}},
+    ],
+)
+def test_a_profile_with_thousands_of_faults_costs_no_more_than_one_with_a_hundred(spec: Object, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared, converted, looked = Counter[str](), Counter[str](), list[str]()
+    closest, convert, on_disk = problem.difflib.get_close_matches, msgspec.convert, registry.entry_points
+
+    def counted(name: str, known: Any, **more: Any) -> Any:
+        compared[name] += 1
+        return closest(name, known, **more)
+
+    def counting(document: Any, kind: Any, **more: Any) -> Any:
+        converted[str(kind)] += 1
+        return convert(document, kind, **more)
+
+    monkeypatch.setattr(problem.difflib, "get_close_matches", counted)
+    def looking(group: str) -> Any:
+        looked.append(group)
+        return on_disk(group=group)
+
+    monkeypatch.setattr(msgspec, "convert", counting)
+    monkeypatch.setattr(registry, "entry_points", looking)
+    catalogue = in_tree()
+    looked.clear()
+    with pytest.raises(kopf.AdmissionError) as refused:
+        answer_review(manifest(**spec), None, catalogue)
+    assert str(refused.value).startswith("spec")
+    assert len(str(refused.value)) < 9_000
+    assert len(looked) <= 2
+    assert compared.total() <= 2 * problem.MOST_PROBLEMS
+    assert converted.total() <= 20 * problem.MOST_PROBLEMS
+    assert all(len(name) < 300 for name in compared)
+
+
+def test_the_fault_of_one_entry_among_thousands_is_still_named() -> None:
+    many = {f"w{i}": 1 for i in range(3_000)} | {"here": "three", "there": "four"} | {f"x{i}": 1 for i in range(3_000)}
+    said = verdict(manifest(weights=many))
+    assert said == '422: spec.weights.here: found "three"; allowed a whole number; spec.weights.there: found "four"; allowed a whole number'
+
+
+# --- what reaches the check --------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def webhook(fn: Callable[..., Any]) -> AsyncIterator[tuple[str, int]]:
+    """The address of a server that answers as the webhook does, without its certificates; `fn` is what Kopf would have it call."""
+    async with ApiClient(ClusterAccess("http://127.0.0.1:1")) as client:
+        server = AdmissionServer(AdmissionOptions(address="127.0.0.1", port=0), client)
+        app = web.Application()
+        app.add_routes([web.post("/{id:.*}", lambda request: server._serve(fn, request))])
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        try:
+            host, port = runner.addresses[0][:2]
+            yield host, port
+        finally:
+            await runner.cleanup()
+
+
+async def posted(address: tuple[str, int], body: bytes) -> int:
+    async with aiohttp.ClientSession() as session, session.post(f"http://{address[0]}:{address[1]}/profiles", data=body) as answer:
+        return answer.status
+
+
+async def never(*_: Any, **__: Any) -> Any:
+    pytest.fail("this was to be refused before anybody looks at it")
+
+
+def review(**request: Any) -> bytes:
+    return json.dumps({"request": {"uid": "u", "object": manifest(), **request}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (review(object=[{}] * 30_000), 413),
+        (review(object=manifest(weights={f"w{i}": i for i in range(30_000)})), 413),
+        (b"x" * (2**20 + 1), 413),
+        (b"[" * 500_000, 400),
+        (b"[]", 400),
+        (b"{}", 400),
+        (b"nonsense", 400),
+        (review(object=[1]), 400),
+        (review(object={"metadata": None}), 400),
+        (review(oldObject="text"), 400),
+    ],
+)
+async def test_what_is_no_review_or_too_much_of_one_is_refused_before_it_is_looked_at(body: bytes, status: int) -> None:
+    async with webhook(never) as address:
+        assert await posted(address, body) == status
+
+
+async def test_kopf_remembers_no_object_that_somebody_asks_about() -> None:
+    """It keeps one memory for each uid that is to be changed, for ever."""
+    seen = list[Any]()
+
+    async def noted(data: Any, **_: Any) -> Any:
+        seen.extend(data["request"][part]["metadata"]["uid"] for part in ("object", "oldObject"))
+        return {"response": {"allowed": True}}
+
+    async with webhook(noted) as address:
+        for uid in ("a", "b"):
+            one = manifest() | {"metadata": {"name": "p", "uid": uid}}
+            assert await posted(address, review(operation="UPDATE", object=one, oldObject=one)) == 200
+    assert len(seen) == 4
+    assert len(set(seen)) == 1
 
 
 def test_only_a_kopf_that_serves_the_webhook_has_its_handler() -> None:

@@ -193,7 +193,7 @@ async def turns() -> None:
 
 async def test_the_extenders_of_a_profile_are_closed_some_time_after_it_was_replaced() -> None:
     async with ApiClient(ClusterAccess("http://127.0.0.1:1")) as client:
-        extenders, old, new = Extenders(client, grace=0), extender("http://old"), extender("http://new")
+        extenders, old, new = Extenders(client, lambda: 0, grace=0), extender("http://old"), extender("http://new")
         before, after = generation(old), generation(new)
         extenders.swapped(Swap("default", None, before))
         assert old.is_open
@@ -207,7 +207,7 @@ async def test_the_extenders_of_a_profile_are_closed_some_time_after_it_was_repl
 
 async def test_the_extenders_of_a_profile_that_is_back_in_effect_stay_open() -> None:
     async with ApiClient(ClusterAccess("http://127.0.0.1:1")) as client:
-        extenders, its = Extenders(client, grace=0), extender()
+        extenders, its = Extenders(client, lambda: 0, grace=0), extender()
         profile = generation(its)
         extenders.swapped(Swap("default", None, profile))
         extenders.swapped(Swap("default", profile, None))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -21,6 +22,7 @@ from placewright.api.objects import NodeName
 from placewright.framework.ports import Extender
 from placewright.kube.auth.proxies import proxy_for
 from placewright.kube.extenders.httpextender import HttpExtender
+from placewright.kube.extenders.messages import AnswerRoom, read_scores
 from placewright.kube.fullobjects import FullObjects
 
 A, B, C = NodeName("a"), NodeName("b"), NodeName("c")
@@ -376,6 +378,41 @@ async def test_an_answer_without_end_is_cut_off() -> None:
         assert "an answer of more than 1" in await complaint(extender.filter(WEB, [A]))
         server.on("filter", {"NodeNames": ["a"]})
         assert (await extender.filter(WEB, [A])).kept == (A,)
+
+
+@pytest.mark.parametrize(("verb", "said"), [("filter", b'{"NodeNames":[%s]}'), ("prioritize", b"[%s]"), ("preempt", b'{"x":[%s]}'),
+                                            ("bind", b'{"x":[%s]}')])  # fmt: skip
+async def test_an_answer_of_more_elements_than_the_nodes_account_for_is_an_error(verb: str, said: bytes) -> None:
+    async with world(node_cache_capable=True) as (extender, server, _):
+        server.on(verb, web.Response(body=said % b",".join([b"{}"] * 1_000_000)))
+        assert "an answer of up to 999999 elements" in await complaint(CALLS[verb](extender))
+        assert "for as many nodes as there are" in await complaint(CALLS[verb](extender))
+
+
+async def test_an_extender_may_answer_for_all_nodes_of_a_large_cluster_though_it_was_asked_about_one() -> None:
+    async with world(node_cache_capable=True) as (extender, server, _):
+        server.on("prioritize", [{"Host": f"n{i}", "Score": 1} for i in range(20_000)] + [{"Host": "a", "Score": 7}])
+        assert "allowed" in await complaint(extender.prioritize(WEB, [A]))
+        large = HttpExtender(extender.settings, extender._objects, {}, nodes=lambda: 20_000)
+        large.open()
+        try:
+            assert await large.prioritize(WEB, [A]) == {A: 7}
+        finally:
+            await large.close()
+
+
+async def test_the_loop_goes_on_while_a_large_answer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, came = asyncio.get_running_loop(), threading.Event()
+
+    def slow(body: bytes, room: AnswerRoom) -> list[tuple[str, int]]:
+        loop.call_soon_threadsafe(came.set)
+        assert came.wait(10), "the loop stood still meanwhile"
+        return read_scores(body, room)
+
+    monkeypatch.setattr("placewright.kube.extenders.httpextender.read_scores", slow)
+    async with world(node_cache_capable=True) as (extender, server, _):
+        server.on("prioritize", [{"Host": "a", "Score": 1, "Why": "x" * 100_000}])
+        assert await extender.prioritize(WEB, [A]) == {A: 1}
 
 
 async def test_a_connection_that_broke_is_tried_once_more_but_never_for_a_binding() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewright.kube.extenders.messages import BadAnswer, read_error, read_filter, read_scores, read_victims
+from placewright.kube.extenders.messages import (
+    AnswerRoom,
+    BadAnswer,
+    read_error,
+    read_filter,
+    read_scores,
+    read_victims,
+)
 
-READERS: dict[str, Callable[[bytes], Any]] = {
+READERS: dict[str, Callable[..., Any]] = {
     "filter": read_filter, "prioritize": read_scores, "preempt": read_victims, "bind": read_error
 }  # fmt: skip
 
@@ -81,3 +89,88 @@ def test_names_and_reasons_survive_whatever_the_case_of_the_fields(
     said = {change("NodeNames"): names, change("Nodes"): nodes, change("FailedNodes"): failed}
     answer = read_filter(json.dumps(said).encode())
     assert (answer.node_names, answer.nodes, answer.failed) == (tuple(names), tuple(names), failed)
+
+
+# --- as many elements as there are nodes ----------------------------------------------------------------------------------------
+
+QUESTION = json.dumps({"Pod": {"metadata": {"name": "p"}}, "NodeNames": ["a", "b"]}).encode()
+
+
+def scores(count: int) -> bytes:
+    return json.dumps([{"Host": f"n{i}", "Score": 1} for i in range(count)]).encode()
+
+
+def kept(count: int) -> bytes:
+    return json.dumps({"NodeNames": [f"n{i}" for i in range(count)]}).encode()
+
+
+def kept_whole(count: int) -> bytes:
+    return json.dumps({"Nodes": {"items": [{"metadata": {"name": f"n{i}"}} for i in range(count)]}}).encode()
+
+
+def kept_without_names(count: int) -> bytes:
+    return json.dumps({"Nodes": {"Items": [{} for _ in range(count)]}}).encode()
+
+
+def failed(count: int) -> bytes:
+    return json.dumps({"FailedNodes": {f"n{i}": "full, and broken" for i in range(count)}}).encode()
+
+
+def given_up(count: int) -> bytes:
+    return json.dumps({"NodeNameToMetaVictims": {f"n{i}": {"Pods": [{"UID": "u"}]} for i in range(count)}}).encode()
+
+
+ABOUT_NODES = [("prioritize", scores), ("filter", kept), ("filter", kept_whole), ("filter", kept_without_names), ("filter", failed),
+               ("preempt", given_up)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("verb", "answer"), ABOUT_NODES)
+@settings(max_examples=25)
+@given(nodes=st.integers(0, 3000), more=st.integers(1, 3000), share=st.floats(0, 1))
+def test_an_answer_has_as_many_entries_as_there_are_nodes_and_some_and_no_more(
+    verb: str, answer: Callable[[int], bytes], nodes: int, more: int, share: float
+) -> None:
+    room = AnswerRoom.beside(QUESTION, nodes)
+    assert room.entries >= 2 * nodes
+    READERS[verb](answer(int(share * room.entries)), room)
+    with pytest.raises(BadAnswer, match="for as many nodes as there are"):
+        READERS[verb](answer(room.entries + more), room)
+
+
+ELEMENTS = ["{}", "[]", "null", "0", '""', '{"Host":"a"}', "[[]]", '{"metadata":{"name":"a"}}']
+PLACES = ["[%s]", '{"Nodes":{"items":[%s]}}', '{"NodeNames":[%s]}', '{"Unknown":[%s]}', '{"NodeNameToMetaVictims":{"a":{"Pods":[%s]}}}',
+          '[{"Host":"a","Unknown":[%s]}]', '{"Error":[%s]}']  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", READERS)
+@settings(max_examples=30)
+@given(
+    element=st.sampled_from(ELEMENTS), place=st.sampled_from(PLACES), count=st.integers(150_000, 400_000), tail=st.sampled_from(["", "x"])
+)
+def test_what_has_more_elements_than_the_nodes_account_for_is_refused_before_any_is_made(
+    verb: str, element: str, place: str, count: int, tail: str
+) -> None:
+    body = ((place % ",".join([element] * count)) + tail).encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadAnswer, match="an answer of up to"):
+            READERS[verb](body, AnswerRoom.beside(QUESTION, 100))
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+@settings(max_examples=30)
+@given(nodes=st.integers(1, 300), fields=st.integers(0, 300))
+def test_nodes_that_come_back_in_full_have_room_for_all_that_was_sent(nodes: int, fields: int) -> None:
+    items = [{"metadata": {"name": f"n{i}", "labels": {f"k{j}": "v" for j in range(fields)}}} for i in range(nodes)]
+    question = json.dumps({"Pod": {}, "Nodes": {"items": items}}).encode()
+    longer = [{**item, "status": {"nodeInfo": {}}} for item in items]
+    body = json.dumps({"Nodes": {"items": longer}, "FailedNodes": {f"n{i}": "no" for i in range(nodes)}, "Error": ""}).encode()
+    assert len(read_filter(body, AnswerRoom.beside(question, nodes)).nodes or ()) == nodes
+
+
+def test_a_reason_is_no_longer_than_a_condition() -> None:
+    text = "x" * 2**20
+    answer = read_filter(json.dumps({"FailedNodes": {"a": text}, "FailedAndUnresolvableNodes": {"b": text}, "Error": text}).encode())
+    assert {len(each) for each in (answer.failed["a"], answer.unresolvable["b"], answer.error)} == {2**15}  # type: ignore[index]

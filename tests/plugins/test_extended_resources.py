@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from placewright.api.decode import convert
 from placewright.api.devices import DeviceClass
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.cluster.cluster import Cluster
 from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree
-from placewright.plugins.dynamicresources.claims import extension_of
+from placewright.plugins.dynamicresources.claims import claims_of, extension_of, named_claims
 from placewright.profiles.resolve import resolve
 from plugins.claiming import Claiming
 from seeds import seeds
@@ -112,3 +119,67 @@ def test_a_profile_without_the_plugin_leaves_no_pod_without_its_devices() -> Non
     evaluator = offline_evaluator(resolve(SchedulingProfile(spec=spec), in_tree()), in_tree(), at.cluster)
     evaluation = evaluator.evaluate(at.pod("web", resources={"requests": {GPU: "1"}}))
     assert [rejection.status.message for rejection in evaluator.diagnose(evaluation).rejections] == [f"Insufficient {GPU}"]
+
+
+@given(
+    offered=st.lists(st.frozensets(st.integers(0, 139), max_size=139), min_size=1, max_size=12),
+    resources=st.sampled_from([1, 2, 61, 62, 63, 64, 65, 124, 125, 140]),
+    again=st.randoms(use_true_random=False),
+)
+def test_what_a_node_lacks_is_told_however_many_resources_there_are(
+    offered: list[frozenset[int]], resources: int, again: random.Random
+) -> None:
+    """A row's number stands for the resources that its node does not offer, in whichever order and company rows are asked about."""
+    names = [f"example.com/r{i:03}" for i in range(resources)]
+    cluster = Cluster()
+    for name in names:
+        cluster.objects.devices.classes.put(convert({"metadata": {"name": name[-4:]}, "spec": {"extendedResourceName": name}}, DeviceClass))
+    for number, some in enumerate(offered):
+        there = {"cpu": "4", **{name: "1" for i, name in enumerate(names) if i in some}}
+        cluster.set_node(convert({"metadata": {"name": f"n{number}"}, "status": {"allocatable": there}}, Node))
+    extension = extension_of(pod(*({"name": f"c{i}", "resources": {"requests": {name: "1"}}} for i, name in enumerate(names))), cluster)
+    assert extension is not None
+    lacking = [{name for i, name in enumerate(names) if i not in some} for some in offered]
+    for rows in ([*range(len(offered))], again.sample(range(len(offered)), len(offered)), [again.randrange(len(offered))]):
+        for row, code in zip(rows, extension.codes(cluster, np.array(rows, np.intp)).tolist(), strict=True):
+            assert {each.resource_name for each in extension.variant(code).mappings} == lacking[row]
+            assert (code == 0) == (not lacking[row])
+
+
+class CountedTuple(tuple[Any, ...]):
+    """Counts what is read of it."""
+
+    __slots__ = ()
+    read = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for each in super().__iter__():
+            CountedTuple.read += 1
+            yield each
+
+
+def test_the_claims_of_a_pod_are_looked_up_once_each_however_many_there_are() -> None:
+    entries = [{"name": f"e{i}", "resourceClaimTemplateName": "t"} for i in range(500)]
+    body = {"metadata": {"name": "web", "namespace": "default", "uid": "web"}, "spec": {"resourceClaims": entries}}
+    one = convert(body, Pod)
+    statuses = CountedTuple(convert({"status": {"resourceClaimStatuses": entries}}, Pod).status.resource_claim_statuses or ())
+    CountedTuple.read = 0
+    many = PodInfo(replace(one, status=replace(one.status, resource_claim_statuses=statuses)))
+    assert claims_of(many, Cluster().objects.devices.claims) == []
+    assert len(list(named_claims(many))) == 0
+    assert CountedTuple.read <= 3 * len(entries)
+
+
+def test_containers_beyond_what_a_claim_can_serve_are_not_matched_with_each_other() -> None:
+    many = extension_of(
+        pod(*(container(f"c{i}", 1) for i in range(300)), init=tuple(container(f"i{i}", 300) for i in range(300))),
+        Claiming(4, resource=GPU).cluster,
+    )
+    assert many is not None
+    assert len(many.whole.mappings) == 300
+    few = extension_of(
+        pod(*(container(f"c{i}", 1) for i in range(30)), init=tuple(container(f"i{i}", 31) for i in range(300))),
+        Claiming(4, resource=GPU).cluster,
+    )
+    assert few is not None
+    assert len(few.whole.mappings) == 30 + 300 * 31

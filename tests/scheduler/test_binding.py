@@ -88,6 +88,15 @@ def test_what_plugins_want_on_the_pod_stands_beside_the_decision_and_never_in_it
     assert msgspec.json.decode(annotations["placewright.dev/decision"])["profile"] == world.evaluator.runtime.profile.name
 
 
+def test_devices_that_a_pod_brought_do_not_survive_its_binding() -> None:
+    """A tenant may write the annotation; what nobody chose is overwritten in the same request that places the pod."""
+    world = World().nodes(node("a"))
+    placement = world.cycle.place(world.evaluator, pod("web").annotated(**{"placewright.dev/devices": '{"example.com/gpu":[0]}'}).info())
+    assert decision_annotations(placement)["placewright.dev/devices"] == "{}"
+    placement.state.annotations["placewright.dev/devices"] = '{"example.com/gpu":[3]}'
+    assert decision_annotations(placement)["placewright.dev/devices"] == '{"example.com/gpu":[3]}'
+
+
 async def test_the_late_steps_run_in_order() -> None:
     asked: list[str] = []
     await one_pod(Script(), Script(), shared=asked).attempt()

@@ -132,6 +132,22 @@ def test_no_name_of_a_cluster_is_in_its_anonymised_snapshot(seed: int) -> None:
     assert [name for name in sorted(names | others) if name in text] == []
 
 
+OWN_FINALIZERS = ["kubernetes", "orphan", "foregroundDeletion", "kubernetes.io/pvc-protection", "batch.kubernetes.io/job-tracking",
+                  "x.k8s.io/y", "resource.kubernetes.io/delete-protection"]  # fmt: skip
+OTHERS_FINALIZERS = ["acme.com/claims", "k8s.io.acme.com/x", "acmek8s.io/x", "kubernetes.acme/x", "acme", "acme.com/kubernetes.io/x"]
+
+
+@pytest.mark.parametrize("kind", ["Pod", "ResourceClaim", "PersistentVolumeClaim", "Node"])
+@given(some=st.lists(st.sampled_from(OWN_FINALIZERS + OTHERS_FINALIZERS), max_size=6))
+def test_who_holds_an_object_back_stays_secret_unless_it_is_kubernetes(kind: str, some: list[str]) -> None:
+    line = msgspec.json.encode({"kind": kind, "metadata": {"name": "x", "namespace": "y", "uid": "z", "finalizers": some}})
+    (masked_line,) = anonymised([line])
+    found = msgspec.json.decode(masked_line)["metadata"]["finalizers"]
+    assert [one == other for one, other in zip(some, found, strict=True)] == [one in OWN_FINALIZERS for one in some]
+    assert "acme" not in masked_line.decode()
+    assert len(set(found)) == len(set(some))
+
+
 def test_made_up_names_differ_from_snapshot_to_snapshot_and_not_within_one() -> None:
     lines = as_saved(World(7).objects())
     key = b"1" * 32

@@ -14,6 +14,10 @@ DECISION: Final = "placewright.dev/decision"
 
 #: On pods that have devices of their own on their node: which ones. JSON: resource name to indices, `{"example.com/gpu-milli": [3]}`.
 DEVICES: Final = "placewright.dev/devices"
+#: Stands under `DEVICES` of a pod that came with that annotation, where no devices were chosen for it: what came with it was not ours.
+NO_DEVICES: Final = "{}"
+#: Characters of what stands under `DEVICES`; the devices of the largest node, by number, have about as many.
+_LONGEST_DEVICES: Final = 4096
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -53,7 +57,7 @@ def write_devices(resource: str, devices: Sequence[int]) -> str:
 def read_devices(annotations: Mapping[str, str] | None, resource: str) -> tuple[int, ...] | None:
     """The devices of a resource that a pod has, or None when its annotations do not tell, or cannot be read."""
     text = (annotations or {}).get(DEVICES)
-    if text is None:
+    if text is None or len(text) > _LONGEST_DEVICES:
         return None
     try:
         return msgspec.json.decode(text, type=dict[str, tuple[int, ...]]).get(resource)

@@ -39,7 +39,8 @@ _ENTRY: Final = 1.0
 #: Functions of ours by what a character costs them; all others only have it handed over.
 _PER_CHARACTER: Final = {
     "compareTo": 3.0, "isLessThan": 3.0, "isGreaterThan": 3.0, "semver": 1.0, "isSemver": 1.0, "quantity": 0.5, "isQuantity": 0.5,
-    "split": 25.0, "replace": 1.0, "lowerAscii": 0.1, "upperAscii": 0.1,
+    "split": 25.0, "replace": 1.0, "lowerAscii": 0.1, "upperAscii": 0.1, "duration": 0.5, "timestamp": 0.5,
+    "contains": 0.05,
 }  # fmt: skip
 _HANDED_OVER: Final = 0.02
 #: Functions that look for a text in another one: in the worst case each character is compared with each.
@@ -53,6 +54,8 @@ _ENTRIES_A_STEP: Final = 6
 _PATTERN: Final = 200
 #: For each character, each state of a pattern may be looked at.
 _STATE: Final = 0.02
+#: Steps, entries and characters beyond which nobody asks how many: what is estimated grows with towers of powers.
+_ENDLESS: Final = 10**15
 #: Functions that make lists.
 _MAKE_LISTS: Final = frozenset({"map", "filter", "split", "bind", "optional"})
 
@@ -96,11 +99,11 @@ def steps_of(expression: Brackets, sizes: ValueSizes) -> int:
     levels = _levels(expression)
     growth = _growth(every, sizes, sums, levels)
     if _makes_lists_of_lists(expression, sizes.maps):
-        growth = replace(growth, copied=growth.entries ** (levels + 1))
+        growth = replace(growth, copied=min(growth.entries ** (levels + 1), _ENDLESS))
     most = _steps(expression.items, growth)
     if levels:
         most = max(most, growth.entries * sums)
-    return _TO_BEGIN + int(most)
+    return _TO_BEGIN + int(most) if most < _ENDLESS else _ENDLESS
 
 
 def _growth(every: Sequence[Brackets], sizes: ValueSizes, sums: int, levels: int) -> _Growth:
@@ -123,7 +126,7 @@ def _growth(every: Sequence[Brackets], sizes: ValueSizes, sums: int, levels: int
         entries = max(entries, characters * sums**levels)
     if {"split", "join"} <= names:
         characters *= longest
-    return _Growth(entries, characters, sizes.maps)
+    return _Growth(min(entries, _ENDLESS), min(characters, _ENDLESS), sizes.maps)
 
 
 def _growth_by_replacing(call: Brackets, longest: int) -> int:

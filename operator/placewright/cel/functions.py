@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from string import ascii_lowercase, ascii_uppercase
 from types import MappingProxyType
 from typing import Any, Final
 
 from placewright.cel.values import VALUE_FUNCTIONS, is_amount
-
-_UPPER: Final = str.maketrans(ascii_lowercase, ascii_uppercase)
-_LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
-
 
 # --- texts -------------------------------------------------------------------------------------------------------------------
 
@@ -28,11 +23,16 @@ def _size(value: Any) -> int:
 
 
 def _ascii_upper(text: str) -> str:
-    return _text(text).translate(_UPPER)
+    return _utf8(text).upper().decode("utf-8", "surrogatepass")
 
 
 def _ascii_lower(text: str) -> str:
-    return _text(text).translate(_LOWER)
+    return _utf8(text).lower().decode("utf-8", "surrogatepass")
+
+
+def _utf8(text: str) -> bytes:
+    """Of bytes, only letters of ASCII have another case; a table of letters takes many times as long with other characters."""
+    return _text(text).encode("utf-8", "surrogatepass")
 
 
 def _text(value: Any) -> str:

@@ -15,10 +15,18 @@ LONGEST_PATTERN: Final = 256
 #: For each repetition: of a set of characters, and of one that spans all of Unicode.
 _SET: Final = 30
 _UNICODE_SET: Final = 900
+#: For a set that spans most of Unicode, or may: where upper and lower case are one, each of its characters is looked up.
+_FOLDED_SET: Final = 70_000
 #: Each character stands for up to four where upper and lower case are one.
 _CASES: Final = 4
 _REPETITION: Final = re.compile(r"\{\s*(\d*)\s*(?:,\s*(\d*)\s*)?\}")
 _UNICODE: Final = re.compile(r"\\[pPwWdDsSbB]")
+#: Sets of which nobody here knows how large they are; and those that are large within brackets.
+_PROPERTY: Final = re.compile(r"\\[pP]")
+_COMPLEMENT: Final = re.compile(r"\\[DSW]")
+#: One end of a range beyond ASCII, in whichever way it is written.
+_FAR: Final = r"(?:[^\x00-\x7f]|\\[xuU](?:\{[^}]*\}|[0-9A-Fa-f]+)|\\[0-7]+)"
+_FAR_RANGE: Final = re.compile(rf"{_FAR}-|-{_FAR}")
 #: What may follow `(?`: no capture, a name, or flags.
 _GROUP: Final = re.compile(r"\(\?(?::|P?<|(?P<flags>[A-Za-z-]*)[:)])?")
 _FLAGS: Final = frozenset("imsU-")
@@ -34,7 +42,15 @@ def pattern_states(pattern: str) -> int:
         repetitions *= max(int(least[:6] or "1"), int(most[:6] or "1"), 1)
     sets = pattern.count("[") + pattern.count(".")
     characters = len(pattern) * (_CASES if folded else 1)
-    return repetitions * (characters + _SET * sets + _UNICODE_SET * len(_UNICODE.findall(pattern)))
+    large = _FOLDED_SET * _large_sets(pattern) if folded else 0
+    return repetitions * (characters + _SET * sets + _UNICODE_SET * len(_UNICODE.findall(pattern)) + large)
+
+
+def _large_sets(pattern: str) -> int:
+    """How many sets may span most of Unicode. What follows the first bracket is taken to be within brackets."""
+    _, bracket, within = pattern.partition("[")
+    inside = bracket + within
+    return len(_PROPERTY.findall(pattern)) + len(_COMPLEMENT.findall(inside)) + len(_FAR_RANGE.findall(inside))
 
 
 def _folds_case(pattern: str) -> bool:

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright.api.annotations import DEVICES
 from placewright.api.objects import Node, NodeName, PodKey, Taint
 from placewright.api.pods import PodInfo
 from placewright.api.requests import PODS, canonical, is_native_or_scalar
@@ -25,6 +24,7 @@ from placewright.cluster.hostports import HostPorts
 from placewright.cluster.images import Images
 from placewright.cluster.journal import Journal
 from placewright.cluster.labels import LabelColumn, LabelColumns
+from placewright.cluster.noteddevices import noted_devices, with_noted_devices, without_brought_devices
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.pairwisecounts import PairwiseCounts
 from placewright.cluster.podgroups import PodGroups
@@ -301,7 +301,7 @@ class Cluster:
         known = self._placements.get(pod.uid)
         if known is not None:
             raise AssumeError(f"pod {pod.key} is already on node {known.node}")
-        self._enter(PodOnNode(pod, node, assumed=True))
+        self._enter(PodOnNode(without_brought_devices(pod), node, assumed=True))
 
     def forget(self, pod: PodInfo, node: NodeName) -> None:
         """Take an assumption back; unknown pods are no error. Raise `AssumeError` when the pod is confirmed or on another node."""
@@ -344,6 +344,7 @@ class Cluster:
         """
         known = self._placements.get(pod.uid)
         if known is not None and known.node == pod.node_name:
+            pod = with_noted_devices(pod, known.pod, assumed=known.assumed)
             self._replace(known, pod)
             if not _counts_alike(known.pod, pod):
                 self._recount(known, pod)
@@ -491,10 +492,5 @@ def _counts_alike(one: PodInfo, other: PodInfo) -> bool:
         and one.volumes == other.volumes
         and one.pairwise_key == other.pairwise_key
         and one.pod_group == other.pod_group
-        and _devices_of(one) == _devices_of(other)
+        and noted_devices(one) == noted_devices(other)
     )
-
-
-def _devices_of(pod: PodInfo) -> str | None:
-    annotations = pod.pod.metadata.annotations
-    return annotations.get(DEVICES) if annotations else None

@@ -141,7 +141,7 @@ class Engine:
         # --- profiles
         self.plugin_watch = PluginWatch(untouched=options.check_plugins)
         self._registry: Registry = in_tree().extended(installed_plugins())
-        self._extenders = Extenders(self.client)
+        self._extenders = Extenders(self.client, lambda: self.cluster.node_count)
         self.live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped, self._shadows_changed)
         store = HistoryStore(self.client, self.namespace)
         self.history = HistoryKeeper(store, self._standings, self._active)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from placewright.framework.interface import Extender
@@ -21,9 +21,10 @@ GRACE_SECONDS: Final = 60.0
 class Extenders:
     """Owns the whole objects that extenders are sent, and says when their connections begin and end."""
 
-    def __init__(self, client: ApiClient, grace: float = GRACE_SECONDS) -> None:
-        """`grace`: see `GRACE_SECONDS`."""
+    def __init__(self, client: ApiClient, nodes: Callable[[], int], grace: float = GRACE_SECONDS) -> None:
+        """`nodes`: how many there are; `grace`: see `GRACE_SECONDS`."""
         self._objects = FullObjects(client)
+        self._nodes = nodes
         self._grace = grace
         self._open: set[Extender] = set()
         self._in_effect: set[Extender] = set()
@@ -31,7 +32,7 @@ class Extenders:
 
     def make(self, profile: ResolvedProfile) -> tuple[HttpExtender, ...]:
         """The profile's extenders, not yet open; raises `InputError` when the files that it names cannot be used."""
-        return tuple([HttpExtender(settings, self._objects) for settings in profile.extenders])
+        return tuple([HttpExtender(settings, self._objects, nodes=self._nodes) for settings in profile.extenders])
 
     def swapped(self, swap: Swap[Evaluator]) -> None:
         """Open those of a profile that took effect; close those of the one before in a while."""

@@ -45,10 +45,23 @@ def installed_plugins() -> list[type[Plugin]]:
     return [_load(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)]
 
 
+class InstalledPlugins:
+    """Names of plugins that packages on disk offer. It looks once, when it is asked first: that takes milliseconds."""
+
+    def __init__(self) -> None:
+        self._names: frozenset[str] | None = None
+
+    def __contains__(self, name: str) -> bool:
+        """To be asked about names that were not there at the start."""
+        if self._names is None:
+            importlib.invalidate_caches()  # what was installed within the second is found, too
+            self._names = frozenset(each for entry in entry_points(group=ENTRY_POINT_GROUP) for each in (entry.name, entry.attr))
+        return name in self._names
+
+
 def installed_since(name: str) -> bool:
-    """Whether a package on disk offers a plugin of this name now; to be asked about names that were not there at the start."""
-    importlib.invalidate_caches()  # what was installed within the second is found, too
-    return any(name in (entry.name, entry.attr) for entry in entry_points(group=ENTRY_POINT_GROUP))
+    """Whether a package on disk offers a plugin of this name now."""
+    return name in InstalledPlugins()
 
 
 def _load(entry: EntryPoint) -> type[Plugin]:

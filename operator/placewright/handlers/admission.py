@@ -2,6 +2,10 @@
 
 Kopf serves it and finds the handler; what is checked is what `placewright validate` checks. Off unless asked for. Whoever keeps the
 ValidatingWebhookConfiguration himself (with cert-manager, say) names none here.
+
+Whoever reaches the port may ask, and it is the scheduler's own loop that answers. So a review is bounded before Kopf sees it: in bytes (a
+mebibyte, which is aiohttp's own bound) and in elements. Nothing of it is kept: Kopf would remember each object that is to be changed by
+its uid.
 """
 
 from __future__ import annotations
@@ -45,6 +49,13 @@ _LONGEST_REVIEW: Final = 2 * 2**20
 CHECK_SECONDS: Final = 60.0
 #: Connections that the kernel holds until they are accepted.
 _BACKLOG: Final = 1024
+#: Of a review's text; each element but the first of a list or an object follows one. A profile with a hundred extenders, before and after
+#: its change and with the names of who manages which field, has about ten thousand.
+_MOST_COMMAS: Final = 20_000
+#: Characters of an answer; an API server shows it to a person.
+_LONGEST_ANSWER: Final = 8000
+#: What Kopf gets for the uid of every object that is reviewed.
+_NOBODY: Final = "under-review"
 
 
 class AdmissionServer(kopf.WebhookServer):
@@ -118,6 +129,24 @@ class AdmissionServer(kopf.WebhookServer):
                 digest.update(Path(file).read_bytes())
         return digest.digest()
 
+    @staticmethod
+    async def _serve(fn: Any, request: web.Request) -> web.Response:
+        """Kopf's answer to a review that is one, and not too much of one."""
+        body = await request.read()
+        if body.count(b",") > _MOST_COMMAS:
+            raise web.HTTPRequestEntityTooLarge(_MOST_COMMAS, body.count(b","), reason="a review of too many elements")
+
+        async def reviewed(review: dict[str, Any], **about: Any) -> Any:
+            for part in ("object", "oldObject"):
+                if review["request"].get(part) is not None:
+                    review["request"][part]["metadata"]["uid"] = _NOBODY
+            return await fn(review, **about)
+
+        try:
+            return await kopf.WebhookServer._serve(cast(Any, reviewed), request)  # noqa: SLF001 - the only way to bound what it reads
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
+            raise web.HTTPBadRequest(reason="not an AdmissionReview") from None
+
     def _reached(self, config: Mapping[str, Any]) -> Any:
         service = self._options.service
         if service is None:
@@ -163,10 +192,11 @@ def registry_with_admission() -> kopf.OperatorRegistry:
 
 
 def answer_review(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogue: Registry) -> None:
-    """Raise `kopf.AdmissionError` with all that is wrong, in one line."""
+    """Raise `kopf.AdmissionError` with what is wrong, in one line."""
     problems = check_object(dict(new), None if old is None else dict(old), catalogue)
     if problems:
-        raise kopf.AdmissionError("; ".join(str(problem) for problem in problems), code=_REFUSED)
+        said = "; ".join(str(problem) for problem in problems)
+        raise kopf.AdmissionError(said if len(said) <= _LONGEST_ANSWER else f"{said[:_LONGEST_ANSWER]}...", code=_REFUSED)
 
 
 def _service_names(namespace: str, name: str) -> tuple[str, ...]:

@@ -11,9 +11,10 @@ look at more than one field, which the arguments' own `validate` has, and that a
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import cache
+from itertools import islice
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
@@ -24,9 +25,17 @@ from placewright.api.profile import PluginConfig
 from placewright.framework.constraints import ALLOWED, holds
 from placewright.framework.errors import raised
 from placewright.framework.interface import Plugin
+from placewright.framework.registry import InstalledPlugins
 from placewright.profiles.check import known_plugin
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
-from placewright.profiles.problem import UNKNOWN_FIELD, Problem, ProfileError, did_you_mean
+from placewright.profiles.problem import (
+    MOST_PROBLEMS,
+    UNKNOWN_FIELD,
+    Problem,
+    ProfileError,
+    did_you_mean,
+    first_problems,
+)
 
 _PATH = "spec.pluginConfig"
 
@@ -39,14 +48,17 @@ def resolve_args(
     Arguments of plugins that the profile does not run are checked too: they are one `enabled` away from being used.
     """
     given: dict[str, object] = {}
+    on_disk = InstalledPlugins()
     for index, config in enumerate(configs):
         path = f"{_PATH}[{index}]"
+        if len(problems) >= MOST_PROBLEMS:
+            raise ProfileError(problems)
         if config.name in given:
             problems.append(Problem(f"{path}.name", in_json(config.name), "one entry for each plugin"))
         elif config.name in catalogue:
             given[config.name] = _args_of(catalogue[config.name], config.args or {}, f"{path}.args", problems)
         elif config.name not in DEFAULT_PLUGINS:
-            problems.append(Problem(f"{path}.name", in_json(config.name), known_plugin(config.name, catalogue)))
+            problems.append(Problem(f"{path}.name", in_json(config.name), known_plugin(config.name, catalogue, on_disk)))
     return {
         name: given[name] if name in given else _defaults_of(catalogue[name], problems) for name in names if name in catalogue
     }
@@ -81,8 +93,8 @@ def read_args(plugin: type[Plugin], raw: Mapping[str, Any]) -> object:
         raise ProfileError([misnamed])
     try:
         args: object = decode_strict(fields, plugin.Args)
-        wrong = {problem.path: problem for problem in broken_constraints(args)}
-        for triple in _validate(args):
+        wrong = {problem.path: problem for problem in first_problems(broken_constraints(args))}
+        for triple in islice(_validate(args), MOST_PROBLEMS):
             wrong.setdefault(triple[0], Problem(*triple))
     except ValueError as error:
         wrong = {"": Problem("", in_json(dict(fields)), f"something else: {error}")}
@@ -290,7 +302,7 @@ _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
 def decode_strict(document: Any, kind: type[T]) -> T:
-    """Turn a parsed document into `kind`; raise `ProfileError` with a problem for every unknown field, else for the first wrong value.
+    """Turn a parsed document into `kind`; raise `ProfileError` with a problem for unknown fields, else for the first wrong value.
 
     Null means absent, as it does everywhere in Kubernetes.
     """
@@ -334,6 +346,8 @@ def _shape_object(
         field = fields.get(key)
         if field is None:
             problems.append(_unknown_field(key, path, fields))
+            if len(problems) >= MOST_PROBLEMS:
+                raise ProfileError(problems)
         elif item is not None:
             shaped[field.encode_name] = _shape(item, field.type, _join(path, key), problems)
     return shaped
@@ -370,8 +384,7 @@ def _join(path: str, key: Any) -> str:
 
 def _problems_of(message: str, document: Any, kind: type[Any], expected: inspect.Type) -> list[Problem]:
     """What msgspec says, in our words. Of a mapping it does not say which entry is wrong: each is tried by itself."""
-    text, found, where = message.partition(" - at `$")
-    before, unnamed, _ = where.partition("[...]")
+    before, unnamed, _ = message.partition(" - at `$")[2].partition("[...]")
     if not unnamed:
         return [_problem_of(message, document, expected)]
     steps = _steps(before)
@@ -379,15 +392,31 @@ def _problems_of(message: str, document: Any, kind: type[Any], expected: inspect
     if not isinstance(entries, Mapping):
         return [_problem_of(message, document, expected)]
     problems = []
-    for key in entries:
-        try:
-            msgspec.convert(_with(document, steps, {key: entries[key]}), kind)
-        except msgspec.ValidationError as error:
-            text, found, where = str(error).partition(" - at `$")
-            if where.startswith(f"{before}[...]"):
-                named = _problem_of(f"{text}{found}{where.replace('[...]', '.' + _UNNAMED, 1)}", document, expected, str(key))
-                problems.append(named)
+    for key, said in islice(_wrong_entries(document, steps, f"{before}[...]", list(entries.items()), kind), MOST_PROBLEMS):
+        named = said.replace("[...]", f".{_UNNAMED}", 1)
+        problems.append(_problem_of(named, document, expected, str(key)))
     return problems or [_problem_of(message, document, expected)]
+
+
+def _wrong_entries(
+    document: Any, steps: list[str | int], place: str, entries: Sequence[tuple[Any, Any]], kind: type[Any]
+) -> Iterator[tuple[Any, str]]:
+    """(key, what msgspec says) of a mapping's entries that are wrong, in order. Halves in which nothing is wrong are not looked into.
+
+    `place`: of any entry in what msgspec says.
+    """
+    try:
+        msgspec.convert(_with(document, steps, dict(entries)), kind)
+    except msgspec.ValidationError as error:
+        said = str(error)
+        if not said.partition(" - at `$")[2].startswith(place):
+            return  # something else is wrong as well
+        if len(entries) == 1:
+            yield entries[0][0], said
+            return
+        half = len(entries) // 2
+        for part in (entries[:half], entries[half:]):
+            yield from _wrong_entries(document, steps, place, part, kind)
 
 
 def _with(document: Any, steps: list[str | int], value: Any) -> Any:

@@ -1,6 +1,7 @@
 """What may be wrong with a profile's text: names, places, duplicates and ranges.
 
-Everything that is wrong is reported at once, each with the path of the field. What can only be seen once all is merged (one queueSort, a
+Everything that is wrong is reported at once, each with the path of the field; what is found is yielded one by one, so that whoever asks may
+stop (`problem.MOST_PROBLEMS`). What can only be seen once all is merged (one queueSort, a
 bind plugin, the sum of weights) is checked by `check_resolved`.
 
 The rules of extenders are kube-scheduler's (one that binds, extended resources named once, a weight for scores), and a few that spare
@@ -25,7 +26,7 @@ from placewright.api.extenders import DEFAULT_TIMEOUT, ExtenderSettings, Extende
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, LIVE, SHADOW, Backoff, PluginRef, PluginSet, ProfileSpec
 from placewright.api.requests import is_extended_resource
 from placewright.framework.interface import MAX_NODE_SCORE
-from placewright.framework.registry import installed_since
+from placewright.framework.registry import InstalledPlugins
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.profiles.defaults import DEFAULT_PLUGINS, ELSEWHERE, Catalogue
 from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
@@ -39,6 +40,7 @@ from placewright.profiles.rules import (
     MAX_SHADOW_BUDGET,
     MAX_TOTAL_SCORE,
     MAX_URL_LENGTH,
+    MAX_VALUES,
     MAX_WEIGHT,
     MIN_BACKOFF_SECONDS,
     MIN_SHADOW_BUDGET,
@@ -51,17 +53,39 @@ _NAME_MISSING: Final = (
 _WEIGHT_RANGE: Final = f"0 to {MAX_WEIGHT}"
 
 
-def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> list[Problem]:
+def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
     """Everything that can be seen without merging, in the order of the document."""
-    return [
-        *_check_scheduler_name(spec),
-        *_check_plugins(spec, catalogue),
-        *_check_percentage(spec.percentage_of_nodes_to_score),
-        *_check_weights(spec.weights or {}, catalogue),
-        *_check_backoff(spec.backoff),
-        *check_extenders(spec.extenders),
-        *_check_mode(spec),
-    ]
+    on_disk = InstalledPlugins()
+    yield from _check_scheduler_name(spec)
+    yield from _check_plugins(spec, catalogue, on_disk)
+    yield from _check_percentage(spec.percentage_of_nodes_to_score)
+    yield from _check_weights(spec.weights or {}, catalogue, on_disk)
+    yield from _check_backoff(spec.backoff)
+    yield from check_extenders(spec.extenders)
+    yield from _check_mode(spec)
+
+
+def check_size(spec: ProfileSpec) -> Iterator[Problem]:
+    """Arguments are the one part of a profile whose size the API server's schema does not bound; its author writes it, plugins read it."""
+    values = 0
+    for index, config in enumerate(spec.plugin_config or ()):
+        values += _values_in(config.args or {}, MAX_VALUES - values)
+        if values > MAX_VALUES:
+            found = f"more than {MAX_VALUES} values in all arguments"
+            yield Problem(f"spec.pluginConfig[{index}].args", found, f"at most {MAX_VALUES} values")
+            return
+
+
+def _values_in(value: object, most: int) -> int:
+    """How many values lists and mappings have in them, counted up to just above the most."""
+    inside, count = [value], 0
+    while inside and count <= most:
+        one = inside.pop()
+        if isinstance(one, (Mapping, list)):
+            count += len(one)
+            if count <= most:
+                inside.extend(one.values() if isinstance(one, Mapping) else one)
+    return count
 
 
 def check_resolved(
@@ -137,7 +161,7 @@ def _check_mode(spec: ProfileSpec) -> Iterator[Problem]:
         yield Problem("spec.shadow.budgetPercent", in_json(spec.shadow.budget_percent), allowed)
 
 
-def _check_weights(weights: Mapping[str, int], catalogue: Catalogue) -> Iterator[Problem]:
+def _check_weights(weights: Mapping[str, int], catalogue: Catalogue, on_disk: InstalledPlugins) -> Iterator[Problem]:
     for name, weight in weights.items():
         path = f"spec.weights.{name}"
         if not 0 <= weight <= MAX_WEIGHT:
@@ -145,33 +169,37 @@ def _check_weights(weights: Mapping[str, int], catalogue: Catalogue) -> Iterator
         if name in catalogue and not ExtensionPoint.SCORE.implemented_by(catalogue[name]):
             yield Problem(path, in_json(name), "a plugin that scores")
         elif name not in catalogue and not (weight == 0 and name in DEFAULT_PLUGINS):
-            yield Problem(path, in_json(name), known_plugin(name, catalogue))
+            yield Problem(path, in_json(name), known_plugin(name, catalogue, on_disk))
 
 
-def _check_plugins(spec: ProfileSpec, catalogue: Catalogue) -> Iterable[Problem]:
-    multi_point = _check_set(f"spec.plugins.{MULTI_POINT}", spec.plugins.multi_point, None, catalogue)
-    own = (_check_set(f"spec.plugins.{point}", plugin_set(spec.plugins, point), point, catalogue) for point in ExtensionPoint)
+def _check_plugins(spec: ProfileSpec, catalogue: Catalogue, on_disk: InstalledPlugins) -> Iterable[Problem]:
+    multi_point = _check_set(f"spec.plugins.{MULTI_POINT}", spec.plugins.multi_point, None, catalogue, on_disk)
+    own = (_check_set(f"spec.plugins.{point}", plugin_set(spec.plugins, point), point, catalogue, on_disk) for point in ExtensionPoint)
     return chain(multi_point, *own)
 
 
-def _check_set(path: str, plugins: PluginSet, point: ExtensionPoint | None, catalogue: Catalogue) -> Iterator[Problem]:
+def _check_set(
+    path: str, plugins: PluginSet, point: ExtensionPoint | None, catalogue: Catalogue, on_disk: InstalledPlugins
+) -> Iterator[Problem]:
     """One `enabled` and `disabled`; `point` is None for multiPoint, where a plugin is skipped at points that it does not implement."""
     seen: set[str] = set()
     for index, ref in enumerate(plugins.enabled or ()):
         where = f"{path}.enabled[{index}]"
-        yield from _check_enabled(where, ref, point, catalogue)
+        yield from _check_enabled(where, ref, point, catalogue, on_disk)
         if ref.name in seen:
             yield Problem(f"{where}.name", in_json(ref.name), "each plugin once")
         seen.add(ref.name)
     for index, ref in enumerate(plugins.disabled or ()):
         if ref.name != ALL and ref.name not in catalogue and ref.name not in DEFAULT_PLUGINS:
-            yield Problem(f"{path}.disabled[{index}].name", in_json(ref.name), f"'*' or {known_plugin(ref.name, catalogue)}")
+            yield Problem(f"{path}.disabled[{index}].name", in_json(ref.name), f"'*' or {known_plugin(ref.name, catalogue, on_disk)}")
 
 
-def _check_enabled(where: str, ref: PluginRef, point: ExtensionPoint | None, catalogue: Catalogue) -> Iterator[Problem]:
+def _check_enabled(
+    where: str, ref: PluginRef, point: ExtensionPoint | None, catalogue: Catalogue, on_disk: InstalledPlugins
+) -> Iterator[Problem]:
     plugin = catalogue.get(ref.name)
     if plugin is None:
-        yield Problem(f"{where}.name", in_json(ref.name), known_plugin(ref.name, catalogue))
+        yield Problem(f"{where}.name", in_json(ref.name), known_plugin(ref.name, catalogue, on_disk))
     elif point is not None and not point.implemented_by(plugin):
         points = ", ".join(other for other in ExtensionPoint if other.implemented_by(plugin))
         yield Problem(f"{where}.name", in_json(ref.name), f"a plugin with a {point} (this one has {points})")
@@ -179,13 +207,13 @@ def _check_enabled(where: str, ref: PluginRef, point: ExtensionPoint | None, cat
         yield Problem(f"{where}.weight", str(ref.weight), f"{_WEIGHT_RANGE} (0: the default)")
 
 
-def known_plugin(name: str, catalogue: Catalogue) -> str:
+def known_plugin(name: str, catalogue: Catalogue, on_disk: InstalledPlugins) -> str:
     """What is allowed where a plugin that does not exist here is named."""
     if name in DEFAULT_PLUGINS:
         return f"a plugin of this version, which does not have {name} yet"
     if name in ELSEWHERE:
         return f"a known plugin; {ELSEWHERE[name]}"
-    if installed_since(name):
+    if name in on_disk:
         return "a known plugin; one of this name was installed after this process began: restart it to load that"
     return f"a known plugin{did_you_mean(name, catalogue)}"
 

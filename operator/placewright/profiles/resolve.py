@@ -5,6 +5,7 @@ Pure: the same profile and catalogue give the same answer.
 
 from __future__ import annotations
 
+from itertools import chain
 from types import MappingProxyType
 
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, ProfileSpec, SchedulingProfile, ShadowSettings
@@ -13,6 +14,7 @@ from placewright.profiles.arguments import resolve_args
 from placewright.profiles.check import (
     check_not_itself,
     check_resolved,
+    check_size,
     check_spec,
     leave_to_extenders,
     resolve_extenders,
@@ -20,16 +22,21 @@ from placewright.profiles.check import (
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.merge import expand, merge_defaults, origins_of, score_weights
 from placewright.profiles.presets import DEFAULT_PRESET, check_preset, find_preset, preset_weights, with_preset
-from placewright.profiles.problem import ProfileError
+from placewright.profiles.problem import MOST_PROBLEMS, ProfileError, first_problems
 
 
 def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile:
-    """Check, merge with the defaults and convert the arguments; raise `ProfileError` with all that is wrong.
+    """Check, merge with the defaults and convert the arguments; raise `ProfileError` with what is wrong.
 
     Example: `resolve(default_profile(), catalogue)` is kube-scheduler's default profile, as far as the catalogue goes.
     """
     spec = profile.spec
-    problems = [*check_spec(spec, catalogue), *check_not_itself(profile.metadata.name, spec), *check_preset(spec.preset)]
+    if too_large := [*check_size(spec)]:
+        raise ProfileError(too_large)
+    found = chain(check_spec(spec, catalogue), check_not_itself(profile.metadata.name, spec), check_preset(spec.preset))
+    problems = [*first_problems(found)]
+    if len(problems) == MOST_PROBLEMS:
+        raise ProfileError(problems)
     points, weights = _points_and_weights(spec, catalogue)
     if not problems:
         # A merged view of wrong names would report their consequences as further errors.

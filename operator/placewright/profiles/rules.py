@@ -27,6 +27,8 @@ MAX_URL_LENGTH: Final = 2048
 MAX_PEM_LENGTH: Final = 524_288
 #: Lists in a profile name plugins; far more than exist, and few enough for the API server to check cheaply.
 MAX_ITEMS: Final = 100
+#: In the arguments of all plugins together: list items and fields. Added node affinity of a thousand terms has about as many.
+MAX_VALUES: Final = 10_000
 #: Of the time, in percent, that one shadow may take.
 MIN_SHADOW_BUDGET: Final = 0.1
 MAX_SHADOW_BUDGET: Final = 50.0

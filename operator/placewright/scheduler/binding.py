@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from placewright.api.annotations import DECISION, Decision
+from placewright.api.annotations import DECISION, DEVICES, NO_DEVICES, Decision
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -444,4 +444,5 @@ def decision_annotations(placement: ScheduleResult) -> dict[str, str]:
         runner_up=placement.runner_up,
         plugins=placement.plugins,
     )
-    return {**placement.state.annotations, DECISION: msgspec.json.encode(decision).decode()}
+    noted = {DEVICES: NO_DEVICES} if DEVICES in (placement.pod.pod.metadata.annotations or ()) else {}
+    return {**noted, **placement.state.annotations, DECISION: msgspec.json.encode(decision).decode()}

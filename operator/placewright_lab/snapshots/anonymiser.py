@@ -14,7 +14,7 @@ claims and volumes still find what they found. What placement reads more into th
   attributes are only compared with each other. Names of devices and pools stand in their order, too.
 
 Kept are quantities, effects, operators, times, types of machines and systems, the names of resources, device classes, attributes,
-schedulers, drivers, provisioners and profiles, and the keys of labels that belong to Kubernetes.
+schedulers, drivers, provisioners and profiles, and the keys of labels and the finalizers that belong to Kubernetes.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _KEPT: Final = frozenset(
         "declaredFeatures", "requests", "limits", "allocatable", "capacity", "overhead", "allocatedResources", "maximumVolumeSize",
         "deviceClassName", "extendedResourceName", "resourceName", "resource", "apiGroup", "allocationMode", "allocationTimestamp",
         "expression", "counters", "consumedCapacity", "matchAttribute", "distinctAttribute", "bindingConditions",
-        "bindingFailureConditions", "timeAdded", "finalizers",
+        "bindingFailureConditions", "timeAdded",
     }
 )  # fmt: skip
 _NAMES: Final = frozenset(
@@ -87,6 +87,8 @@ _NAMES: Final = frozenset(
         "containerName", "requestName", "pool", "device", "counterSet",
     }
 )  # fmt: skip
+#: Finalizers that are Kubernetes' own: under its domains, and a few without any.
+_OWN_FINALIZER: Final = re.compile(r"kubernetes|orphan|foregroundDeletion|([a-z0-9-]+\.)*(k8s|kubernetes)\.io/.*")
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IMAGES: Final = frozenset({"image", "reference", "names"})
 _LABEL_MAPS: Final = frozenset({"labels", "matchLabels", "nodeSelector"})
@@ -153,6 +155,10 @@ class Mask:
     def attribute(self, name: str, value: str) -> str:
         """The text that a device has as the attribute of that name."""
         return value if name.rpartition("/")[2] in self._expressed else self.text(value)
+
+    def finalizer(self, text: str) -> str:
+        """Whoever holds an object back is made up; that somebody does is not."""
+        return text if _OWN_FINALIZER.fullmatch(text) else f"placewright.invalid/{self.text(text)}"
 
     def request(self, text: str) -> str:
         """The name of a request for devices, `request` or `request/subrequest`."""
@@ -269,6 +275,8 @@ class _Walk:
             return self._mask.image
         if field == "topologyKey" or field in _KEY_LISTS:
             return self._mask.label_key
+        if field == "finalizers":
+            return self._mask.finalizer
         if field == "hostIP":
             return lambda address: address if address in ("", "0.0.0.0") else self._mask.text(address)  # noqa: S104
         return self._mask.disk if field in ("volumeID", "pdName", "volumeHandle") else self._mask.text

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import sys
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
+import hypothesis
 import msgspec
 import pytest
 from device_worlds import (
@@ -22,14 +27,18 @@ from device_worlds import (
     wish,
     world,
 )
+from hypothesis import strategies as st
 
 from placewright.api.devices import ResourceClaimStatus
 from placewright.plugins.dynamicresources.allocator import MOST_STEPS, DeviceSearch
+from placewright.plugins.dynamicresources.answers import RowAnswers
+from placewright.plugins.dynamicresources.claims import shapes
 from placewright.plugins.dynamicresources.devices import (
     CANNOT_ALLOCATE,
     MOST_STEPS_IN_ALL,
     MOST_STEPS_TO_TELL,
     Allocated,
+    ClusterDevices,
     Refusal,
     count_free,
 )
@@ -112,7 +121,7 @@ def test_rows_together_may_take_no_more_than_ten_times_as_many_steps_in_one_deci
     answers = [devices.allocate(row, asked) for row in range(12)]
     assert [each.error for each in answers if isinstance(each, Refusal)] == [False] * 9 + [True] * 3
     why = "the claims can be combined with devices in too many ways"
-    assert answers[-1] == Refusal(f"gave up after {MOST_STEPS_IN_ALL} steps on several nodes: {why}", error=True)
+    assert answers[-1] == Refusal(f"gave up after {MOST_STEPS_IN_ALL} steps on several nodes: {why}", error=True, unfinished=True)
     assert isinstance(devices.allocate(0, [read_claim(claim(exactly("r")))]), Allocated)
     for begin in (lambda: devices.check(asked), lambda: devices.candidates([read_claim(claim(exactly("r")))])):
         begin()
@@ -230,16 +239,171 @@ def test_a_claim_that_is_allocated_to_something_unknown_changes_nothing() -> Non
 
 
 def test_selectors_that_take_too_long_on_all_devices_together_get_further_with_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placewright.plugins.dynamicresources.selectors.MOST_STEPS_IN_ALL", 2_000)
+    monkeypatch.setattr("placewright.plugins.dynamicresources.effort.MOST_STEPS_IN_ALL", 2_000)
     slices = [slice_of(device("a", attributes={"fast": True, "serial": n}), pool=f"n{n}") for n in range(12)]
     devices = devices_of(cluster_of(world(*slices, nodes=[node(f"n{n}") for n in range(12)])))
     asked = [read_claim(claim(exactly("r", "any", f'device.attributes["{GPU}"].fast')))]
     attempts = 0
     while devices.check(asked).ok and (column := devices.candidates(asked)) is None:
         attempts += 1
-        why = "selectors take more than 2000 steps on all devices together; the rest is for the next attempt"
-        assert devices.allocate(11, asked) == Refusal(why, error=True)
+        why = "the search for devices takes more than 2000 steps on all nodes together; the rest is for the next attempt"
+        assert devices.allocate(11, asked) == Refusal(why, error=True, unfinished=True)
     assert attempts == 1
     assert column is not None
     assert column.all()
     assert isinstance(devices.allocate(11, asked), Allocated)
+
+
+# --- one budget for a decision -----------------------------------------------------------------------------------------------------
+
+
+def spent(devices: ClusterDevices) -> int:
+    """Steps of the decision at hand so far."""
+    effort = devices._expressions.effort
+    return effort._limit - effort._left
+
+
+def calls_of(ask: Callable[[], object]) -> int:
+    """Functions and methods of the plugin that are called meanwhile: a measure of work that nobody who counts steps has a hand in."""
+    called = 0
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        nonlocal called
+        called += event == "call" and "dynamicresources" in frame.f_code.co_filename
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        ask()
+    finally:
+        sys.setprofile(before)
+    return called
+
+
+@st.composite
+def hard_questions(draw: st.DrawFn) -> tuple[Body, Body]:
+    """(world, claim): many devices, requests, alternatives and constraints, most of which cannot be served."""
+    dice = random.Random(draw(st.integers(0, 2**32)))
+    count, values = dice.choice([1, 8, 40, 70]), dice.choice([1, 2, 7, 100])
+    counted = dice.random() < 0.3
+
+    def made(i: int) -> Body:
+        more: Body = {"attributes": {name: dice.randrange(values) for name in "vw"}}
+        if dice.random() < 0.2:
+            more["taints"] = [{"key": f"t{j}", "effect": "NoSchedule"} for j in range(dice.randrange(8))]
+        if dice.random() < 0.2:
+            more |= {"allowMultipleAllocations": True, "capacity": {f"c{j}": "4" for j in range(dice.randrange(1, 8))}}
+        if counted:
+            more["consumesCounters"] = [{"counterSet": "chip", "counters": {"slots": {"value": "1"}}}]
+        return device(f"d{i}", **more)
+
+    nodes = [f"n{n}" for n in range(dice.choice([1, 3, 9]))]
+    slices = [slice_of(*map(made, range(count)), pool=name, count=1 + counted) for name in nodes]
+    if counted:
+        sets = [{"name": "chip", "counters": {f"{word}": {"value": "40"} for word in ("slots", "a", "b", "c")}}]
+        slices += [slice_of(name=f"{name}-chip", pool=name, count=2, sharedCounters=sets) for name in nodes]
+    if dice.random() < 0.3:
+        slices.append(slice_of(*map(made, range(20)), pool="net", allNodes=True))
+
+    def wanted() -> Body:
+        some = [f'device.attributes["{GPU}"].v == {dice.randrange(values)}'] if dice.random() < 0.3 else []
+        more: Body = {"tolerations": [{"key": f"t{j}", "operator": "Exists"} for j in range(8)]} if dice.random() < 0.5 else {}
+        return wish("any", *some, count=dice.choice([1, 1, 2]), **more)
+
+    def request(i: int) -> Body:
+        if dice.random() < 0.4:
+            return {"name": f"r{i}", "firstAvailable": [{"name": f"s{j}", **wanted()} for j in range(dice.randrange(1, 8))]}
+        return {"name": f"r{i}", "exactly": wanted()}
+
+    kinds = ("matchAttribute", "distinctAttribute")
+    constraints = [{dice.choice(kinds): f"{GPU}/{dice.choice('vwx')}"} for _ in range(dice.choice([0, 1, 4, 16]))]
+    asked = claim(*map(request, range(dice.randrange(1, 14))), constraints=constraints)
+    return world(*slices, nodes=[node(name) for name in nodes]), asked
+
+
+@hypothesis.settings(max_examples=40, deadline=None)
+@hypothesis.given(question=hard_questions())
+def test_whatever_is_asked_all_work_of_the_search_is_counted(question: tuple[Body, Body]) -> None:
+    cluster, asked = cluster_of(question[0]), [read_claim(question[1])]
+    devices = devices_of(cluster)
+    devices.check(asked)
+    devices.candidates(asked)
+    rows, before = cluster.rows().tolist(), spent(devices)
+    called = calls_of(lambda: [devices.allocate(row, asked) for row in rows])
+    assert called <= (spent(devices) - before) + 50 * len(rows) + 100
+
+
+@hypothesis.settings(max_examples=20, deadline=None)
+@hypothesis.given(question=hard_questions(), limit=st.integers(3_000, 200_000))
+def test_a_decision_that_runs_out_of_steps_gets_further_with_each_attempt_and_ends_with_the_same_answers(
+    question: tuple[Body, Body], limit: int
+) -> None:
+    asked = [read_claim(question[1])]
+    signature = shapes(asked)
+    whole = RowAnswers(cluster_of(question[0]))
+    whole.devices.refresh()
+    whole.devices.check(asked)
+    rows = whole._cluster.rows()
+    expected = whole.fits(asked, signature, rows).tolist()
+    hypothesis.assume(whole.unfinished(asked, signature, rows) is None)
+    largest = 0
+    for row in rows.tolist():  # what one node takes can always be had
+        before = spent(whole.devices)
+        whole.devices.allocate(row, asked)
+        largest = max(largest, spent(whole.devices) - before)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("placewright.plugins.dynamicresources.effort.MOST_STEPS_IN_ALL", limit + 2 * largest)
+        slow = RowAnswers(cluster_of(question[0]))
+        for _ in range(200):
+            slow.devices.refresh()
+            slow.devices.check(asked)
+            found = slow.fits(asked, signature, rows)
+            assert spent(slow.devices) <= limit + 2 * largest
+            if slow.unfinished(asked, signature, rows) is None and not slow._answers(signature).unfinished:
+                break
+        assert found.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        claim(*(exactly(f"r{i}") for i in range(24)), constraints=[{"matchAttribute": f"{GPU}/{name}"} for name in ("v", "uuid")]),
+        claim(*({"name": f"r{i}", "firstAvailable": [{"name": f"s{j}", **wish()} for j in range(8)]} for i in range(32))),
+        claim(*(exactly(f"r{i}") for i in range(32)), constraints=[{"distinctAttribute": f"{GPU}/v"}] * 32),
+    ],
+    ids=["attributes", "alternatives", "constraints"],
+)
+def test_the_steps_of_a_decision_are_bounded_by_the_nodes_that_there_are_and_the_pod_is_told(
+    asked: Body, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("placewright.plugins.dynamicresources.effort.LEAST_STEPS_IN_ALL", 10_000)
+    for nodes in (2, 8):
+        names = [f"n{n}" for n in range(nodes)]
+        made = [[device(f"d{i}", attributes={"v": i % 3, "uuid": f"{name}-{i}"}) for i in range(48)] for name in names]
+        slices = [slice_of(*some, pool=name) for name, some in zip(names, made, strict=True)]
+        devices = devices_of(cluster_of(world(*slices, nodes=[node(name) for name in names])))
+        wanted = [read_claim(asked)]
+        devices.check(wanted)
+        answers = [devices.allocate(row, wanted) for row in range(nodes)]
+        limit = 10_000 + 4_000 * nodes
+        assert spent(devices) <= limit
+        last = answers[-1]
+        told = f"the search for devices takes more than {limit} steps on all nodes together; the rest is for the next attempt"
+        assert last in (Refusal(CANNOT_ALLOCATE), Refusal(told, error=True, unfinished=True))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (claim(*(exactly(f"r{i}", "any", *["true"] * 17) for i in range(16))), "has 272 selectors, this scheduler evaluates at most 256"),
+        (
+            claim(*(exactly(f"r{i}", "any", f"true || 'x' == '{'y' * 6_000}'") for i in range(11))),
+            "characters of selectors, this scheduler reads at most 65536",
+        ),
+    ],
+)
+def test_a_claim_with_more_selectors_than_anybody_writes_is_refused_before_any_is_read(asked: Body, said: str) -> None:
+    devices = devices_of(cluster_of(world(slice_of(PLAIN))))
+    status = devices.check([read_claim(asked)])
+    assert said in status.message
+    assert not devices._expressions._known

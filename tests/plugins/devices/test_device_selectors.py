@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -252,7 +253,8 @@ def steps(expression: str) -> int:
 
 ON_TEXT = (
     "t.lowerAscii() == 'b'", "t.upperAscii() == 'b'", "t.indexOf('b') == 1", "t.lastIndexOf('b') == 1", "t.split('b') == []",
-    "isQuantity(t)", "isSemver(t)", "t.matches('a')", "t.trim() == 'b'", "t.substring(1) == 'b'",
+    "isQuantity(t)", "isSemver(t)", "t.matches('a')", "t.trim() == 'b'", "t.substring(1) == 'b'", "duration(t) == 1",
+    "timestamp(t) == 1", "t.contains('b')",
 )  # fmt: skip
 
 
@@ -261,6 +263,58 @@ def test_what_is_done_with_a_text_weighs_by_its_length(asked: str) -> None:
     assert steps(bound("a" * 200, asked)) > steps(bound("a" * 90, asked)) == steps(bound("a", asked))
     with pytest.raises(ExpressionError, match="may take"):
         steps(bound("a" * 7000, asked, 100))
+
+
+LARGE = (r"[!-😀]", r"[\x00-\x{10FFFF}]", r"[a\u0100-\uffff]", r"[^x!-é]", r"[[a]!-😀]", r"[\S]", r"[x\D]", r"[^\W]", r"\p{any}", r"\PL",
+         r"[\pL]")  # fmt: skip
+
+
+@pytest.mark.parametrize("large", LARGE)
+@pytest.mark.parametrize("around", ["(?i)%s", "(?i:%s)", "a(?si:b)c%s*", "(?i)[a-z]+%s?", "%s(?i)"])
+def test_sets_that_may_span_all_of_unicode_are_not_folded(large: str, around: str) -> None:
+    """The library looks up the other case of each of their characters when it builds the pattern, which is each time."""
+    pattern = json.dumps(around % large, ensure_ascii=False)
+    with pytest.raises(ExpressionError, match="may take"):
+        CompiledSelector(f"{MINE}.model.matches({pattern})")
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(?i)^nvidia-a\d+$", r"(?i)[a-z0-9_.-]+", r"(?i)(a100|h100)\S*", r"(?i)[éü]", r"[!-😀]", r"\p{Greek}|[\S]"]
+)
+def test_sets_that_are_small_or_not_folded_are_served(pattern: str) -> None:
+    CompiledSelector(f"{MINE}.model.matches({json.dumps(pattern, ensure_ascii=False)}) || true")
+
+
+def nested(levels: int, inner: str) -> str:
+    for level in range(levels):
+        inner = f"[[1]].map(y{level}, {inner})"
+    return f"{inner}.size() == 1"
+
+
+TOWERS = {
+    "sums of lists": "[[2]" + "+[2]" * 300 + "]",
+    "sums of texts": "'a'" + "+'aaaa'" * 300,
+    "replacing": '"a"' + '.replace("", "aaaaaaaaaaaaaaaaaaaaaaaa")' * 150,
+    "splitting and joining": '"a"' + '.split("").join("bbbb")' * 100,
+    "filters": "[1]" + ".filter(z, [1].map(w, w) == [2])" * 50,
+}
+
+
+@pytest.mark.parametrize("tower", TOWERS)
+@pytest.mark.parametrize("levels", [0, 1, 2, 5, 18, 30])
+def test_what_grows_beyond_all_numbers_is_refused_like_what_grows_a_little(tower: str, levels: int) -> None:
+    """The estimate is a product of powers: it must not leave the range of numbers itself."""
+    with pytest.raises(ExpressionError, match=r"may take|deeper|characters long|tokens"):
+        CompiledSelector(nested(levels, TOWERS[tower]) + (" && " + nested(0, TOWERS[tower])) * 2)
+
+
+@pytest.mark.parametrize("letter", ["a", "Z", "é", "ß", "İ", "ﬁ", "😀", "\u0000", "ǅ"])
+def test_only_letters_of_ascii_have_another_case(letter: str) -> None:
+    text = f"x{letter}Y" * 3
+    lower = "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
+    upper = "".join(chr(ord(c) - 32) if "a" <= c <= "z" else c for c in text)
+    assert verdict(f"{json.dumps(text, ensure_ascii=False)}.lowerAscii() == {json.dumps(lower, ensure_ascii=False)}") is True
+    assert verdict(f"{json.dumps(text, ensure_ascii=False)}.upperAscii() == {json.dumps(upper, ensure_ascii=False)}") is True
 
 
 def test_replacing_weighs_by_what_it_may_make_of_a_text() -> None:

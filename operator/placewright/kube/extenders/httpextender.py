@@ -3,6 +3,9 @@
 Each call has one deadline for all that it takes: the objects that are sent, the connection, the answer. What goes wrong is one
 `ExtenderError`, in kube-scheduler's words where it has any; what to make of it (the pod waits, or goes without an extender that is
 `ignorable`) is the scheduler's business.
+
+An answer has no more elements than the question and the cluster's nodes account for, and a large one is read in a thread of its extender's
+own: the loop goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 import msgspec
@@ -20,6 +24,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.kube.extenders.connection import ExtenderConnection
 from placewright.kube.extenders.messages import (
+    AnswerRoom,
     BadAnswer,
     FilterAnswer,
     MetaVictims,
@@ -40,6 +45,8 @@ PodsOn = Callable[[NodeName], Iterable[PodInfo]]
 
 #: A score beyond this, times the highest weight and the scale, could leave the 64 bits of a total.
 _LARGEST_SCORE: Final = 2**31
+#: Bytes of an answer that are read in about a millisecond.
+_READ_AT_ONCE: Final = 2**16
 
 
 class HttpExtender:
@@ -51,14 +58,22 @@ class HttpExtender:
     Raises `InputError` when the TLS files that the profile names cannot be used; the message begins with the path of the field.
     """
 
-    def __init__(self, settings: ExtenderSettings, objects: FullObjects, environ: Mapping[str, str] = os.environ) -> None:
-        """`environ`: names proxies, as for kube-scheduler."""
+    def __init__(
+        self,
+        settings: ExtenderSettings,
+        objects: FullObjects,
+        environ: Mapping[str, str] = os.environ,
+        nodes: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`environ`: names proxies, as for kube-scheduler; `nodes`: how many there are, asked about or not."""
         self.settings = settings
         self._objects = objects
         self._environ = environ
+        self._nodes = nodes
         self._tls = tls_context(settings)
         self._sends_nodes = not settings.node_cache_capable and bool(settings.filter_verb or settings.prioritize_verb)
         self._connection: ExtenderConnection | None = None
+        self._reader: ThreadPoolExecutor | None = None
 
     def open(self) -> None:
         """Get ready to be called; needs a running event loop. An extender that is sent whole nodes makes us keep a copy of them."""
@@ -75,6 +90,9 @@ class HttpExtender:
         if connection is None:
             return
         await connection.close()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.shutdown(wait=False)  # what waits for it gets its answer still
         if self._sends_nodes:
             await self._objects.leave_nodes()
 
@@ -127,7 +145,7 @@ class HttpExtender:
     # --- one call ------------------------------------------------------------------------------------------------------------
 
     async def _call(
-        self, verb: str, question: Callable[[], Awaitable[bytes]], read: Callable[[bytes], T], *, again: bool = True
+        self, verb: str, question: Callable[[], Awaitable[bytes]], read: Callable[[bytes, AnswerRoom], T], *, again: bool = True
     ) -> T:
         connection, limit, sent = self._connection, self.settings.http_timeout, False
         if connection is None:
@@ -141,9 +159,20 @@ class HttpExtender:
             missing = "no answer" if sent else "what is to be sent could not be read"
             raise ExtenderError(f'Post "{connection.url(verb)}": {missing} within {limit:g}s') from None
         try:
-            return read(answer)
+            return await self._understood(read, answer, AnswerRoom.beside(body, self._nodes()))
         except BadAnswer as problem:
             raise ExtenderError(f"failed {verb} with extender at URL {connection.url(verb)}: {problem}") from None
+
+    async def _understood(self, read: Callable[[bytes, AnswerRoom], T], answer: bytes, room: AnswerRoom) -> T:
+        """The answer as it is read; one of this extender's at a time where that takes long."""
+        if len(answer) <= _READ_AT_ONCE:
+            return read(answer, room)
+        room.check(answer)
+        if self._connection is None:
+            raise self._complaint("not called: its profile is not in effect any more")
+        if self._reader is None:
+            self._reader = ThreadPoolExecutor(1, "extender answers")
+        return await asyncio.get_running_loop().run_in_executor(self._reader, read, answer, room)
 
     async def _about_nodes(self, pod: PodInfo, nodes: Sequence[NodeName]) -> bytes:
         whole = await self._objects.pod(pod)
@@ -178,7 +207,7 @@ class HttpExtender:
             there = pods_on(node) if pods_on is not None else asked[node].pods
         except KeyError:
             raise ExtenderError(f"nodeinfo not found for node name {_quoted(node)}") from None
-        by_uid = {pod.uid: pod for pod in there}
+        by_uid = {pod.uid: pod for pod in there} if meta.uids else {}
         for uid in meta.uids:
             if uid not in by_uid:
                 raise ExtenderError(

@@ -4,13 +4,16 @@ The envelopes are Go structs without names for JSON, so their fields are capital
 are what they are everywhere. Answers are read as Go's encoding/json reads them, because that is what extenders are tried with: field names
 in any case, the last of several counts, unknown ones are passed over, null is nothing, and what follows the first value is not looked at.
 Types are not forgiven: a score of 5.0 or "5" is no integer there.
+
+What an answer costs to read follows from how many elements it has, not from its bytes, so elements are counted before any is made
+(`AnswerRoom`). No reader keeps anything: an answer may be read in a thread.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -68,6 +71,45 @@ def bind_request(name: str, namespace: str, uid: str, node: NodeName) -> bytes:
     return msgspec.json.encode({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node})
 
 
+# --- how much may come back --------------------------------------------------------------------------------------------------
+
+#: Commas of an answer for each node that there is, and besides: every element but the first of a list or an object follows one. An entry of
+#: an answer has two or three, and a reason some of its own; nodes that are sent back in full have about as many as in the question.
+_COMMAS_A_NODE: Final = 64
+_COMMAS_BESIDES: Final = 2**16
+#: Entries beyond one for each node: an extender may name a node twice, or one that has just gone.
+_ENTRIES_BESIDES: Final = 1000
+#: Characters of a reason or an error; a condition of a pod has no more than this of all its text.
+_LONGEST_REASON: Final = 2**15
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRoom:
+    """How many elements an answer may have; by default, those of any answer about a thousand nodes.
+
+    Attributes:
+        entries: of one list or map that has something to say of nodes.
+        elements: of all lists and objects together, whatever they say.
+    """
+
+    entries: int = 2 * _ENTRIES_BESIDES
+    elements: int = _COMMAS_BESIDES
+
+    @classmethod
+    def beside(cls, question: bytes, nodes: int) -> AnswerRoom:
+        """Of the answer to a question, in a cluster with so many nodes."""
+        return cls(2 * nodes + _ENTRIES_BESIDES, 2 * question.count(b",") + _COMMAS_A_NODE * nodes + _COMMAS_BESIDES)
+
+    def check(self, body: bytes) -> None:
+        """Raise `BadAnswer` for an answer that may have more elements; takes a moment whatever it is, and no memory."""
+        found = body.count(b",")
+        if found > self.elements:
+            raise BadAnswer(f"an answer of up to {found} elements; allowed {self.elements}, for as many nodes as there are")
+
+
+ANY_ROOM: Final = AnswerRoom()
+
+
 # --- what comes back ---------------------------------------------------------------------------------------------------------
 
 
@@ -90,32 +132,36 @@ class MetaVictims:
     violations: int
 
 
-def read_filter(body: bytes) -> FilterAnswer:
+def read_filter(body: bytes, room: AnswerRoom = ANY_ROOM) -> FilterAnswer:
     """The answer of filter; raises `BadAnswer`."""
-    fields = _fields(_first_value(body), "the answer")
+    room.check(body)
+    most, fields = room.entries, _fields(_first_value(body), "the answer")
     return FilterAnswer(
-        nodes=_maybe(fields, "Nodes", _node_list),
-        node_names=_maybe(fields, "NodeNames", lambda raw, where: tuple(_list(raw, where, _text))),
-        failed=_maybe(fields, "FailedNodes", _messages) or {},
-        unresolvable=_maybe(fields, "FailedAndUnresolvableNodes", _messages) or {},
-        error=_maybe(fields, "Error", _text) or "",
+        nodes=_maybe(fields, "Nodes", lambda raw, where: _node_list(raw, where, most)),
+        node_names=_maybe(fields, "NodeNames", lambda raw, where: tuple(_list(raw, where, _text, most))),
+        failed=_maybe(fields, "FailedNodes", lambda raw, where: _messages(raw, where, most)) or {},
+        unresolvable=_maybe(fields, "FailedAndUnresolvableNodes", lambda raw, where: _messages(raw, where, most)) or {},
+        error=_maybe(fields, "Error", _reason) or "",
     )
 
 
-def read_scores(body: bytes) -> list[tuple[str, int]]:
+def read_scores(body: bytes, room: AnswerRoom = ANY_ROOM) -> list[tuple[str, int]]:
     """The answer of prioritize: hosts and scores; raises `BadAnswer`."""
-    return _list(_first_value(body), "the answer", _host_priority)
+    room.check(body)
+    return _list(_first_value(body), "the answer", _host_priority, room.entries)
 
 
-def read_victims(body: bytes) -> dict[str, MetaVictims]:
+def read_victims(body: bytes, room: AnswerRoom = ANY_ROOM) -> dict[str, MetaVictims]:
     """The answer of preempt: victims by node; raises `BadAnswer`."""
+    room.check(body)
     fields = _fields(_first_value(body), "the answer")
-    return _maybe(fields, "NodeNameToMetaVictims", lambda raw, where: _map(raw, where, _victims)) or {}
+    return _maybe(fields, "NodeNameToMetaVictims", lambda raw, where: _map(raw, where, _victims, room.entries)) or {}
 
 
-def read_error(body: bytes) -> str:
+def read_error(body: bytes, room: AnswerRoom = ANY_ROOM) -> str:
     """The answer of bind: what went wrong, empty for nothing; raises `BadAnswer`."""
-    return _maybe(_fields(_first_value(body), "the answer"), "Error", _text) or ""
+    room.check(body)
+    return _maybe(_fields(_first_value(body), "the answer"), "Error", _reason) or ""
 
 
 def _host_priority(raw: Raw, where: str) -> tuple[str, int]:
@@ -147,15 +193,16 @@ class _NamedItems(msgspec.Struct):
     items: list[_Named] | None = None
 
 
-def _node_list(raw: Raw, where: str) -> tuple[str, ...]:
+def _node_list(raw: Raw, where: str, most: int) -> tuple[str, ...]:
     """The names of a NodeList's items: read in one go where all names are spelled as Kubernetes spells them, else field by field."""
     try:
         found = msgspec.json.decode(raw, type=_NamedItems).items
     except _ERRORS:
         found = None
     if found and all(item.metadata.name for item in found):
+        _refuse_more(len(found), most, f"{where}.items")
         return tuple(item.metadata.name for item in found)
-    return _maybe(_fields(raw, where), "items", lambda items, inner: tuple(_list(items, inner, _node_name)), where) or ()
+    return _maybe(_fields(raw, where), "items", lambda items, inner: tuple(_list(items, inner, _node_name, most)), where) or ()
 
 
 def _node_name(raw: Raw, where: str) -> str:
@@ -163,8 +210,12 @@ def _node_name(raw: Raw, where: str) -> str:
     return _maybe(metadata, "name", _text, f"{where}.metadata") or ""
 
 
-def _messages(raw: Raw, where: str) -> dict[NodeName, str]:
-    return {NodeName(name): text for name, text in _map(raw, where, _text).items()}
+def _messages(raw: Raw, where: str, most: int) -> dict[NodeName, str]:
+    return {NodeName(name): text for name, text in _map(raw, where, _reason, most).items()}
+
+
+def _reason(raw: Raw, where: str) -> str:
+    return _text(raw, where)[:_LONGEST_REASON]
 
 
 # --- as Go reads JSON ----------------------------------------------------------------------------------------------------------
@@ -219,17 +270,25 @@ def _maybe(fields: Mapping[str, Raw], name: str, read: Callable[[Raw, str], T], 
     return None if raw is None or _is_null(raw) else read(raw, f"{inside}.{name}" if inside else name)
 
 
-def _map(raw: Raw, where: str, read: Callable[[Raw, str], T]) -> dict[str, T]:
+def _map(raw: Raw, where: str, read: Callable[[Raw, str], T], most: int | None = None) -> dict[str, T]:
     if _is_null(raw):
         return {}
-    return {name: read(value, f"{where}[{shown(name)}]") for name, value in _decoded(raw, where, dict[str, Raw], "an object").items()}
+    items: dict[str, Raw] = _decoded(raw, where, dict[str, Raw], "an object")
+    _refuse_more(len(items), most, where)
+    return {name: read(value, f"{where}[{shown(name)}]") for name, value in items.items()}
 
 
-def _list(raw: Raw, where: str, read: Callable[[Raw, str], T]) -> list[T]:
+def _list(raw: Raw, where: str, read: Callable[[Raw, str], T], most: int | None = None) -> list[T]:
     if _is_null(raw):
         return []
-    items: Iterable[Raw] = _decoded(raw, where, list[Raw], "a list")
+    items: list[Raw] = _decoded(raw, where, list[Raw], "a list")
+    _refuse_more(len(items), most, where)
     return [read(item, f"{where}[{index}]") for index, item in enumerate(items)]
+
+
+def _refuse_more(found: int, most: int | None, where: str) -> None:
+    if most is not None and found > most:
+        raise BadAnswer(f"{where}: found {found} entries; allowed {most}, for as many nodes as there are")
 
 
 def _text(raw: Raw, where: str) -> str:

@@ -137,7 +137,7 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         """The pod has no devices any more."""
         if state.annotations.pop(DEVICES, None) is not None:
-            self.handle.cluster.annotate(pod.uid, {DEVICES: (pod.pod.metadata.annotations or {}).get(DEVICES)})
+            self.handle.cluster.annotate(pod.uid, {DEVICES: None})
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Pods that leave or shrink and had some of the resource; nodes that come or offer something else."""

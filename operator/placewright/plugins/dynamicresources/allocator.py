@@ -2,7 +2,8 @@
 
 The order decides what is found, so it is kube-scheduler's: claims as the pod lists them, their requests as listed, alternatives by
 preference, devices in the order of `Outlook`. Within one request a device never comes before one that was chosen earlier, since that would
-be the same choice again. A search that takes too many steps gives up: counted in steps, so that it ends alike on any machine.
+be the same choice again. A search that takes too many steps gives up: counted in steps, so that it ends alike on any machine. What else it
+looks at draws on the budget of the whole decision (`effort`).
 
 Devices of a pool may share counters: partitions of one piece of hardware draw on them, so that not all can be had at a time.
 """
@@ -14,8 +15,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from placewright.api.devices import MAX_RESULTS
-from placewright.plugins.dynamicresources.constraints import Need, constraints_of, hopeless
+from placewright.plugins.dynamicresources.constraints import Need, Proofs, constraints_of
 from placewright.plugins.dynamicresources.demands import ClaimDemand, DemandError, DeviceDemand, check_size
+from placewright.plugins.dynamicresources.effort import AMOUNT, CONSTRAIN, DRAW, LOOK, TRY, StepBudget
 from placewright.plugins.dynamicresources.inventory import Usage
 from placewright.plugins.dynamicresources.pools import (
     Amount,
@@ -34,8 +36,9 @@ from placewright.plugins.dynamicresources.pools import (
 class Counters:
     """What is left of the counters of pools while devices are being chosen, in nano-units."""
 
-    def __init__(self, usage: Usage) -> None:
+    def __init__(self, usage: Usage, effort: StepBudget) -> None:
         self._usage = usage
+        self._effort = effort
         self._left: dict[PoolId, dict[CounterName, int]] = {}
 
     def take(self, pool: Pool, offer: Offer) -> bool:
@@ -44,6 +47,7 @@ class Counters:
         As in kube-scheduler, nothing more that draws on counters is had from a pool of which any counter is overdrawn.
         """
         left = self._left_of(pool)
+        self._effort.spend(DRAW * len(left))
         self._draw(left, offer, 1)
         if min(left.values()) < 0:
             self._draw(left, offer, -1)
@@ -57,6 +61,7 @@ class Counters:
     def _left_of(self, pool: Pool) -> dict[CounterName, int]:
         left = self._left.get(pool.id)
         if left is None:
+            self._effort.spend(DRAW * (len(pool.counters) + len(pool.offers)))
             left = self._left[pool.id] = dict(pool.counters)
             for offer in pool.offers.values():
                 if offer.counters and self._usage.in_use(offer.id):
@@ -122,7 +127,16 @@ class CandidateDevice(NamedTuple):
 class DeviceSearch:
     """One search, for some claims on one node."""
 
-    def __init__(self, outlook: Outlook, usage: Usage, claims: Sequence[ClaimDemand], new_share_id: Callable[[], str], steps: int) -> None:
+    def __init__(
+        self,
+        outlook: Outlook,
+        usage: Usage,
+        claims: Sequence[ClaimDemand],
+        new_share_id: Callable[[], str],
+        steps: int,
+        effort: StepBudget,
+    ) -> None:
+        """`steps`: that it may take; `effort`: of the decision that it is part of."""
         self.picks: list[list[Pick]] = [[] for _ in claims]
         self.steps = 0
         self._outlook = outlook
@@ -130,19 +144,23 @@ class DeviceSearch:
         self._claims = claims
         self._new_share_id = new_share_id
         self._limit = steps
+        self._effort = effort
         self._candidates: dict[DeviceDemand, list[CandidateDevice]] = {}
         self._constraints = [constraints_of(each.claim.spec.devices.constraints) for each in claims]
-        self._counters = Counters(usage)
+        self._try_steps = [TRY + CONSTRAIN * len(each) for each in self._constraints]
+        self._counters = Counters(usage, effort)
         #: Claims that have chosen a device for themselves.
         self._owners: dict[DeviceId, list[int]] = {}
         self._taking: dict[DeviceId, dict[str, int]] = {}
         self._shares: dict[DeviceId, int] = {}
 
     def run(self) -> bool:
-        """Search; True when `picks` serve all claims. Raises `DemandError` and `GaveUp`."""
+        """Search; True when `picks` serve all claims. Raises `DemandError`, `GaveUp` and `OutOfSteps`."""
+        alternatives = sum(len(request) for claim in self._claims for request in claim.requests)
+        self._effort.spend(LOOK * (alternatives + sum(map(len, self._constraints))))
         least = [self._least(claim) for claim in self._claims]
         self._rest = [[sum(counts[i + 1 :]) for i in range(len(counts))] for counts in least]
-        if hopeless(self._claims, self._needs()):
+        if Proofs(self._effort).hopeless(self._claims, self._needs()):
             return False
         place = self._following(0, -1)
         stack = [] if place is None else [self._moves(place)]
@@ -194,7 +212,7 @@ class DeviceSearch:
         exact = bool(demand.count)
         candidates = self._some(demand) if exact else self._all(demand)
         for i in range(place.start if exact else place.device, len(candidates) if exact else place.device + 1):
-            self._step()
+            self._step(self._try_steps[place.claim])
             pool, offer, error = candidates[i]
             if error is not None:
                 raise error
@@ -202,10 +220,11 @@ class DeviceSearch:
                 yield place._replace(device=place.device + 1, start=i + 1)
                 self._give_back(place.claim, pool)
 
-    def _step(self) -> None:
+    def _step(self, cost: int) -> None:
         if self.steps >= self._limit:
             raise GaveUp
         self.steps += 1
+        self._effort.spend(cost)
 
     def _needs(self) -> list[Need]:
         """What can be told of claims before the search; nothing where that may end with an error."""
@@ -225,10 +244,13 @@ class DeviceSearch:
         """Devices that a demand may have, as far as that stays the same during the search."""
         known = self._candidates.get(demand)
         if known is None:
+            self._effort.spend(demand.look_steps * len(self._outlook.offers))
             known = self._candidates[demand] = []
             for pool, offer in self._outlook.offers:
                 if not demand.admin and self._usage_prevents(offer):
                     continue
+                if offer.taints:
+                    self._effort.spend(demand.taint_steps(offer))
                 try:
                     if demand.selects(offer) and self._could_serve(demand, offer) and demand.tolerates(offer):
                         known.append(CandidateDevice(pool, offer))
@@ -244,6 +266,7 @@ class DeviceSearch:
             for pool in self._outlook.unusable:
                 state = "being updated" if pool.incomplete else "invalid"
                 raise DemandError(f"{demand.where}: asks for all devices, but resource pool {pool.id} is currently {state}")
+            self._effort.spend(demand.look_steps * len(self._outlook.offers))
             chosen = (each for each in self._outlook.offers if demand.selects(each[1]) and self._could_serve(demand, each[1]))
             known = self._candidates[demand] = [CandidateDevice(*each) for each in chosen]
         return known
@@ -256,6 +279,7 @@ class DeviceSearch:
         """Its capacities suffice, as long as the claims at hand take nothing else of them."""
         if offer.plain and not demand.capacity:
             return True
+        self._effort.spend(AMOUNT * len(offer.capacities))
         return takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), {}) is not None
 
     # --- taking and giving back ------------------------------------------------------------------------------------------
@@ -281,6 +305,7 @@ class DeviceSearch:
     def _amounts(self, demand: DeviceDemand, offer: Offer) -> dict[str, Amount] | None:
         if offer.plain and not demand.capacity:
             return {}
+        self._effort.spend(AMOUNT * len(offer.capacities))
         return takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), self._taking.get(offer.id, {}))
 
     def _is_free(self, claim: int, demand: DeviceDemand, offer: Offer) -> bool:

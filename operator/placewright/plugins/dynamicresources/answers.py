@@ -95,6 +95,7 @@ class _ShapeAnswers:
         fits: rows that can serve the claims.
         points: how well; see `preference`.
         ending: rows whose answer ends the attempt.
+        unfinished: rows that were not searched to the end when steps ran out; `turn`: when that was.
         position: up to where in the journal of changed rows the columns are right; -1 before they are filled.
         everywhere: as of when.
     """
@@ -104,7 +105,23 @@ class _ShapeAnswers:
         self.fits: BoolColumn = np.zeros(0, np.bool_)
         self.points: IntColumn = np.zeros(0, np.int64)
         self.ending: set[int] = set()
-        self.position = self.everywhere = -1
+        self.unfinished: set[int] = set()
+        self.position = self.everywhere = self.turn = -1
+
+    def note(self, row: int, answer: Allocated | Refusal | None, points: int) -> None:
+        """Have the columns say what was found for a row; None where there is no node."""
+        self.fits[row] = isinstance(answer, Allocated)
+        self.points[row] = points
+        for rows, belongs in ((self.ending, _ends_attempt(answer)), (self.unfinished, _is_unfinished(answer))):
+            (rows.add if belongs else rows.discard)(row)
+
+
+def _ends_attempt(answer: Allocated | Refusal | None) -> bool:
+    return isinstance(answer, Refusal) and answer.ends_attempt
+
+
+def _is_unfinished(answer: Allocated | Refusal | None) -> bool:
+    return isinstance(answer, Refusal) and answer.unfinished
 
 
 class RowAnswers:
@@ -134,6 +151,16 @@ class RowAnswers:
         answer = None if row is None else self._answer(self._answers(signature), row, claims)
         return answer if isinstance(answer, Refusal) else None
 
+    def unfinished(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> Refusal | None:
+        """Why no node can be chosen yet: no row is known to serve the claims, and one of these was not searched to the end. Else None."""
+        self.devices.refresh()
+        if self.devices.candidates(claims) is not None:
+            return None
+        answers = self._columns(claims, signature)
+        row = next((row for row in rows.tolist() if row in answers.unfinished), None)
+        answer = None if row is None or answers.fits.any() else self._answer(answers, row, claims)
+        return answer if isinstance(answer, Refusal) else None
+
     def points(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> IntColumn:
         """How well each row can serve them; shape (len(rows),)."""
         self.devices.refresh()
@@ -160,13 +187,9 @@ class RowAnswers:
         answers, size = self._answers(signature), self._cluster.size
         for row in self._stale(answers, size):
             answer = self._answer(answers, row, claims) if self._cluster.present[row] else None
-            answers.fits[row] = isinstance(answer, Allocated)
-            answers.points[row] = preference(claims, answer)
-            if isinstance(answer, Refusal) and answer.ends_attempt:
-                answers.ending.add(row)
-            else:
-                answers.ending.discard(row)
+            answers.note(row, answer, preference(claims, answer))
         answers.position, answers.everywhere = self.devices.changed_rows.position, self.devices.everywhere
+        answers.turn = self.devices.turn
         return answers
 
     def _stale(self, answers: _ShapeAnswers, size: int) -> Iterable[int]:
@@ -178,7 +201,8 @@ class RowAnswers:
             answers.fits, answers.points = grown(answers.fits, size), grown(answers.points, size)
         if changed is None:
             return range(size)
-        return {*(row for row in changed if row < size), *range(before, size)}
+        unfinished = answers.unfinished if answers.turn != self.devices.turn else ()
+        return {*(row for row in changed if row < size), *range(before, size), *unfinished}
 
     def _answer(self, answers: _ShapeAnswers, row: int, claims: Sequence[ResourceClaim]) -> Allocated | Refusal:
         version = self.devices.version(row)

@@ -19,6 +19,7 @@ import numpy as np
 from placewright.api.devices import (
     EXTENDED_CLAIM,
     MAX_RESERVED_FOR,
+    MAX_RESULTS,
     ClaimMeta,
     DeviceClaim,
     DeviceRequest,
@@ -39,6 +40,8 @@ from placewright.framework.interface import IntColumn, Rows
 #: Not a name that a claim can have.
 SPECIAL_NAME: Final = "<extended-resources>"
 _ALWAYS: Final = "Always"
+#: Resources that are told apart at a time, in an int64.
+_BITS: Final = 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +65,43 @@ class Extension:
     classes: dict[str, str]
     stale: ResourceClaim | None = None
     _variants: dict[int, Variant] = field(default_factory=dict)
+    #: What each code stands for, as bits, and the other way round; nothing lacking is 0.
+    _lacking: list[int] = field(default_factory=lambda: [0])
+    _codes: dict[int, int] = field(default_factory=lambda: {0: 0})
 
     def codes(self, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Which of the resources each row lacks, as bits: those that the node does not offer itself; shape (len(rows),)."""
-        codes = np.zeros(len(rows), np.int64)
-        for bit, name in enumerate(self.classes):
-            codes |= (cluster.resources.column(name).allocatable[rows] == 0).astype(np.int64) << bit
-        return codes
+        """A number for what each row lacks: resources that the node does not offer itself; shape (len(rows),). 0: it offers all."""
+        lacking, kinds = [0], np.zeros(len(rows), np.int64)
+        names = list(self.classes)
+        for begin in range(0, len(names), _BITS):
+            bits = np.zeros(len(rows), np.int64)
+            for bit, name in enumerate(names[begin : begin + _BITS]):
+                bits |= (cluster.resources.column(name).allocatable[rows] == 0).astype(np.int64) << bit
+            different, numbers = np.unique(bits, return_inverse=True)
+            pairs, kinds = np.unique(kinds * len(different) + numbers, return_inverse=True)
+            before = [divmod(pair, len(different)) for pair in pairs.tolist()]
+            lacking = [lacking[kind] | int(different[number]) << begin for kind, number in before]
+        return np.array([self._code(each) for each in lacking], np.int64)[kinds]
 
     def variant(self, code: int) -> Variant:
-        """The claim for the resources of these bits."""
+        """The claim for the resources that this code stands for."""
         known = self._variants.get(code)
         if known is None:
-            lacking = {name: served_by for bit, (name, served_by) in enumerate(self.classes.items()) if code >> bit & 1}
+            bits = self._lacking[code]
+            lacking = {name: served_by for bit, (name, served_by) in enumerate(self.classes.items()) if bits >> bit & 1}
             known = self._variants[code] = _variant(self.pod, lacking)
         return known
 
     @property
     def whole(self) -> Variant:
         """The claim for all of them."""
-        return self.variant((1 << len(self.classes)) - 1)
+        return self.variant(self._code((1 << len(self.classes)) - 1))
+
+    def _code(self, bits: int) -> int:
+        code = self._codes.setdefault(bits, len(self._lacking))
+        if code == len(self._lacking):
+            self._lacking.append(bits)
+        return code
 
 
 def extension_of(pod: PodInfo, cluster: Cluster) -> Extension | None:
@@ -96,13 +116,14 @@ def extension_of(pod: PodInfo, cluster: Cluster) -> Extension | None:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What one container asks of one resource; `index`: of the container, init containers first."""
+    """What one container asks of one resource; `index`: of the container, init containers first; `always`: it restarts whenever it ends."""
 
     index: int
     container: str
     resource: str
     name: str
     count: int
+    always: bool
 
     def mapping(self, request: str) -> ContainerExtendedResourceRequest:
         return ContainerExtendedResourceRequest(container_name=self.container, resource_name=self.resource, request_name=request)
@@ -111,8 +132,10 @@ class _Asked:
 def _variant(pod: PodInfo, classes: Mapping[str, str]) -> Variant:
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
+    init = pod.pod.spec.init_containers or ()
+    asking = _asking([*init, *(pod.pod.spec.containers or ())], classes)
     for resource, served_by in classes.items():
-        for name, count in _requests(pod, resource, mappings):
+        for name, count in _requests(asking[resource], len(init), mappings):
             exactly = ExactDeviceRequest(device_class_name=served_by, count=count)
             requests.append(DeviceRequest(name=name, exactly=exactly))
     requests.sort(key=lambda request: request.name)
@@ -128,20 +151,32 @@ def _variant(pod: PodInfo, classes: Mapping[str, str]) -> Variant:
     return Variant(claim, tuple(mappings))
 
 
-def _requests(pod: PodInfo, resource: str, mappings: list[ContainerExtendedResourceRequest]) -> Iterator[tuple[str, int]]:
-    """(name, count) of the requests for one resource; who uses which is added to `mappings`.
+def _asking(containers: Sequence[Container], classes: Mapping[str, str]) -> dict[str, list[_Asked]]:
+    """By resource, the containers that ask for it, in their order."""
+    asking: dict[str, list[_Asked]] = {resource: [] for resource in classes}
+    for index, container in enumerate(containers):
+        amounts = canonical(container.resources.requests or {})
+        for place, resource in enumerate(sorted(amounts)):
+            if resource in asking and amounts[resource]:
+                lasts = container.restart_policy == _ALWAYS
+                name = f"container-{index}-request-{place}"
+                asking[resource].append(_Asked(index, container.name, resource, name, amounts[resource], lasts))
+    return asking
+
+
+def _requests(asking: Sequence[_Asked], init: int, mappings: list[ContainerExtendedResourceRequest]) -> Iterator[tuple[str, int]]:
+    """(name, count) of the requests for one resource; who uses which is added to `mappings`. `init`: how many init containers there are.
 
     Containers that run side by side have each its own devices. Init containers that end use those of the containers that run after them,
     and where that is not enough all share as many more as any of them needs.
     """
-    init = pod.pod.spec.init_containers or ()
-    containers = [*init, *(pod.pod.spec.containers or ())]
-    asking = [asked for index, one in enumerate(containers) if (asked := _asked(index, one, resource)) is not None]
-    lasting = [asked for asked in asking if asked.index >= len(init) or containers[asked.index].restart_policy == _ALWAYS]
+    lasting = [asked for asked in asking if asked.index >= init or asked.always]
     for asked in lasting:
         mappings.append(asked.mapping(asked.name))
         yield asked.name, asked.count
-    passing = [(asked, _reused(asked, lasting)) for asked in asking if asked not in lasting]
+    if len(lasting) > MAX_RESULTS:
+        return  # no claim gets as many devices, whatever the others use
+    passing = [(asked, _reused(asked, lasting)) for asked in asking if asked.index < init and not asked.always]
     more = {asked: asked.count - sum(each.count for each in used) for asked, used in passing}
     extra = max(more.values(), default=0)
     shared = next((asked.name for asked, rest in more.items() if rest == extra), "")
@@ -158,14 +193,6 @@ def _reused(asked: _Asked, lasting: Sequence[_Asked]) -> list[_Asked]:
         if each.index >= asked.index and sum(one.count for one in used) < asked.count:
             used.append(each)
     return used
-
-
-def _asked(index: int, container: Container, resource: str) -> _Asked | None:
-    amounts = canonical(container.resources.requests or {})
-    count = amounts.get(resource, 0)
-    if not count:
-        return None
-    return _Asked(index, container.name, resource, f"container-{index}-request-{sorted(amounts).index(resource)}", count)
 
 
 # --- claims that a pod names -----------------------------------------------------------------------------------------------------
@@ -222,9 +249,9 @@ def shape_of(claim: ResourceClaim) -> bytes:
 
 def claims_of(pod: PodInfo, table: ClaimTable) -> list[ResourceClaim]:
     """The pod's claims in the order in which it names them, each once; raise `NotReady`."""
-    found = {}
+    found, made = {}, _made_claims(pod)
     for entry in pod.pod.spec.resource_claims or ():
-        claim = _claim(pod, entry, table)
+        claim = _claim(pod, entry, made, table)
         if claim is not None:
             found[claim.metadata.uid] = claim
     return list(found.values())
@@ -232,9 +259,10 @@ def claims_of(pod: PodInfo, table: ClaimTable) -> list[ResourceClaim]:
 
 def each_claim(pod: PodInfo, table: ClaimTable) -> Iterator[tuple[str, ResourceClaim | None, str]]:
     """(the pod's name for it, the claim or None, why it cannot be used) of everything that the pod claims, in its order."""
+    made = _made_claims(pod)
     for entry in pod.pod.spec.resource_claims or ():
         try:
-            claim = _claim(pod, entry, table)
+            claim = _claim(pod, entry, made, table)
         except NotReady as problem:
             yield entry.name, None, str(problem)
         else:
@@ -244,9 +272,10 @@ def each_claim(pod: PodInfo, table: ClaimTable) -> Iterator[tuple[str, ResourceC
 
 def named_claims(pod: PodInfo) -> Iterator[str]:
     """The names of the pod's claims, as far as they are known by now."""
+    made = _made_claims(pod)
     for entry in pod.pod.spec.resource_claims or ():
         try:
-            name, _ = _name(pod, entry)
+            name, _ = _name(pod, entry, made)
         except NotReady:
             continue
         if name is not None:
@@ -278,8 +307,13 @@ def shapes(claims: Sequence[ResourceClaim]) -> tuple[bytes, ...]:
     return tuple([shape_of(claim) for claim in claims])
 
 
-def _claim(pod: PodInfo, entry: PodResourceClaim, table: ClaimTable) -> ResourceClaim | None:
-    name, made_for_pod = _name(pod, entry)
+def _made_claims(pod: PodInfo) -> dict[str, str | None]:
+    """By the pod's name for it, the claim that was made for the pod; None where it was found that it needs none."""
+    return {status.name: status.resource_claim_name for status in reversed(pod.pod.status.resource_claim_statuses or ())}
+
+
+def _claim(pod: PodInfo, entry: PodResourceClaim, made: Mapping[str, str | None], table: ClaimTable) -> ResourceClaim | None:
+    name, made_for_pod = _name(pod, entry, made)
     if name is None:
         return None  # it was found that the pod needs none
     claim = table.get(name, pod.namespace)
@@ -292,15 +326,14 @@ def _claim(pod: PodInfo, entry: PodResourceClaim, table: ClaimTable) -> Resource
     return claim
 
 
-def _name(pod: PodInfo, entry: PodResourceClaim) -> tuple[str | None, bool]:
+def _name(pod: PodInfo, entry: PodResourceClaim, made: Mapping[str, str | None]) -> tuple[str | None, bool]:
     """(name, whether the claim was made for this pod)."""
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name, False
     if entry.resource_claim_template_name is None:
         raise NotReady(f'pod "{pod.key}", spec.resourceClaim "{entry.name}": none of the supported fields are set')
-    for status in pod.pod.status.resource_claim_statuses or ():
-        if status.name == entry.name:
-            return status.resource_claim_name, True
+    if entry.name in made:
+        return made[entry.name], True
     raise NotReady(f'pod "{pod.key}": ResourceClaim not created yet')
 
 

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple, Protocol
 
 from placewright.api.devices import DeviceConstraint
 from placewright.plugins.dynamicresources.demands import ClaimDemand, DeviceDemand
-from placewright.plugins.dynamicresources.pools import Offer
+from placewright.plugins.dynamicresources.effort import COMPARE, VISIT, StepBudget
+from placewright.plugins.dynamicresources.pools import DeviceId, Offer
 
 # --- constraints -----------------------------------------------------------------------------------------------------------------
 
@@ -128,6 +129,8 @@ def applies(constraint: DeviceConstraint, names: frozenset[str]) -> bool:
 
 #: More devices are not matched: that takes as many nested calls.
 _MOST_SEATS: Final = 128
+#: Devices that are visited to prove one claim hopeless on one node; then the search itself has to tell.
+_MOST_VISITS: Final = 20_000
 
 
 class Need(NamedTuple):
@@ -138,47 +141,74 @@ class Need(NamedTuple):
     offers: Sequence[Offer]
 
 
-def hopeless(claims: Sequence[ClaimDemand], needs: Sequence[Need]) -> bool:
-    """True when there surely is no way to serve these needs at once."""
-    if not _can_seat((need.demand.count, [offer.id for offer in need.offers]) for need in needs):
-        return True
-    for number, claim in enumerate(claims):
-        for constraint in claim.claim.spec.devices.constraints or ():
-            about = [need for need in needs if need.claim == number and applies(constraint, need.demand.names)]
-            if about and not _can_hold(constraint, about):
-                return True
-    return False
+class Proofs:
+    """Proofs that needs cannot be served. What they look at is counted; where they take too long, nothing is proved."""
 
+    def __init__(self, effort: StepBudget) -> None:
+        self._effort = effort
+        self._visits = _MOST_VISITS
 
-def _can_hold(constraint: DeviceConstraint, needs: Sequence[Need]) -> bool:
-    """Whether devices of enough values, or enough of one value, are there."""
-    name = constraint.match_attribute or constraint.distinct_attribute or ""
-    by_value = [[(attribute_of(offer, name), offer) for offer in need.offers] for need in needs]
-    if constraint.match_attribute is None:
-        values = ({value for value, _ in each if value is not None} for each in by_value)
-        return _can_seat((need.demand.count, each) for need, each in zip(needs, values, strict=True))
-    first = {value for value, _ in by_value[0] if value is not None}
-    alike = (zip(needs, ([offer.id for one, offer in each if one == value] for each in by_value), strict=True) for value in first)
-    return any(_can_seat((need.demand.count, offers) for need, offers in each) for each in alike)
-
-
-def _can_seat(parties: Iterable[tuple[int, Collection[Hashable]]]) -> bool:
-    """Whether each party gets as many seats of those that it may have; each seat is for one. True for more than can be tried."""
-    known = list(parties)
-    if any(count > len(seats) for count, seats in known):
+    def hopeless(self, claims: Sequence[ClaimDemand], needs: Sequence[Need]) -> bool:
+        """True when there surely is no way to serve these needs at once. Raises `OutOfSteps`."""
+        if not self._can_seat([(need.demand.count, [offer.id for offer in need.offers]) for need in needs]):
+            return True
+        for number, claim in enumerate(claims):
+            for constraint in claim.claim.spec.devices.constraints or ():
+                about = [need for need in needs if need.claim == number and applies(constraint, need.demand.names)]
+                if about and not self._can_hold(constraint, about):
+                    return True
         return False
-    if len(known) <= 1 or sum(count for count, _ in known) > _MOST_SEATS:
-        return True
-    taken: dict[Hashable, Collection[Hashable]] = {}
-    return all(_seat(seats, taken, set()) for count, seats in known for _ in range(count))
+
+    def _can_hold(self, constraint: DeviceConstraint, needs: Sequence[Need]) -> bool:
+        """Whether devices of enough values, or enough of one value, are there."""
+        self._effort.spend(COMPARE * sum(len(need.offers) for need in needs))
+        by_value = [_by_value(constraint.match_attribute or constraint.distinct_attribute or "", need.offers) for need in needs]
+        counts = [need.demand.count for need in needs]
+        if constraint.match_attribute is None:
+            return self._can_seat(list(zip(counts, by_value, strict=True)))
+        alike = ([each.get(value, ()) for each in by_value] for value in by_value[0])
+        return any(self._can_seat(list(zip(counts, offers, strict=True))) for offers in alike)
+
+    def _can_seat(self, parties: Sequence[tuple[int, Collection[Hashable]]]) -> bool:
+        """Whether each party gets as many seats of those that it may have; each seat is for one. True for more than can be tried."""
+        self._effort.spend(VISIT * len(parties))
+        if any(count > len(seats) for count, seats in parties):
+            return False
+        if len(parties) <= 1 or sum(count for count, _ in parties) > _MOST_SEATS:
+            return True
+        taken: dict[Hashable, Collection[Hashable]] = {}
+        try:
+            return all(self._seat(seats, taken, set()) for count, seats in parties for _ in range(count))
+        except _TooLong:
+            return True
+
+    def _seat(self, seats: Collection[Hashable], taken: dict[Hashable, Collection[Hashable]], tried: set[Hashable]) -> bool:
+        """Seat one more, moving others if need be (an augmenting path)."""
+        for seat in seats:
+            self._visit()
+            if seat not in tried:
+                tried.add(seat)
+                if seat not in taken or self._seat(taken[seat], taken, tried):
+                    taken[seat] = seats
+                    return True
+        return False
+
+    def _visit(self) -> None:
+        self._effort.spend(VISIT)
+        self._visits -= 1
+        if self._visits < 0:
+            raise _TooLong
 
 
-def _seat(seats: Collection[Hashable], taken: dict[Hashable, Collection[Hashable]], tried: set[Hashable]) -> bool:
-    """Seat one more, moving others if need be (an augmenting path)."""
-    for seat in seats:
-        if seat not in tried:
-            tried.add(seat)
-            if seat not in taken or _seat(taken[seat], taken, tried):
-                taken[seat] = seats
-                return True
-    return False
+class _TooLong(Exception):
+    """A proof visits more devices than it may."""
+
+
+def _by_value(attribute: str, offers: Iterable[Offer]) -> dict[Hashable, list[DeviceId]]:
+    """Devices by their value of an attribute; those without one are left out."""
+    found: dict[Hashable, list[DeviceId]] = {}
+    for offer in offers:
+        value = attribute_of(offer, attribute)
+        if value is not None:
+            found.setdefault(value, []).append(offer.id)
+    return found

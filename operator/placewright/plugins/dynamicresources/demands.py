@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from placewright.api.devices import (
     ALL_DEVICES,
@@ -21,10 +21,14 @@ from placewright.api.devices import (
 from placewright.api.quantity import QuantityError
 from placewright.cel.syntax import ExpressionError
 from placewright.cluster.storage import Table, key_of
+from placewright.plugins.dynamicresources.effort import ASK, LOOK, TOLERATE
 from placewright.plugins.dynamicresources.pools import Amount, Offer
 from placewright.plugins.dynamicresources.selectors import CompiledSelector, CompiledSelectors
 
 Wish = ExactDeviceRequest | DeviceSubRequest
+#: Of the requests of one claim, with those of all alternatives: each is compiled before any device is looked at. Characters in all.
+MOST_SELECTORS: Final = 256
+MOST_SELECTOR_TEXT: Final = 64 * 1024
 
 
 class DemandError(ValueError):
@@ -66,6 +70,15 @@ class DeviceDemand:
     capacity: dict[str, Amount]
     pattern: tuple[tuple[str, ...], tuple[DeviceToleration, ...]] | None
 
+    @property
+    def look_steps(self) -> int:
+        """Of looking at one device for it, without its taints."""
+        return LOOK + ASK * (len(self.conditions) + len(self.capacity))
+
+    def taint_steps(self, offer: Offer) -> int:
+        """Of seeing whether it tolerates the taints of a device, at most."""
+        return TOLERATE * len(offer.taints) * (1 + len(self.wish.tolerations or ()))
+
     def selects(self, offer: Offer) -> bool:
         """True when class and request select this device. Raises `SelectorFailed` where an expression has no answer."""
         for condition in self.conditions:
@@ -100,6 +113,7 @@ class ClaimReader:
     def read(self, claim: ResourceClaim) -> ClaimDemand:
         """The demands of a claim. Raises `DemandError`."""
         key = key_of(claim.metadata)
+        _check_selectors(claim, key)
         requests = []
         for i, request in enumerate(claim.spec.devices.requests or ()):
             path = f"spec.devices.requests[{i}]"
@@ -163,6 +177,18 @@ class ClaimReader:
             except ExpressionError as error:
                 raise DemandError(f"{field}: {error}") from None
         return conditions
+
+
+def _check_selectors(claim: ResourceClaim, key: str) -> None:
+    """Refuse a claim that has more selectors than anybody writes: with the largest that the API allows, reading them takes seconds."""
+    requests = claim.spec.devices.requests or ()
+    wishes = [wish for each in requests for wish in (each.exactly, *(each.first_available or ())) if wish is not None]
+    written = [selector.cel.expression for wish in wishes for selector in wish.selectors or () if selector.cel is not None]
+    if len(written) > MOST_SELECTORS:
+        raise DemandError(f"resource claim {key}: has {len(written)} selectors, this scheduler evaluates at most {MOST_SELECTORS}")
+    length = sum(map(len, written))
+    if length > MOST_SELECTOR_TEXT:
+        raise DemandError(f"resource claim {key}: has {length} characters of selectors, this scheduler reads at most {MOST_SELECTOR_TEXT}")
 
 
 def check_size(demand: ClaimDemand, counts: Sequence[Sequence[int]]) -> None:

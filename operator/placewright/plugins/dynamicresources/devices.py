@@ -24,6 +24,7 @@ from placewright.cluster.journal import Journal
 from placewright.framework.interface import BoolColumn, IntColumn
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.dynamicresources.allocator import MOST_STEPS, DeviceSearch, GaveUp, Pick
+from placewright.plugins.dynamicresources.claims import SPECIAL_NAME
 from placewright.plugins.dynamicresources.demands import (
     ClaimDemand,
     ClaimReader,
@@ -31,9 +32,10 @@ from placewright.plugins.dynamicresources.demands import (
     DeviceDemand,
     SelectorFailed,
 )
+from placewright.plugins.dynamicresources.effort import COUNT, LOOK, OutOfSteps
 from placewright.plugins.dynamicresources.inventory import Inventory, Usage
 from placewright.plugins.dynamicresources.pools import Outlook
-from placewright.plugins.dynamicresources.selectors import CompiledSelectors, OutOfSteps
+from placewright.plugins.dynamicresources.selectors import CompiledSelectors
 from placewright.plugins.dynamicresources.shortage import DeviceShortage
 
 # --- allocations -----------------------------------------------------------------------------------------------------------------
@@ -181,18 +183,24 @@ class FreeCounts:
             del self._columns[next(iter(self._columns))]
         changed = None if column.position < 0 else self._journal.since(column.position)
         column.grow(size)
-        for row in range(size) if changed is None else {row for row in changed if row < size}:
+        column.stale.update(range(size) if changed is None else (row for row in changed if row < size))
+        column.position = self._journal.position
+        while column.stale:  # `count` may fail: what was counted by then stays so
+            row = next(iter(column.stale))
             column.counts[row] = count(row)
-        column.position = self._journal.position  # at last: `count` may fail
+            column.stale.discard(row)
         return column.counts[:size]
 
 
 class _Column:
-    __slots__ = ("counts", "position")
+    """`stale`: rows that have to be counted again."""
+
+    __slots__ = ("counts", "position", "stale")
 
     def __init__(self) -> None:
         self.counts = np.zeros(0, np.int64)
         self.position = -1
+        self.stale: set[int] = set()
 
     def grow(self, size: int) -> None:
         if len(self.counts) < size:
@@ -204,8 +212,9 @@ class _Column:
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 INVALID_POOLS: Final = "invalid resource pools were encountered"
-#: Of all rows together, in one decision.
+#: Of all rows together, in one decision, and for each row of a large cluster.
 MOST_STEPS_IN_ALL: Final = 10 * MOST_STEPS
+_STEPS_A_ROW: Final = 100
 #: Beyond these nobody is told how many devices a node lacks: somebody waits for the answer, and decisions wait meanwhile.
 MOST_STEPS_TO_TELL: Final = 2 * MOST_STEPS
 _MOST_CLAIMS: Final = 256
@@ -226,11 +235,13 @@ class Refusal:
         message: one line.
         error: something is wrong with a claim, a class or a pool, and the pod is to be tried again later; otherwise devices are lacking.
         ends_attempt: a selector has no answer here, which ends the attempt for all nodes.
+        unfinished: the decision ran out of steps before this node was searched to the end; another one goes on with it.
     """
 
     message: str
     error: bool = False
     ends_attempt: bool = False
+    unfinished: bool = False
 
 
 class ClusterDevices:
@@ -248,7 +259,7 @@ class ClusterDevices:
         #: What is read of claims, with the claim: an id alone may come to stand for another.
         self._read: dict[int, tuple[ResourceClaim, ClaimDemand]] = {}
         #: For whom steps are being counted, and how many searches took.
-        self._asked: tuple[ResourceClaim, ...] | None = None
+        self._asked: ResourceClaim | None = None
         self._spent = 0
 
     def refresh(self) -> None:
@@ -274,6 +285,11 @@ class ClusterDevices:
     def everywhere(self) -> int:
         """Grows when all versions do."""
         return self._inventory.everywhere
+
+    @property
+    def turn(self) -> int:
+        """Grows when steps are counted anew."""
+        return self._expressions.effort.turn
 
     def check(self, claims: Sequence[ResourceClaim]) -> Status:
         """What is wrong with these claims whatever the node is; names the object and the field.
@@ -309,9 +325,11 @@ class ClusterDevices:
     def shortage(self, row: int, claims: Sequence[ResourceClaim]) -> Mapping[str, int] | None:
         """By class, how many more devices the node of this row would need for these claims; None where that is not what is lacking."""
         self._count_steps(claims)
-        outlook, inventory, left = self._inventory.outlook(row), self._inventory, MOST_STEPS_TO_TELL - self._spent
+        inventory, left = self._inventory, MOST_STEPS_TO_TELL - self._spent
         try:
-            shortage = DeviceShortage(outlook, inventory.usage, self._demands(claims), inventory.pools(), left)
+            outlook = self._outlook(row)
+            effort = self._expressions.effort
+            shortage = DeviceShortage(outlook, inventory.usage, self._demands(claims), inventory.pools(), left, effort)
             found = shortage.by_class()
         except (DemandError, OutOfSteps):
             return None
@@ -326,22 +344,35 @@ class ClusterDevices:
         present, size = self._cluster.present, self._cluster.size
 
         def count_on(row: int) -> int:
-            return count_free(demand, self._inventory.outlook(row), self._inventory.usage) if present[row] else 0
+            if not present[row]:
+                return 0
+            outlook = self._outlook(row)
+            self._expressions.effort.spend(COUNT * len(outlook.offers))
+            return count_free(demand, outlook, self._inventory.usage)
 
         counts = self._free.ask(demand, size, count_on)
         return None if bool((counts == SEARCH).any()) else counts
 
     def allocate(self, row: int, claims: Sequence[ResourceClaim]) -> Allocated | Refusal:
         """The first way in which the node of this row serves all these claims; `KeyError` for a row without a node."""
-        outlook = self._inventory.outlook(row)
         self._count_steps(claims)
         try:
-            demands = self._demands(claims)
-            steps = min(MOST_STEPS, MOST_STEPS_IN_ALL - self._spent)
-            search = DeviceSearch(outlook, self._inventory.usage, demands, self._new_share_id, steps)
+            outlook, demands = self._outlook(row), self._demands(claims)
+            steps = min(MOST_STEPS, self._steps_in_all() - self._spent)
+            search = DeviceSearch(outlook, self._inventory.usage, demands, self._new_share_id, steps, self._expressions.effort)
             return self._result(row, demands, search, outlook)
-        except (DemandError, OutOfSteps) as wrong:
+        except DemandError as wrong:
             return Refusal(str(wrong), error=True, ends_attempt=isinstance(wrong, SelectorFailed))
+        except OutOfSteps as ended:
+            return Refusal(str(ended), error=True, unfinished=True)
+
+    def _outlook(self, row: int) -> Outlook:
+        """What the node of a row has in reach. Raises `OutOfSteps`, and `KeyError` for a row without a node."""
+        self._expressions.effort.spend(LOOK + self._inventory.steps_to_look_out(row))
+        return self._inventory.outlook(row)
+
+    def _steps_in_all(self) -> int:
+        return max(MOST_STEPS_IN_ALL, _STEPS_A_ROW * self._cluster.node_count)
 
     def _result(self, row: int, demands: Sequence[ClaimDemand], search: DeviceSearch, outlook: Outlook) -> Allocated | Refusal:
         try:
@@ -358,16 +389,19 @@ class ClusterDevices:
     def _gave_up(self, steps: int) -> Refusal:
         """On this row only, until the rows together have taken too many steps."""
         spent = self._spent + steps
-        if spent >= MOST_STEPS_IN_ALL:
-            return Refusal(f"gave up after {spent} steps on several nodes: the claims can be combined with devices in too many ways", True)
+        if spent >= self._steps_in_all():
+            why = f"gave up after {spent} steps on several nodes: the claims can be combined with devices in too many ways"
+            return Refusal(why, error=True, unfinished=True)
         return Refusal(f"gave up after {steps} steps: the claims can be combined with devices in too many ways")
 
     def _count_steps(self, claims: Sequence[ResourceClaim]) -> None:
-        """Go on counting while the same claims are asked for."""
-        if self._asked is None or len(self._asked) != len(claims) or any(a is not b for a, b in zip(self._asked, claims, strict=True)):
-            self._asked = tuple(claims)
-            self._spent = 0
-            self._expressions.effort.renew()
+        """Go on counting while the same decision asks. Of a pod's claims the last may differ from node to node: extended resources."""
+        first = next(iter(claims), None)
+        if first is not None and self._asked is not None and (first is self._asked or _are_of_one_pod(first, self._asked)):
+            return
+        self._asked = first
+        self._spent = 0
+        self._expressions.effort.renew(self._cluster.node_count)
 
     def _demands(self, claims: Sequence[ResourceClaim]) -> list[ClaimDemand]:
         return [self._demand(claim) for claim in claims]
@@ -379,6 +413,11 @@ class ClusterDevices:
                 self._read.clear()
             known = self._read[id(claim)] = (claim, self._reader.read(claim))
         return known[1]
+
+
+def _are_of_one_pod(one: ResourceClaim, other: ResourceClaim) -> bool:
+    """Whether these stand for extended resources of the same pod, which are claims of one uid."""
+    return one.metadata.uid == other.metadata.uid and one.metadata.name.startswith(SPECIAL_NAME)
 
 
 def _why_not(outlook: Outlook) -> str:

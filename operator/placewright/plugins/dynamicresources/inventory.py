@@ -16,6 +16,7 @@ from placewright.api.quantity import QuantityError, nano
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
 from placewright.cluster.storage import Table, key_of
+from placewright.plugins.dynamicresources.effort import DRAW
 from placewright.plugins.dynamicresources.pools import DeviceId, Outlook, Pool, PoolId, look_out, read_pool
 from placewright.plugins.dynamicresources.selectors import DeviceShapes
 
@@ -174,6 +175,12 @@ class Inventory:
         """All that there are."""
         return self._pools.values()
 
+    def steps_to_look_out(self, row: int) -> int:
+        """What the next `outlook` of a row takes (`effort`): nothing where it is known."""
+        if row in self._outlooks:
+            return 0
+        return sum(DRAW * (1 + len(pool.reaches) + len(pool.general)) for pool in self._of_many_nodes.values())
+
     def outlook(self, row: int) -> Outlook:
         """What the node of a row has in reach."""
         known = self._outlooks.get(row)
@@ -220,7 +227,7 @@ class Inventory:
             self._holder(before).pop(id_, None)
             if before.node and not self._by_node[before.node]:
                 del self._by_node[before.node]
-        now = read_pool(id_, self._tables.slices.where(str(id_)), list(self._rules.values()), self._shapes)
+        now = read_pool(id_, self._tables.slices.where(str(id_)), list(self._rules.values()), self._shapes, before)
         if now is not None:
             self._pools[id_] = self._holder(now)[id_] = now
         for pool in (before, now):

@@ -238,12 +238,16 @@ class DynamicResources(
         return self._searching(cluster).fits(claims, signature, rows) if claims else np.ones(len(rows), np.bool_)
 
     def failure(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Status:
-        """A selector without an answer on any node that the pod could go to otherwise ends the attempt, as upstream."""
-        demand = state.read(NAME, PodDeviceClaims)
+        """A selector without an answer on any node that the pod could go to otherwise ends the attempt, as upstream.
+
+        So does a search that ran out of steps before any node was found, as upstream's ends when it runs out of time: the pod is tried
+        again after its backoff, not only when something changes.
+        """
+        demand, search = state.read(NAME, PodDeviceClaims), self._searching(cluster)
         codes = np.zeros(len(rows), np.int64) if demand.extension is None else demand.extension.codes(cluster, rows)
-        for code in np.unique(codes).tolist():
-            claims, signature = demand.asked(code)
-            refusal = self._searching(cluster).ending(claims, signature, rows[codes == code]) if claims else None
+        asked = [(*demand.asked(code), rows[codes == code]) for code in np.unique(codes).tolist()]
+        for why in (search.ending, search.unfinished):
+            refusal = next((found for each in asked if each[0] and (found := why(*each)) is not None), None)
             if refusal is not None:
                 return error(refusal.message)
         return SUCCESS

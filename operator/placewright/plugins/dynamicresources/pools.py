@@ -241,6 +241,9 @@ class Pool:
         node: the only node from which it can be used, or nothing.
         local: devices by the node that they name; `general`: the others.
         binding: slices with devices that have binding conditions.
+        sets: names of the counter sets.
+        read: devices by the name of the slice that they were read from, with that slice.
+        rules: those that were heeded.
     """
 
     id: PoolId
@@ -254,6 +257,9 @@ class Pool:
     local: dict[str, list[Offer]] = field(default_factory=dict)
     general: list[Offer] = field(default_factory=list)
     binding: set[int] = field(default_factory=set)
+    sets: set[str] = field(default_factory=set)
+    read: dict[str, tuple[ResourceSlice, list[Offer]]] = field(default_factory=dict)
+    rules: Sequence[DeviceTaintRule] = ()
 
     @property
     def usable(self) -> bool:
@@ -284,18 +290,25 @@ class PoolError(ValueError):
     """What is wrong with a pool."""
 
 
-def read_pool(id_: PoolId, slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule], shapes: DeviceShapes) -> Pool | None:
-    """The pool of these slices; None when there are none."""
+def read_pool(
+    id_: PoolId,
+    slices: Iterable[ResourceSlice],
+    rules: Sequence[DeviceTaintRule],
+    shapes: DeviceShapes,
+    before: Pool | None = None,
+) -> Pool | None:
+    """The pool of these slices; None when there are none. Of `before`, which is not used any more, devices of slices that stay are kept."""
     newest = _newest(slices)
     if not newest:
         return None
     reaches = tuple(dict.fromkeys(reach for each in newest if not each.spec.shared_counters for reach in _reaches(each.spec)))
     general, nodes = tuple(reach for reach in reaches if not reach.node), frozenset(reach.node for reach in reaches if reach.node)
     pool = Pool(id_, reaches=general, nodes=nodes, node=next(iter(nodes)) if len(nodes) == 1 and not general else "")
+    pool.rules = rules
     pool.incomplete = len(newest) != newest[0].spec.pool.resource_slice_count
     if not pool.incomplete:
         try:
-            _fill(pool, newest, rules, shapes)
+            _fill(pool, newest, shapes, before)
         except ValueError as problem:
             pool.problem = str(problem)
     return pool
@@ -307,25 +320,43 @@ def _newest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
     return sorted((each for each in known if each.spec.pool.generation == generation), key=lambda each: each.metadata.name)
 
 
-def _fill(pool: Pool, slices: Sequence[ResourceSlice], rules: Sequence[DeviceTaintRule], shapes: DeviceShapes) -> None:
+def _fill(pool: Pool, slices: Sequence[ResourceSlice], shapes: DeviceShapes, before: Pool | None) -> None:
     for each in slices:
         _add_counters(pool, each.spec)
+    kept = before.read if before is not None and _reads_alike(before, pool) else {}
     for number, each in enumerate(slices):
-        for device in () if each.spec.shared_counters else each.spec.devices or ():
-            pool.add(_offer(pool, each.spec, device, number, rules, shapes))
+        if each.spec.shared_counters:
+            continue
+        name, offers = each.metadata.name, list[Offer]()
+        known = kept.get(name)
+        for place, device in enumerate(each.spec.devices or ()):
+            if known is not None and known[0] is each:
+                offer = known[1][place]
+                offer.order, offer.slice = len(pool.offers), number
+            else:
+                offer = _offer(pool, each.spec, device, number, shapes)
+            offers.append(offer)
+            pool.add(offer)
+        pool.read[name] = each, offers
+
+
+def _reads_alike(before: Pool, now: Pool) -> bool:
+    """Whether a slice that is still the same has the same devices: both pools heed the same rules and have the same counters."""
+    same_rules = len(before.rules) == len(now.rules) and all(one is other for one, other in zip(before.rules, now.rules, strict=True))
+    return same_rules and before.counters == now.counters
 
 
 def _add_counters(pool: Pool, spec: ResourceSliceSpec) -> None:
     for counters in spec.shared_counters or ():
-        if any(name == counters.name for name, _ in pool.counters):
+        if counters.name in pool.sets:
             raise PoolError(f"duplicate counter set name {counters.name}")
+        if counters.counters:
+            pool.sets.add(counters.name)
         for name, counter in (counters.counters or {}).items():
             pool.counters[counters.name, name] = nano(counter.value)
 
 
-def _offer(
-    pool: Pool, spec: ResourceSliceSpec, device: Device, number: int, rules: Sequence[DeviceTaintRule], shapes: DeviceShapes
-) -> Offer:
+def _offer(pool: Pool, spec: ResourceSliceSpec, device: Device, number: int, shapes: DeviceShapes) -> Offer:
     counters = tuple(_consumed(pool, device))
     capacities = {name: read_capacity(each) for name, each in (device.capacity or {}).items()}
     shared = bool(device.allow_multiple_allocations)
@@ -339,7 +370,7 @@ def _offer(
         reach=_reach(device) if own else _reach(spec),
         selector=device.node_selector if own else spec.node_selector,
         shared=shared,
-        taints=_taints(pool.id, device, rules),
+        taints=_taints(pool.id, device, pool.rules),
         counters=counters,
         capacities=capacities,
         plain=not shared and not counters and not any(each.has_policy for each in capacities.values()),
@@ -347,9 +378,8 @@ def _offer(
 
 
 def _consumed(pool: Pool, device: Device) -> Iterable[tuple[CounterName, int]]:
-    sets = {name for name, _ in pool.counters}
     for consumption in device.consumes_counters or ():
-        if consumption.counter_set not in sets:
+        if consumption.counter_set not in pool.sets:
             raise PoolError(f"device {device.name} consumes of counter set {consumption.counter_set}, which is not there")
         for name, counter in (consumption.counters or {}).items():
             if (consumption.counter_set, name) not in pool.counters:

@@ -18,14 +18,13 @@ from placewright.cel.program import DOES_NOT_COMPILE, Environment, Program
 from placewright.cel.respelled import Respell
 from placewright.cel.syntax import Brackets, ExpressionError, Item, Token, at, is_brackets, is_sign, name_of, tree
 from placewright.cel.values import quantity_functions, quantity_value, version_value
+from placewright.plugins.dynamicresources.effort import StepBudget
 
 #: For one device: two milliseconds.
 MOST_STEPS: Final = 20_000
 #: A device has no more attributes and capacities; an attribute (DeviceAttributeMaxValueLength), a name with its domain, and a number as
 #: text have no more characters. All attributes of a domain are handed over.
 _DEVICE_SIZES: Final = ValueSizes(entries=32, characters=96, maps=frozenset({"attributes", "capacity"}))
-#: Two seconds, which most selectors need for a hundred thousand devices that all differ.
-MOST_STEPS_IN_ALL: Final = 20_000_000
 _LONGEST_SHOWN: Final = 160
 _MOST_EXPRESSIONS: Final = 1024
 _MOST_VERDICTS: Final = 256
@@ -101,30 +100,6 @@ class DeviceShapes:
         if shape is None:
             shape = self._known[key] = DeviceShape(driver, device)
         return shape
-
-
-class OutOfSteps(Exception):
-    """Selectors took too long on all devices together; what was answered is kept, so another attempt gets further."""
-
-    def __init__(self) -> None:
-        super().__init__(f"selectors take more than {MOST_STEPS_IN_ALL} steps on all devices together; the rest is for the next attempt")
-
-
-class StepBudget:
-    """Steps that evaluations may still take, of all expressions on all devices, before `renew` is called."""
-
-    def __init__(self) -> None:
-        self._left = MOST_STEPS_IN_ALL
-
-    def renew(self) -> None:
-        """Begin to count anew."""
-        self._left = MOST_STEPS_IN_ALL
-
-    def spend(self, steps: int) -> None:
-        """Raises `OutOfSteps` when there are not as many."""
-        if steps > self._left:
-            raise OutOfSteps
-        self._left -= steps
 
 
 class CompiledSelector:

@@ -12,6 +12,7 @@ from typing import Final
 
 from placewright.plugins.dynamicresources.allocator import DeviceSearch, GaveUp
 from placewright.plugins.dynamicresources.demands import ClaimDemand, DeviceDemand
+from placewright.plugins.dynamicresources.effort import StepBudget
 from placewright.plugins.dynamicresources.inventory import Usage
 from placewright.plugins.dynamicresources.pools import DeviceId, Offer, Outlook, Pool
 
@@ -28,10 +29,13 @@ class DeviceShortage:
         steps: that were taken.
     """
 
-    def __init__(self, outlook: Outlook, usage: Usage, claims: Sequence[ClaimDemand], pools: Iterable[Pool], steps: int) -> None:
+    def __init__(
+        self, outlook: Outlook, usage: Usage, claims: Sequence[ClaimDemand], pools: Iterable[Pool], steps: int, effort: StepBudget
+    ) -> None:
         """`pools`: all that there are, for devices that the node has none of. `steps`: that all searches together may take."""
         self.steps = 0
         self._limit = steps
+        self._effort = effort
         self._outlook = outlook
         self._usage = usage
         self._claims = claims
@@ -63,9 +67,9 @@ class DeviceShortage:
 
     def _model(self, demand: DeviceDemand) -> _Model | None:
         """A device like which others may be."""
-        near = [(pool, offer) for pool, offer in self._outlook.offers if _could_be(demand, offer)]
+        near = [(pool, offer) for pool, offer in self._outlook.offers if self._could_be(demand, offer)]
         free = next((each for each in near if not self._usage.in_use(each[1].id)), None)
-        far = ((pool, offer) for pool in self._pools if pool.usable for offer in pool.offers.values() if _could_be(demand, offer))
+        far = ((pool, offer) for pool in self._pools if pool.usable for offer in pool.offers.values() if self._could_be(demand, offer))
         return free or next(iter(near), None) or next(far, None)
 
     def _serve(self, models: Mapping[_Like, _Model], more: Mapping[_Like, int]) -> bool:
@@ -74,7 +78,7 @@ class DeviceShortage:
             return False
         added = [_another(*models[like], f"{place}-{number}") for place, like in enumerate(more) for number in range(more[like])]
         outlook = Outlook((*self._outlook.offers, *added), self._outlook.unusable)
-        search = DeviceSearch(outlook, self._usage, self._claims, _nobody_s_share, self._limit - self.steps)
+        search = DeviceSearch(outlook, self._usage, self._claims, _nobody_s_share, self._limit - self.steps, self._effort)
         try:
             return search.run()
         except GaveUp:
@@ -82,17 +86,17 @@ class DeviceShortage:
         finally:
             self.steps += search.steps
 
+    def _could_be(self, demand: DeviceDemand, offer: Offer) -> bool:
+        """Partitions are not added: they draw on what there is."""
+        self._effort.spend(demand.look_steps + demand.taint_steps(offer))
+        return not offer.counters and demand.selects(offer) and demand.tolerates(offer)
+
     def _gave_up(self) -> bool:
         return self._searches > _MOST_SEARCHES or self.steps >= self._limit
 
 
 def _likeness(demand: DeviceDemand) -> _Like:
     return demand.device_class.metadata.name, tuple(condition.expression.source for condition in demand.conditions)
-
-
-def _could_be(demand: DeviceDemand, offer: Offer) -> bool:
-    """Partitions are not added: they draw on what there is."""
-    return not offer.counters and demand.selects(offer) and demand.tolerates(offer)
 
 
 def _another(pool: Pool, offer: Offer, name: str) -> _Model:
