@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import datetime as dt
+import difflib
 import json
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from cryptography import x509
 from kubectl.tool import Kubectl
 from placewright.engine.certificates import self_signed
 from placewright.engine.options import AdmissionOptions
-from placewright.framework import registry
 from placewright.handlers import admission
 from placewright.handlers.admission import AdmissionServer, answer_review, registry_with_admission
 from placewright.kube.auth.login import ClusterAccess, load_config
@@ -32,7 +32,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.plugins.catalog import in_tree
-from placewright.profiles import problem
+from placewright.profiles.problem import MOST_PROBLEMS
 from ports import reserved_port
 from programs import program
 from serving.desk import trusting
@@ -105,7 +105,7 @@ AFFINITY = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerm
 )
 def test_a_profile_with_thousands_of_faults_costs_no_more_than_one_with_a_hundred(spec: Object, monkeypatch: pytest.MonkeyPatch) -> None:
     compared, converted, looked = Counter[str](), Counter[str](), list[str]()
-    closest, convert, on_disk = problem.difflib.get_close_matches, msgspec.convert, registry.entry_points
+    closest, convert = difflib.get_close_matches, msgspec.convert
 
     def counted(name: str, known: Any, **more: Any) -> Any:
         compared[name] += 1
@@ -115,13 +115,13 @@ def test_a_profile_with_thousands_of_faults_costs_no_more_than_one_with_a_hundre
         converted[str(kind)] += 1
         return convert(document, kind, **more)
 
-    monkeypatch.setattr(problem.difflib, "get_close_matches", counted)
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
     def looking(group: str) -> Any:
         looked.append(group)
-        return on_disk(group=group)
+        return entry_points(group=group)
 
     monkeypatch.setattr(msgspec, "convert", counting)
-    monkeypatch.setattr(registry, "entry_points", looking)
+    monkeypatch.setattr("placewright.framework.registry.entry_points", looking)
     catalogue = in_tree()
     looked.clear()
     with pytest.raises(kopf.AdmissionError) as refused:
@@ -129,8 +129,8 @@ def test_a_profile_with_thousands_of_faults_costs_no_more_than_one_with_a_hundre
     assert str(refused.value).startswith("spec")
     assert len(str(refused.value)) < 9_000
     assert len(looked) <= 2
-    assert compared.total() <= 2 * problem.MOST_PROBLEMS
-    assert converted.total() <= 20 * problem.MOST_PROBLEMS
+    assert compared.total() <= 2 * MOST_PROBLEMS
+    assert converted.total() <= 20 * MOST_PROBLEMS
     assert all(len(name) < 300 for name in compared)
 
 
@@ -148,8 +148,12 @@ async def webhook(fn: Callable[..., Any]) -> AsyncIterator[tuple[str, int]]:
     """The address of a server that answers as the webhook does, without its certificates; `fn` is what Kopf would have it call."""
     async with ApiClient(ClusterAccess("http://127.0.0.1:1")) as client:
         server = AdmissionServer(AdmissionOptions(address="127.0.0.1", port=0), client)
+
+        async def serve(request: web.Request) -> web.Response:
+            return await server._serve(fn, request)
+
         app = web.Application()
-        app.add_routes([web.post("/{id:.*}", lambda request: server._serve(fn, request))])
+        app.add_routes([web.post("/{id:.*}", serve)])
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
