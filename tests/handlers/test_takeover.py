@@ -19,7 +19,7 @@ from faults.warm import Forked, Warm, warm
 from kubesandbox.faults import Rule
 from placewright.api.objects import Pod
 from placewright.engine import takeover
-from placewright.engine.takeover import QUIET_SECONDS, Takeover, caught_up, reached
+from placewright.engine.takeover import QUIET_SECONDS, Takeover, TakeoverTooLong, caught_up, reached
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import Unreachable
@@ -266,13 +266,13 @@ class Leader:
 class Desk:
     """A takeover under way, and what it did, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: float = 600.0) -> None:
         self.leader = Leader()
         self.did: list[str] = []
         self.news = asyncio.Event()
         self.ready = asyncio.Event()
         self.problems = 0
-        self.takeover = Takeover(self.leader, self.prepare, lambda: self.note("end"))
+        self.takeover = Takeover(self.leader, self.prepare, lambda: self.note("end"), limit=limit)
 
     def note(self, what: str) -> None:
         self.did.append(what)
@@ -289,7 +289,11 @@ class Desk:
         if self.problems:
             self.problems -= 1
             raise Unreachable("away")
-        await self.ready.wait()
+        try:
+            await self.ready.wait()
+        except asyncio.CancelledError:
+            self.note("given up")
+            raise
         self.note("prepared")
 
 
@@ -311,6 +315,34 @@ async def test_decisions_begin_when_the_term_is_prepared_and_end_with_it(desk: D
     desk.leader.turn(False)
     assert not desk.takeover.active
     assert desk.did == ["prepare", "prepared", "end"]
+
+
+@pytest.mark.parametrize("problems", [0, 10_000])
+async def test_a_lead_with_which_decisions_do_not_begin_in_time_is_given_up(problems: int) -> None:
+    """What an earlier term left does not end, or the API server answers for the Lease and for nothing else."""
+    desk = Desk(limit=0.05)
+    desk.problems = problems
+    desk.leader.turn(True)
+    with pytest.raises(TakeoverTooLong, match=r"within 0\.05 s of taking the lead"):
+        await asyncio.wait_for(desk.takeover.run(), DEADLINE)
+    assert not desk.takeover.active
+
+
+async def test_each_term_has_its_own_time_and_who_lost_the_lead_meanwhile_gives_nothing_up() -> None:
+    desk = Desk(limit=0.2)
+    running = asyncio.create_task(desk.takeover.run())
+    desk.leader.turn(True)
+    await desk.until("prepare")
+    assert desk.takeover.seconds_without_decisions > 0
+    desk.leader.turn(False)
+    assert desk.takeover.seconds_without_decisions == 0
+    await desk.until("prepare", "given up")
+    desk.ready.set()
+    desk.leader.turn(True)
+    await asyncio.wait_for(desk.takeover.wait_active(), DEADLINE)
+    assert desk.takeover.seconds_without_decisions == 0
+    assert not running.done()
+    running.cancel()
 
 
 async def test_each_term_is_prepared_anew(desk: Desk) -> None:

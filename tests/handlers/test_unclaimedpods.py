@@ -41,6 +41,9 @@ class Policy:
     def pre_enqueue(self, pod: PodInfo) -> Status:
         return SUCCESS
 
+    def binding_extender(self, pod: PodInfo) -> str:
+        return ""
+
     def sort_key(self, pod: PodInfo, timestamp: float) -> tuple[Any, ...]:
         return (timestamp,)
 

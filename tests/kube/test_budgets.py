@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from random import Random
+from collections.abc import Awaitable, Callable
 
 import pytest
 from aiohttp import web
@@ -25,7 +23,7 @@ from placewright.kube.errors import RequestError
 from placewright.kube.ratelimit import LONGEST_HOLD, PASSED_OVER_AT_MOST, SPREAD, Pacing, TokenBucket, Traffic
 from placewright.kube.reflector import Reflector, Source
 from placewright.kube.retry import RetryBackoff
-from placewright.kube.writers.binder import CONCURRENCY, OUT_OF_ORDER, HttpBinder, PrioritySlots
+from placewright.kube.writers.binder import CONCURRENCY, HttpBinder
 from placewright.kube.writers.events import EventLimits, HttpEventRecorder
 from placewright.kube.writers.evictor import HttpEvictor
 from placewright.kube.writers.podstatus import WORKERS, HttpStatusWriter
@@ -112,58 +110,6 @@ def test_everybody_gets_one_token_and_equals_go_as_they_came(asking: list[Traffi
     for traffic in Traffic:
         mine = [number for one, number in went if one is traffic]
         assert mine == sorted(mine)
-
-
-# --- places ----------------------------------------------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def place(slots: PrioritySlots, importance: int) -> AsyncIterator[None]:
-    await slots.take(importance)
-    try:
-        yield
-    finally:
-        slots.give_back()
-
-
-async def test_of_those_who_wait_for_a_place_the_important_go_first_and_sometimes_the_one_who_waited_longest() -> None:
-    slots, went = PrioritySlots(1), []
-
-    async def hold(name: int, importance: int) -> None:
-        async with place(slots, importance):
-            went.append(name)
-            await asyncio.sleep(0)
-
-    await asyncio.gather(hold(-1, 0), *(hold(number, number) for number in range(20)))
-    assert went[0] == -1
-    assert went[1:OUT_OF_ORDER] == list(range(19, 19 - OUT_OF_ORDER + 1, -1))
-    assert went[OUT_OF_ORDER] == 0, "the one who waited longest"
-    assert sorted(went) == list(range(-1, 20))
-
-
-@pytest.mark.parametrize("seed", range(20))
-async def test_never_more_than_there_are_places_and_none_is_lost_when_somebody_gives_up(seed: int) -> None:
-    random, slots, inside, most = Random(seed), PrioritySlots(3), 0, 0
-
-    async def hold() -> None:
-        nonlocal inside, most
-        async with place(slots, random.randrange(3)):
-            inside += 1
-            most = max(most, inside)
-            try:
-                for _ in range(random.randrange(4)):
-                    await asyncio.sleep(0)
-            finally:
-                inside -= 1
-
-    tasks = [asyncio.create_task(hold()) for _ in range(60)]
-    for _ in range(30):
-        await asyncio.sleep(0)
-        random.choice(tasks).cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert (inside, most) == (0, 3)
-    async with asyncio.timeout(5), place(slots, 0), place(slots, 0), place(slots, 0):
-        assert inside == 0, "all three places can be had again"
 
 
 # --- what 429 means to others ------------------------------------------------------------------------------------------------------------
@@ -467,3 +413,25 @@ async def test_a_binding_is_never_dropped_however_many_wait() -> None:
         outcomes = await asyncio.gather(*(binder.bind(pod(name), HERE, {}) for name in names), return_exceptions=True)
         assert [one for one in outcomes if isinstance(one, (RequestError, Exception))] == []
         assert len(api.asked("POST")) == len(names)
+
+
+# --- what one namespace's webhook says -------------------------------------------------------------------------------------------------
+
+
+async def test_a_webhook_that_refuses_with_retry_after_holds_nobody_but_the_pod_that_it_refused() -> None:
+    """Its status and its seconds are its own: with them a tenant's webhook would hold statuses, events, volumes and reads of everybody."""
+    said = 'admission webhook "bindings.tenant.example" denied the request: come back later'
+    body = {"kind": "Status", "code": 429, "reason": "TooManyRequests", "message": said, "details": {"retryAfterSeconds": 300}}
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    async with FakeApi() as api, api.client() as client:
+        api.on(f"POST {PODS}/web/binding", answer(body, 429, **{"Retry-After": "300"}), DONE)
+        await HttpBinder(client, lambda: True, backoff=NO_JITTER, sleep=sleep).bind(pod(), HERE, {})
+        assert waited == [300.0], "the pod itself waits as it was told"
+        async with asyncio.timeout(5):
+            for traffic in Traffic:
+                await client.pacing.turn(traffic)
+        assert not any(client.pacing.held.values())

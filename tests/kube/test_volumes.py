@@ -11,6 +11,7 @@ from placewright.api.errors import VolumeError
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.volumes import HttpVolumeWriter
+from placewright.kube.writers.writer import LONGEST_LOOK_SECONDS, LOOK_SECONDS
 
 PV = "PATCH /api/v1/persistentvolumes/disk"
 PVC = "PATCH /api/v1/namespaces/shop/persistentvolumeclaims/data"
@@ -92,3 +93,23 @@ async def test_waiting_ends_when_it_is_done_or_when_the_time_is_over(bench: Benc
     assert not await bench.writer.until(lambda: False, 10)
     assert 15 < bench.now < 17
     assert await bench.writer.until(lambda: True, 0)
+
+
+async def test_who_waits_for_long_looks_ever_more_rarely_and_asks_the_api_server_nothing(bench: Bench) -> None:
+    """Thousands may wait for volumes that never come."""
+    looks = 0
+
+    def never() -> bool:
+        nonlocal looks
+        looks += 1
+        return False
+
+    assert not await bench.writer.until(never, 600)
+    assert looks < 200
+    assert bench.api.requests == []
+
+
+@pytest.mark.parametrize("moment", [0.1, 1.0, 3.0, 10.0, 40.0, 100.0, 599.0])
+async def test_what_is_waited_for_is_seen_within_a_tenth_of_the_time_that_it_took(bench: Bench, moment: float) -> None:
+    assert await bench.writer.until(lambda: bench.now >= moment, 600)
+    assert bench.now <= moment + max(LOOK_SECONDS, min(0.1 * moment, LONGEST_LOOK_SECONDS)) + 1e-6

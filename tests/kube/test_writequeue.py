@@ -152,3 +152,72 @@ async def test_closing_counts_what_waits_and_what_was_not_written_to_its_end(des
     desk.queue.put("b", "b1")
     await settled()
     assert await desk.queue.close(0.0) == 2
+
+
+# --- several namespaces ------------------------------------------------------------------------------------------------------------------
+
+
+class SharedDesk(Desk):
+    """Items are called `NAMESPACE/NUMBER`, and those of `stuck` are written when their gate opens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stuck = asyncio.Event()
+        self.queue = WriteQueue(
+            self.write, self.broken.append, clock=lambda: self.now, namespace_of=lambda item: item.partition("/")[0]
+        )
+
+    async def write(self, item: str) -> None:
+        await super().write(item)
+        if item.startswith("stuck"):
+            await self.stuck.wait()
+
+    def put(self, namespace: str, count: int) -> None:
+        for number in range(count):
+            self.queue.put(f"{namespace}/{number}", f"{namespace}/{number}")
+
+    def begun_of(self, namespace: str) -> list[str]:
+        return [item for item in self.begun if item.startswith(f"{namespace}/")]
+
+
+async def test_a_namespace_that_is_answered_slowly_leaves_workers_to_others() -> None:
+    desk = SharedDesk()
+    desk.put("stuck", 500)
+    desk.queue.start(4, "test")
+    await settled()
+    assert len(desk.begun_of("stuck")) == 4, "as many as it would have alone"
+    desk.put("healthy", 100)
+    for _ in range(20):
+        await settled()
+    assert desk.begun_of("healthy") == [f"healthy/{number}" for number in range(100)]
+    desk.stuck.set()
+    await desk.queue.idle.wait()
+    assert desk.begun_of("stuck") == [f"stuck/{number}" for number in range(500)]
+    await desk.queue.close(1.0)
+
+
+async def test_namespaces_take_turns_however_much_one_of_them_wants_written() -> None:
+    desk = SharedDesk()
+    desk.put("flood", 1000)
+    desk.put("other", 3)
+    desk.queue.start(1, "test")
+    await desk.queue.idle.wait()
+    assert [desk.begun.index(f"other/{number}") for number in range(3)] == [1, 3, 5]
+    await desk.queue.close(1.0)
+
+
+async def test_what_owners_take_out_is_forgotten_though_its_namespace_is_stuck() -> None:
+    """A flood of a stuck namespace's notes, of which the oldest are dropped, must not pile up anywhere."""
+    desk = SharedDesk()
+    desk.queue.start(4, "test")
+    for number in range(5000):
+        desk.queue.put(f"stuck/{number}", f"stuck/{number}")
+        if len(desk.queue.waiting) > 50:
+            desk.queue.waiting.popitem(last=False)
+        if number % 500 == 0:
+            await settled()
+    assert sum(map(len, desk.queue._lines.values())) <= 2 * 51 + 65
+    desk.stuck.set()
+    await desk.queue.idle.wait()
+    assert desk.begun[-50:] == [f"stuck/{number}" for number in range(4950, 5000)]
+    await desk.queue.close(1.0)

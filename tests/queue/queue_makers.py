@@ -110,7 +110,7 @@ def affinity_term(**labels: str) -> PodAffinityTerm:
 class FakePolicy:
     """A profile: PrioritySort, gates by scheduling gate, and the interests a test names.
 
-    `closed` holds uids that the plugin `Door` gates.
+    `closed` holds uids that the plugin `Door` gates, `extenders` who binds pods, by uid.
     """
 
     interests: Mapping[str, Sequence[ClusterEventWithHint] | None] = field(default_factory=dict)
@@ -118,6 +118,7 @@ class FakePolicy:
     paused: bool = False
     closed: set[str] = field(default_factory=set)
     descending: bool = True
+    extenders: dict[str, str] = field(default_factory=dict)
     gate_checks: int = 0
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
@@ -125,6 +126,9 @@ class FakePolicy:
         if pod.pod.spec.scheduling_gates:
             return unschedulable("waiting for scheduling gates").by("SchedulingGates")
         return unschedulable("the door is closed").by("Door") if pod.uid in self.closed else SUCCESS
+
+    def binding_extender(self, pod: PodInfo) -> str:
+        return self.extenders.get(pod.uid, "")
 
     def sort_key(self, pod: PodInfo, timestamp: float) -> SortKey:
         return (-pod.priority if self.descending else pod.priority, timestamp)

@@ -30,6 +30,7 @@ from placewright.profiles.resolve import resolve
 from placewright.queue.hints import Timed
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
+from placewright.queue.room import STATED_SIZES, RoomSizes
 from placewright.scheduler.attempts import Attempt, Observer, Observers, TrialObserver
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
@@ -49,6 +50,10 @@ class PodMaker:
         self._container: Body = {"name": "main"}
         self._spec: Body = {"containers": [self._container]}
         self._status: Body = {}
+
+    def namespace(self, namespace: str) -> Self:
+        self._meta["namespace"] = namespace
+        return self
 
     def uid(self, uid: str) -> Self:
         self._meta["uid"] = uid
@@ -242,16 +247,25 @@ class World:
     """A scheduler on a cluster, under one or more profiles, with everything around it faked."""
 
     def __init__(
-        self, *plugins: type[Plugin], lead: Lead | None = None, guarding: Guarding | None = None, timed: Timed | None = None, **spec: Any
+        self,
+        *plugins: type[Plugin],
+        lead: Lead | None = None,
+        guarding: Guarding | None = None,
+        timed: Timed | None = None,
+        sizes: RoomSizes = STATED_SIZES,
+        **spec: Any,
     ) -> None:
-        """`plugins`: out-of-tree plugins, all enabled. `timed`: takes the time of hints. `spec`: fields of the profile's spec."""
+        """`plugins`: out-of-tree plugins, all enabled. `timed`: takes the time of hints. `sizes`: of profiles' rooms.
+
+        `spec`: fields of the profile's spec.
+        """
         self.now = 100.0
         self._guarding = guarding
         self.ports = RecordingPorts()
         self.cluster = ObservedCluster()
         self.profiles: dict[str, Evaluator] = {}
         self.observed = Observed()
-        self.queue = SchedulingQueue(self._policy, lambda: self.now, self.observed.pod_entered, timed)
+        self.queue = SchedulingQueue(self._policy, lambda: self.now, self.observed.pod_entered, timed, sizes=sizes)
         self._out_of_tree = plugins
         self._registry = in_tree().extended(plugins)
         self._extra = [{"name": plugin.name} for plugin in plugins]

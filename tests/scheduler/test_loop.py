@@ -14,6 +14,7 @@ from placewright.framework.interface import CycleState, PermitResult, PreBindPlu
 from placewright.framework.runtime import evaluation
 from placewright.framework.status import SUCCESS, Code, Status
 from placewright.queue.queued import SubQueue
+from placewright.queue.room import RoomSizes
 from placewright.scheduler import preparations
 from placewright.scheduler import scheduler as module
 from placewright.scheduler.podgroups.turns import TURN_SECONDS
@@ -114,9 +115,8 @@ async def test_a_replica_that_lost_the_lead_takes_back_what_it_was_binding_witho
     assert world.ports.statuses == []
 
 
-async def test_no_more_bindings_are_begun_than_the_api_server_can_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_BINDING", 3)
-    world = World().nodes(node("a")).pods(*(pod(f"web-{number}") for number in range(5)))
+async def test_no_more_bindings_are_begun_than_the_api_server_can_take() -> None:
+    world = World(sizes=RoomSizes(on_their_way=6)).nodes(node("a")).pods(*(pod(f"web-{number}") for number in range(5)))
     answers = {f"uid-web-{number}": asyncio.get_running_loop().create_future() for number in range(5)}
     world.ports.answers.update(answers)
     async with running(world):
@@ -131,11 +131,10 @@ async def test_no_more_bindings_are_begun_than_the_api_server_can_take(monkeypat
         await until(lambda: world.scheduler.counts.bound == 5)
 
 
-async def test_pods_that_wait_for_permission_do_not_keep_others_from_being_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pods_that_wait_for_permission_do_not_keep_others_from_being_placed() -> None:
     """A gang larger than the number of bindings under way must still come together."""
-    monkeypatch.setattr(module, "MAX_BINDING", 2)
     script = Script(permit=lambda _pod: PermitResult(Status(Code.WAIT), 900))
-    world = World(late_plugin("Gang", script)).nodes(node("a")).pods(*(pod(f"web-{number}") for number in range(6)))
+    world = World(late_plugin("Gang", script), sizes=RoomSizes(4, 4)).nodes(node("a")).pods(*(pod(f"web-{number}") for number in range(6)))
     async with running(world):
         await until(lambda: len(world.scheduler.waiting) == 6)
         for waiting in world.scheduler.waiting:
@@ -144,8 +143,7 @@ async def test_pods_that_wait_for_permission_do_not_keep_others_from_being_place
     assert {name for name, _, _, _ in world.ports.bound} == {f"web-{number}" for number in range(6)}
 
 
-async def test_pods_that_wait_for_their_volumes_do_not_keep_others_from_being_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_BINDING", 2)
+async def test_pods_that_wait_for_their_volumes_do_not_keep_others_from_being_placed() -> None:
     made = asyncio.Event()
 
     class Provisioner(PreBindPlugin):
@@ -157,7 +155,7 @@ async def test_pods_that_wait_for_their_volumes_do_not_keep_others_from_being_pl
             return SUCCESS
 
     claiming = [pod(f"web-{number}").priority(1) for number in range(4)]
-    world = World(Provisioner).nodes(node("a")).pods(*claiming, pod("plain"))
+    world = World(Provisioner, sizes=RoomSizes(on_their_way=4)).nodes(node("a")).pods(*claiming, pod("plain"))
     async with running(world):
         await until(lambda: world.scheduler.counts.bound == 1)
         assert [name for name, *_ in world.ports.bound] == ["plain"]

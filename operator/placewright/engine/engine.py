@@ -116,7 +116,7 @@ class Engine:
         # What leaves in the last moment of the lead must be over before another replica may take it.
         outlive = OUTLIVES_LEAD * Timing.of(options.peering_lifetime).gap
         self.client = ApiClient(access, limit=limit, listeners=heard.requests, outlive=outlive)
-        self.takeover = Takeover(self.leadership, self._prepare_term, self._end_term)
+        self.takeover = Takeover(self.leadership, self._prepare_term, self._end_term, self._listed)
         observed = ObservedCluster()
         self.cluster: Cluster = observed
         self.column_budget = ColumnBudget(column_bytes())
@@ -129,7 +129,7 @@ class Engine:
         self._status = HttpStatusWriter(self.client, leads, sleep=sleep)
         self._group_status = HttpGroupStatusWriter(self.client, GroupView(leads, self.cluster.pod_groups.object_of, self._native_version))
         self._groups = GroupStatusKeeper(self.cluster, self._group_status, self._events, self._native_version)
-        self._binder = HttpBinder(self.client, leads, sleep=sleep)
+        self._binder = HttpBinder(self.client, leads, aside=lambda pod: self.queue.in_flight.place(pod.uid).aside(), sleep=sleep)
         self._volumes = HttpVolumeWriter(self.client, leads, sleep=sleep)
         self.claims = HttpClaimWriter(self.client, leads, self._claims_version, heard.claims, sleep=sleep)
         # --- decisions
@@ -306,8 +306,10 @@ class Engine:
         _logger.info("synced: %d nodes, %d pods on them", self.cluster.node_count, self.cluster.pod_count_total)
         await self.scheduler.run()
 
-    async def _prepare_term(self) -> None:
+    async def _listed(self) -> None:
         await self._reflectors.wait_synced()
+
+    async def _prepare_term(self) -> None:
         await self.scheduler.settled()
         client = self.client.sending(Traffic.BIND)  # what was refused in an earlier term must not hold this one back
         await ask_for_unresolved(client, self.scheduler.binding, self.intake)

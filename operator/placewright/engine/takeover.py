@@ -3,6 +3,9 @@
 `leadership` says whether we may act; decisions begin a moment later, when this room says so, too. In order: every list is complete; what an
 earlier term left behind (assumed, waiting for permission, being prepared, on its way) has ended without a request, or is settled by asking
 the API server; the watches have caught up with what was written before we took over. Then the term begins.
+
+Nobody decides meanwhile. So what comes after the lists has a limit: beyond it the lead is given back by ending the process in order. The
+replica that takes its place is the youngest and has nothing left of an earlier term; another one leads, if there is any.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ _logger = logging.getLogger(__name__)
 QUIET_SECONDS: Final = 0.1
 _LONGEST_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.01
+#: How long the preparation of a term may take once every list is complete, in seconds, repetitions included.
+LONGEST_TAKEOVER_SECONDS: Final = 120.0
 #: Pods asked for at once.
 _AT_ONCE: Final = 64
 
@@ -58,14 +63,42 @@ class Leader(Protocol):
         """Tell listeners what time alone has changed."""
 
 
+class TakeoverTooLong(Exception):
+    """The lead was ours and decisions could not begin in time: somebody else has to try."""
+
+
+async def _complete() -> None:
+    """There is nothing to list."""
+
+
 class Takeover:
     """The `Lead` that scheduler and binder ask: active, and prepared for this term."""
 
-    def __init__(self, leader: Leader, prepare: Callable[[], Awaitable[None]], end: Callable[[], None]) -> None:
-        """`prepare`: run before each term; repeated when it fails with `RequestError`. `end`: called at the end of each."""
+    def __init__(
+        self,
+        leader: Leader,
+        prepare: Callable[[], Awaitable[None]],
+        end: Callable[[], None],
+        listed: Callable[[], Awaitable[None]] = _complete,
+        limit: float = LONGEST_TAKEOVER_SECONDS,
+    ) -> None:
+        """Make one.
+
+        Args:
+            leader: says whether this replica may act.
+            prepare: run before each term; repeated when it fails with `RequestError`.
+            end: called at the end of each term.
+            listed: awaited before `prepare`: returns when every list is complete.
+            limit: seconds that `prepare` may take in one term, repetitions included.
+        """
         self._leader = leader
         self._prepare = prepare
         self._end = end
+        self._listed = listed
+        self._limit = limit
+        #: The term that is being prepared, and until when by the monotonic clock.
+        self._deadline = (-1, 0.0)
+        self._leads_since: float | None = None
         self._prepared_for: int | None = None
         self._began = asyncio.Event()
         self._ended = asyncio.Event()
@@ -76,6 +109,12 @@ class Takeover:
     def active(self) -> bool:
         """May we decide and bind. Cheap: asked before every request."""
         return self._prepared_for == self._leader.term and self._leader.active
+
+    @property
+    def seconds_without_decisions(self) -> float:
+        """For how long the lead has been ours without decisions having begun; 0 where they have, and for a standby."""
+        since = self._leads_since
+        return 0.0 if since is None or self.active or not self._leader.active else time.monotonic() - since
 
     async def wait_active(self) -> None:
         """Return once we may decide; look at `active` again before acting."""
@@ -95,6 +134,8 @@ class Takeover:
                 await self._ended.wait()
 
     def _turned(self, active: bool) -> None:
+        if not active:
+            self._leads_since = None
         if not active and self._prepared_for is not None:
             self._prepared_for = None
             self._ended.set()
@@ -102,10 +143,11 @@ class Takeover:
         self._news.set()
 
     async def run(self) -> None:
-        """Prepare each term, until cancelled."""
+        """Prepare each term, until cancelled. Raises `TakeoverTooLong`."""
         backoff, failures = RetryBackoff(maximum=2.0), 0
         while True:
             await self._leader.wait_active()
+            self._leads_since = time.monotonic() if self._leads_since is None else self._leads_since
             self._news.clear()
             try:
                 await self._begin()
@@ -120,12 +162,32 @@ class Takeover:
 
     async def _begin(self) -> None:
         term, since = self._leader.term, time.monotonic()
-        await self._prepare()
+        await self._listed()
+        await self._prepare_in_time(term)
         if self._leader.active and self._leader.term == term:
             self._prepared_for = term
             self._ended.clear()
             self._began.set()
             _logger.info("term %d begins, prepared in %.2f s", term, time.monotonic() - since)
+
+
+    async def _prepare_in_time(self, term: int) -> None:
+        now = time.monotonic()
+        if self._deadline[0] != term:
+            self._deadline = term, now + self._limit
+        left = self._deadline[1] - now
+        in_time = asyncio.timeout(left)
+        if left > 0:
+            try:
+                async with in_time:
+                    await self._prepare()
+            except TimeoutError:
+                if not in_time.expired():
+                    raise
+            else:
+                return
+        if self._leader.active and self._leader.term == term:
+            raise TakeoverTooLong(f"decisions did not begin within {self._limit:g} s of taking the lead, which is given back")
 
 
 async def ask_for_unresolved(client: ApiClient, binding: BindingCycle, intake: ClusterEventHandlers) -> None:

@@ -372,7 +372,7 @@ class ApiClient:
         error = error_from_answer(status, body, retry_after)
         if status == UNAUTHORIZED:
             self.access.rejected()
-        if status == TOO_MANY_REQUESTS:
+        if status == TOO_MANY_REQUESTS and not error.of_a_webhook:
             self.pacing.refused(self.traffic, error.retry_after)
         if status in AWAY:
             self.away.failed(error)

@@ -16,6 +16,8 @@ TOO_MANY_REQUESTS: Final = 429
 NOT_FOUND: Final = 404
 FORBIDDEN: Final = 403
 UNAUTHORIZED: Final = 401
+#: How the API server begins the message of what a webhook denied.
+_BY_A_WEBHOOK: Final = 'admission webhook "'
 #: The statuses that proxies and starting servers give: nobody behind them looked at the request.
 AWAY: Final = frozenset({502, 503, 504})
 
@@ -63,6 +65,14 @@ class ApiError(RequestError):
     def temporary(self) -> bool:
         """True for 429 and 5xx."""
         return self.status == TOO_MANY_REQUESTS or self.status >= 500
+
+    @property
+    def of_a_webhook(self) -> bool:
+        """True for a refusal by an admission webhook: it says something about this object, and nothing about the server.
+
+        The API server puts these words before whatever a webhook says, the status and the seconds to wait being the webhook's own.
+        """
+        return self.message.startswith(_BY_A_WEBHOOK)
 
     @property
     def gone_or_replaced(self) -> bool:

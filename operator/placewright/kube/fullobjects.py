@@ -28,11 +28,16 @@ from placewright.kube.reflector import Reflector, Source
 
 #: Pods whose text is kept; more than are decided upon at the same time.
 _REMEMBERED_PODS: Final = 1024
-#: Readings of pods under way at the same time.
+#: Readings of pods under way at the same time, for one extender.
 _READING_AT_ONCE: Final = 16
 #: Seconds to wait for a node that the scheduler has heard of and this copy has not: another watch brings it.
 _PATIENCE: Final = 1.0
 _EMPTY: Final = msgspec.Raw(b"{}")
+
+
+def new_readers() -> asyncio.Semaphore:
+    """How many pods may be read at the same time; each extender has its own, as one may be sent thousands of victims."""
+    return asyncio.Semaphore(_READING_AT_ONCE)
 
 
 class WholeNode(msgspec.Struct, dict=True):
@@ -111,7 +116,6 @@ class FullObjects:
         self._patience = patience
         self._following: _Following | None = None
         self._pods: OrderedDict[tuple[str, str], msgspec.Raw] = OrderedDict()
-        self._readers = asyncio.Semaphore(_READING_AT_ONCE)
 
     # --- nodes ---------------------------------------------------------------------------------------------------------------
 
@@ -168,14 +172,14 @@ class FullObjects:
 
     # --- pods ----------------------------------------------------------------------------------------------------------------
 
-    async def pod(self, pod: PodInfo) -> msgspec.Raw:
-        """The pod's JSON text. Raises `ExtenderError` when it is gone, replaced, or cannot be read."""
+    async def pod(self, pod: PodInfo, readers: asyncio.Semaphore) -> msgspec.Raw:
+        """The pod's JSON text. Raises `ExtenderError` when it is gone, replaced, or cannot be read. `readers`: see `new_readers`."""
         key = (pod.uid, pod.pod.metadata.resource_version)
         known = self._pods.get(key)
         if known is not None:
             self._pods.move_to_end(key)
             return known
-        async with self._readers:
+        async with readers:
             text = await self._read(pod)
         if all(key):
             self._pods[key] = text
@@ -183,20 +187,20 @@ class FullObjects:
                 self._pods.popitem(last=False)
         return text
 
-    async def pods(self, pods: Iterable[PodInfo]) -> list[msgspec.Raw]:
+    async def pods(self, pods: Iterable[PodInfo], readers: asyncio.Semaphore) -> list[msgspec.Raw]:
         """Several, in this order; raises as `pod` does."""
         async with asyncio.TaskGroup() as group:
-            reading = [group.create_task(self._or_error(pod)) for pod in pods]
+            reading = [group.create_task(self._or_error(pod, readers)) for pod in pods]
         found = [task.result() for task in reading]
         for text in found:
             if isinstance(text, ExtenderError):
                 raise text
         return [text for text in found if isinstance(text, msgspec.Raw)]
 
-    async def _or_error(self, pod: PodInfo) -> msgspec.Raw | ExtenderError:
+    async def _or_error(self, pod: PodInfo, readers: asyncio.Semaphore) -> msgspec.Raw | ExtenderError:
         """One failure must not cancel the other readings half-way, and not arrive as a group of errors."""
         try:
-            return await self.pod(pod)
+            return await self.pod(pod, readers)
         except ExtenderError as error:
             return error
 

@@ -16,6 +16,7 @@ from placewright.framework.events import WILDCARD, ClusterEvent
 from placewright.framework.podchanges import pod_update_events
 from placewright.queue.hints import Hints
 from placewright.queue.queued import QueuedPod
+from placewright.queue.room import NO_PLACE, RoomPlace
 
 #: Events kept at most. A pod that was handed out before the oldest of these is told "anything may have happened" instead.
 EVENT_LIMIT: Final = 10_000
@@ -42,6 +43,7 @@ class InFlightPod:
         start: number of events that had happened when the attempt began.
         hints: those of the profile that the attempt began under; another object now means that the profile changed meanwhile.
         gone: the pod was deleted or replaced meanwhile; it will not come back.
+        place: what it holds in its profile's room.
     """
 
     queued: QueuedPod
@@ -49,6 +51,7 @@ class InFlightPod:
     start: int
     hints: Hints
     gone: bool = False
+    place: RoomPlace = NO_PLACE
 
 
 class InFlightPods:
@@ -82,9 +85,14 @@ class InFlightPods:
         """The attempt with this pod, or None."""
         return self._pods.get(uid)
 
-    def begin(self, queued: QueuedPod, hints: Hints) -> None:
-        """Note that a pod was handed out, under a profile with these hints."""
-        self._pods[queued.uid] = InFlightPod(queued, queued.pod, self._count, hints)
+    def place(self, uid: str) -> RoomPlace:
+        """What the pod holds in its profile's room; what is done with the place of a pod that is not in flight is harmless."""
+        flight = self._pods.get(uid)
+        return NO_PLACE if flight is None else flight.place
+
+    def begin(self, queued: QueuedPod, hints: Hints, place: RoomPlace = NO_PLACE) -> None:
+        """Note that a pod was handed out, under a profile with these hints; it holds this place in the profile's room."""
+        self._pods[queued.uid] = InFlightPod(queued, queued.pod, self._count, hints, place=place)
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Remember an event; forgotten at once when nothing is in flight."""
@@ -112,8 +120,12 @@ class InFlightPods:
         """Forget an attempt, and events that nobody left in flight can have missed; None when there was none."""
         flight = self._pods.pop(uid, None)
         if flight is not None:
-            self._prune()
+            self._ended(flight)
         return flight
+
+    def _ended(self, flight: InFlightPod) -> None:
+        self._prune()
+        flight.place.leave()
 
     def _prune(self) -> None:
         if not self._pods:

@@ -65,6 +65,9 @@ class QueuePolicy(Protocol):
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """SUCCESS when the pod may be tried; anything else gates it, in the name of `Status.plugin`."""
 
+    def binding_extender(self, pod: PodInfo) -> str:
+        """The name of the extender that binds this pod; empty where none does."""
+
     def sort_key(self, pod: PodInfo, timestamp: float) -> SortKey:
         """Lowest first. `timestamp` is when the pod last entered the queue, in seconds. All profiles' keys compare with each other."""
 

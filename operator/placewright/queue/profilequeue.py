@@ -13,12 +13,27 @@ from typing import Any, Final, NamedTuple
 
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEvent, Narrowing
-from placewright.queue.heap import KeyedHeap
+from placewright.queue.heap import KeyedHeap, LanedHeap
 from placewright.queue.hints import Hints, Requeue, Timed
 from placewright.queue.inflight import InFlightEvent
 from placewright.queue.policy import Policies, QueuePolicy, SortKey
 from placewright.queue.queued import WINDOW_SECONDS, QueuedPod, SubQueue, window_of
+from placewright.queue.room import Lane, ProfileRoom, RoomSizes
 from placewright.queue.unschedulablepods import UnschedulablePods
+
+
+class Making(NamedTuple):
+    """What all profiles' queues are made with.
+
+    Attributes:
+        sizes: of each profile's room.
+        ready: called when a pod may be handed out that could not be before.
+        timed: takes the time of hints.
+    """
+
+    sizes: RoomSizes
+    ready: Callable[[], None]
+    timed: Timed | None
 
 
 class Sizes(NamedTuple):
@@ -52,6 +67,7 @@ class ProfileQueue:
 
     Attributes:
         name: the scheduler name.
+        room: how many of the profile's pods may be on their way at once, and whose.
         active: pods to be tried, in the profile's order.
         backoff: pods that a plugin rejected, by the window in which their backoff ends, then in the profile's order.
         error_backoff: pods that came back because of an error; never tried early.
@@ -60,17 +76,21 @@ class ProfileQueue:
         held: True while no pod is handed out, because one of the queue is being decided and others would not know of it.
     """
 
-    __slots__ = ("_policy", "_timed", "active", "backoff", "error_backoff", "gated", "held", "hints", "name", "unschedulable")
+    __slots__ = (
+        "_policy", "_ready", "_timed", "active", "backoff", "error_backoff", "gated", "held", "hints", "name", "room", "unschedulable",
+    )  # fmt: skip
 
-    def __init__(self, name: str, policy: QueuePolicy | None, timed: Timed | None = None) -> None:
+    def __init__(self, name: str, policy: QueuePolicy | None, made: Making) -> None:
         self.name: Final = name
-        self._timed = timed
-        self.active: KeyedHeap[QueuedPod] = KeyedHeap()
+        self._timed = made.timed
+        self._ready = made.ready
+        self.room: Final = ProfileRoom(made.sizes, self._has_room)
+        self.active: LanedHeap[QueuedPod, Lane] = LanedHeap(self.lane_of, self.room.may_enter, lambda: self.room.full)
         self.backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.held = False
         self._policy = policy
-        self.hints = Hints(policy.interests if policy else {}, timed)
+        self.hints = Hints(policy.interests if policy else {}, made.timed)
         self.unschedulable = UnschedulablePods(self.hints.keys_of)
         self.gated = UnschedulablePods(self.hints.keys_of)
 
@@ -94,6 +114,7 @@ class ProfileQueue:
     def adopt(self, policy: QueuePolicy | None) -> None:
         """Use another profile from now on: active and backing-off pods are sorted anew, or all are parked when there is none."""
         if policy is not None:
+            self._policy = policy
             self.active.rekey(lambda queued: queued.turn(policy))
             for heap in (self.backoff, self.error_backoff):
                 heap.rekey(lambda queued: _backoff_key(queued, policy))
@@ -104,6 +125,28 @@ class ProfileQueue:
         if policy is None:
             for _, queued in list(self.waiting()):
                 self._park(queued)
+
+    def pop(self, *, early: bool) -> QueuedPod:
+        """Hand out the first active pod that there is room for, or (`early`) the one whose backoff ends next; there has to be one."""
+        queued = self.backoff.pop() if early else self.active.pop()
+        assert queued is not None  # else nobody asks
+        return queued
+
+    def lane_of(self, queued: QueuedPod) -> Lane:
+        """With whom the pod stands still."""
+        return Lane(queued.pod.namespace, "" if self._policy is None else self._policy.binding_extender(queued.pod))
+
+    def _has_room(self) -> None:
+        """Somebody left a place: who waits for one may have it."""
+        if self.active or self.backoff:
+            self.active.reopen()
+            self._ready()
+
+    @property
+    def may_try_early(self) -> bool:
+        """Whether the pod whose backoff ends next may be handed out before that."""
+        queued = self.backoff.first()
+        return queued is not None and not self.room.full and self.room.may_enter(self.lane_of(queued))
 
     def __len__(self) -> int:
         heaps = len(self.active) + len(self.backoff) + len(self.error_backoff)
@@ -288,12 +331,12 @@ class ProfileQueue:
 class ProfileQueues:
     """The profile queues by scheduler name; each is made when its first pod comes."""
 
-    __slots__ = ("_by_name", "_policies", "_timed")
+    __slots__ = ("_by_name", "_making", "_policies")
 
-    def __init__(self, policies: Policies, timed: Timed | None = None) -> None:
+    def __init__(self, policies: Policies, making: Making) -> None:
         self._by_name: dict[str, ProfileQueue] = {}
         self._policies = policies
-        self._timed = timed
+        self._making = making
 
     def __iter__(self) -> Iterator[ProfileQueue]:
         """All of them, in order of creation."""
@@ -307,7 +350,7 @@ class ProfileQueues:
         """The queue of this scheduler name; a new one asks for its policy."""
         queue = self._by_name.get(scheduler_name)
         if queue is None:
-            queue = self._by_name[scheduler_name] = ProfileQueue(scheduler_name, self._policies(scheduler_name), self._timed)
+            queue = self._by_name[scheduler_name] = ProfileQueue(scheduler_name, self._policies(scheduler_name), self._making)
         return queue
 
     def drop_if_idle(self, queue: ProfileQueue) -> None:
@@ -317,16 +360,21 @@ class ProfileQueues:
 
     def can_hand_out(self) -> bool:
         """Whether a pod that may be tried is in one of them."""
-        return any(queue.open and (queue.active or queue.backoff) for queue in self)
+        return any(queue.open and (queue.active.first_key() is not None or queue.may_try_early) for queue in self)
 
-    def first(self, heap_of: Callable[[ProfileQueue], KeyedHeap[QueuedPod]]) -> KeyedHeap[QueuedPod] | None:
-        """Among the profiles that hand out pods, the heap whose first pod comes first."""
+    def next(self) -> tuple[ProfileQueue | None, bool]:
+        """Among the profiles that hand out pods, the one whose first pod comes first, and whether that is one whose backoff goes on."""
+        queue = self._first(lambda queue: queue.active.first_key())
+        if queue is not None:
+            return queue, False
+        return self._first(lambda queue: queue.backoff.first_key() if queue.may_try_early else None), True
+
+    def _first(self, key_of: Callable[[ProfileQueue], SortKey | None]) -> ProfileQueue | None:
         best, best_key = None, None
         for queue in self._by_name.values():
-            heap = heap_of(queue)
-            key = heap.first_key() if queue.open else None
+            key = key_of(queue) if queue.open else None
             if key is not None and (best_key is None or key < best_key):
-                best, best_key = heap, key
+                best, best_key = queue, key
         return best
 
     def next_backoff_expiry(self) -> float | None:

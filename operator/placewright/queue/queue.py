@@ -30,8 +30,9 @@ from placewright.queue.hints import EventHints, Requeue, Timed
 from placewright.queue.inflight import InFlightPods
 from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
-from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, Sizes
+from placewright.queue.profilequeue import Making, ProfileQueue, ProfileQueues, Sizes
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
+from placewright.queue.room import STATED_SIZES, RoomSizes
 from placewright.queue.sweeps import EventSweeps
 
 #: Seconds after which a pod is tried again although no event spoke for it.
@@ -63,6 +64,7 @@ class SchedulingQueue:
         on_incoming: called for active, backoff, unschedulable and gated.
         timed: takes the time of hints.
         slices: an event that concerns more waiting pods than this is told to them in slices, by `sweeps.run`; None: all at once.
+        sizes: of each profile's room.
 
     Attributes:
         nominator: which pods are nominated to which node.
@@ -73,7 +75,7 @@ class SchedulingQueue:
 
     def __init__(
         self, policies: Policies, clock: Callable[[], float], on_incoming: Incoming | None = None, timed: Timed | None = None,
-        slices: int | None = None,
+        slices: int | None = None, sizes: RoomSizes = STATED_SIZES,
     ) -> None:  # fmt: skip
         self.nominator = Nominator()
         self.pod_groups = QueuedPodGroups()
@@ -83,7 +85,7 @@ class SchedulingQueue:
         self._ready = asyncio.Event()
         self._pods: dict[str, QueuedPod] = {}
         self._uids: dict[PodKey, str] = {}
-        self._queues = ProfileQueues(policies, timed)
+        self._queues = ProfileQueues(policies, Making(sizes, self._ready.set, timed))
         self.in_flight = InFlightPods()
         self._slices = slices
         self.sweeps = EventSweeps(self._queues, self.pod_groups, self._requeue, slices)
@@ -183,14 +185,15 @@ class SchedulingQueue:
     def pop(self) -> QueuedPod | None:
         """Hand out the next pod, or None: the first active one, else the one whose backoff ends next; never one after an error.
 
-        The pod is in flight until `done` or `return_unschedulable`.
+        Passed over are pods for which their profile has no room. The pod is in flight until `done` or `return_unschedulable`.
         """
-        heap = self._queues.first(lambda queue: queue.active)
-        if heap is None and (heap := self._queues.first(lambda queue: queue.backoff)) is not None:
+        queue, early = self._queues.next()
+        if queue is None:
+            return None
+        if early:
             self._count(SubQueue.ACTIVE, POP_FROM_BACKOFF)
-        queued = heap.pop() if heap is not None else None
-        if queued is not None:
-            self._hand_out(queued, self._queues.of(queued.pod.scheduler_name))
+        queued = queue.pop(early=early)
+        self._hand_out(queued, queue)
         return queued
 
     def take_pod_group(self, popped: QueuedPod) -> list[QueuedPod]:
@@ -453,7 +456,7 @@ class SchedulingQueue:
         queued.attempts += 1
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock()
-        self.in_flight.begin(queued, queue.hints)
+        self.in_flight.begin(queued, queue.hints, queue.room.enter(queue.lane_of(queued)))
 
     def _regroup(self, queued: QueuedPod) -> None:
         """List the pod, as it is now, with the group that it names."""

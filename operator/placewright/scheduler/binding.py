@@ -25,6 +25,7 @@ from placewright.framework.runtime.guard import why
 from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT
 from placewright.queue.queue import SchedulingQueue
+from placewright.queue.room import RoomPlace
 from placewright.scheduler.attempts import Attempt, Counts, Observers
 from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
 from placewright.scheduler.failures import FailureHandler
@@ -201,8 +202,6 @@ class BindingCycle:
     #: Pods in PreBind, by uid, and what ends it early: they may wait for minutes, for a volume that is being made, and ask nothing of the
     #: API server meanwhile.
     preparing: dict[str, asyncio.Timeout] = field(default_factory=dict)
-    #: Set whenever a pod ends its binding, or begins to prepare it: others may have room to begin theirs.
-    room: asyncio.Event = field(default_factory=asyncio.Event)
     #: Placements whose binding runs, by uid.
     under_way: dict[str, ScheduleResult] = field(default_factory=dict)
     #: Where pods wait, by uid, for others of their group to be prepared, too.
@@ -252,6 +251,7 @@ class BindingCycle:
         elif unknown and self.cluster.placement(uid) is not None:
             _logger.warning("%s; the pod keeps its place until the API server tells", status.message)
             self.unresolved[uid] = (attempt, placement)
+            self.queue.in_flight.place(uid).stand_aside()
         else:
             self.roll_back(attempt, placement, status)
         return False
@@ -302,7 +302,7 @@ class BindingCycle:
                 return False
             barrier.leave(uid, error(PREEMPTED_IN_PREBIND))
             return True
-        preparation.reschedule(asyncio.get_running_loop().time())
+        end_now(preparation)
         return True
 
     def call_off(self, uid: str, why: str) -> None:
@@ -348,9 +348,9 @@ class BindingCycle:
 
     async def _bind(self, placement: ScheduleResult) -> Status:
         pod, node, runtime, state = placement.pod, placement.node, placement.runtime, placement.state
-        barrier = self.barriers.get(pod.uid)
+        barrier, place = self.barriers.get(pod.uid), self.queue.in_flight.place(pod.uid)
         try:
-            status = await self._made_ready(placement, barrier)
+            status = await self._made_ready(placement, barrier, place)
         except BaseException as problem:
             if barrier is not None:
                 barrier.leave(pod.uid, error(why(problem)))
@@ -359,15 +359,17 @@ class BindingCycle:
             gone = (flight := self.queue.in_flight.get(pod.uid)) is None or flight.gone
             status = await barrier.arrive(pod.uid, error(LEFT) if gone and status.ok else status)
         if status.ok:
+            place.go_on()
             with state.steps.step(BIND) as step:
                 status = await runtime.run_bind(state, pod, node, decision_annotations(placement))
                 step.outcome = status.code
         return status
 
-    async def _made_ready(self, placement: ScheduleResult, barrier: Barrier | None) -> Status:
-        """Allowed, and prepared."""
+    async def _made_ready(self, placement: ScheduleResult, barrier: Barrier | None, place: RoomPlace) -> Status:
+        """Allowed, and prepared. The pod stands aside until its Binding is sent: others may have to do something first, for minutes."""
         pod, steps = placement.pod, placement.state.steps
         if self.waiting.get(pod.uid) is not None:
+            place.await_permission()
             with steps.step(WAIT_ON_PERMIT) as step:
                 status = await self.waiting.decided(pod)
                 step.outcome = status.code
@@ -375,6 +377,7 @@ class BindingCycle:
                 return status
         if barrier is not None and barrier.refusal is not None:
             return barrier.refusal
+        place.stand_aside()
         with steps.step(PRE_BIND) as step:
             status = await self._prepare(placement)
             step.outcome = status.code
@@ -382,7 +385,6 @@ class BindingCycle:
 
     async def _prepare(self, placement: ScheduleResult) -> Status:
         pod = placement.pod
-        self.room.set()
         try:
             async with asyncio.timeout(None) as preparation:
                 self.preparing[pod.uid] = preparation
@@ -406,6 +408,12 @@ class BindingCycle:
         # overruled by the pod's own leaving.
         self.queue.move(ASSIGNED_POD_DELETE, pod.on(node), None, except_uid=pod.uid)
         self.observers.attempt_ended(attempt)
+
+
+def end_now(waiting: asyncio.Timeout) -> None:
+    """Let what is waited for inside end; harmless where it has been told so and has not heard of it yet, which `reschedule` refuses."""
+    if not waiting.expired():
+        waiting.reschedule(asyncio.get_running_loop().time())
 
 
 def unreserve(placement: ScheduleResult) -> None:

@@ -32,6 +32,7 @@ from placewright.framework.runtime.podcolumns import rows_named
 from placewright.framework.runtime.profileruntime import EXTENDER
 from placewright.framework.status import Status, error, unresolvable, unschedulable
 from placewright.framework.steps import EXTENDER_FILTER, EXTENDER_PREEMPT, EXTENDER_PRIORITIZE, Steps
+from placewright.scheduler.binding import end_now
 from placewright.scheduler.cycle import NOTHING_TRIED, ScheduleResult, SchedulingCycle, broken, make_room, no_placement
 
 _logger = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ class ExtendedCycle:
     def give_up(self) -> None:
         """Fail every attempt that waits for an extender, so that a silent extender cannot delay this replica's next term."""
         for asking in self._asking:
-            asking.reschedule(asyncio.get_running_loop().time())
+            end_now(asking)
 
 
 class _Asking:

@@ -43,6 +43,13 @@ class ProfilePolicy:
             self._runtime.failures.kept_out(pod, message)
             return error(message)
 
+    def binding_extender(self, pod: PodInfo) -> str:
+        """The first extender that wants the pod and binds."""
+        runtime = self._runtime
+        if not runtime.extenders:
+            return ""
+        return next((each.settings.name for each in runtime.extenders_for(pod) if each.settings.bind_verb), "")
+
     def sort_key(self, pod: PodInfo, timestamp: float) -> SortKey:
         """By the profile's QueueSort plugin."""
         return self._runtime.queue_sort.sort_key(pod, timestamp)

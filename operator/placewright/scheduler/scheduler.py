@@ -44,8 +44,6 @@ _logger = logging.getLogger(__name__)
 
 #: How long the loop decides before it lets others run, in seconds.
 SLICE_SECONDS: Final = 0.005
-#: Binding cycles under way at once, without those that wait for permission; more would only queue up in front of the API server.
-MAX_BINDING: Final = 512
 #: How long bindings under way get to end when the scheduler stops, in seconds.
 DRAIN_SECONDS: Final = 10.0
 
@@ -199,6 +197,7 @@ class Scheduler:
         self._clock = clock
         self._lead = lead
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._task_ended = asyncio.Event()
         failures = FailureHandler(queue, ports.events, ports.status, lead)
         self.binding = BindingCycle(cluster, queue, self.waiting, failures, ports.events, ports.observers, self.counts)
         evictions = Preemption(cluster, queue, self.binding, ports.evictor, ports.events, ports.status, lead, ports.sleep)
@@ -269,9 +268,8 @@ class Scheduler:
                 await asyncio.sleep(0)
 
     async def _slice(self) -> None:
-        await self._room_for_binding()
         until = self._clock() + SLICE_SECONDS
-        while self._clock() < until and self._lead.active and self._room > 0:
+        while self._clock() < until and self._lead.active:
             queued = self.queue.pop()
             if queued is None:
                 return
@@ -305,19 +303,6 @@ class Scheduler:
         evaluator = self._profiles(queued.pod.scheduler_name)
         return evaluator is not None and evaluator.prepares(queued.pod)
 
-    @property
-    def _room(self) -> int:
-        """How many more bindings may begin.
-
-        Not counted are pods that wait for permission, perhaps for pods that are yet to be placed, and pods in PreBind.
-        """
-        return MAX_BINDING - len(self._tasks) - self.pod_groups.bindings + len(self.waiting) + len(self.binding.preparing)
-
-    async def _room_for_binding(self) -> None:
-        while self._room <= 0:
-            self.binding.room.clear()
-            await self.binding.room.wait()
-
     def end_term(self) -> None:
         """We are not the active replica any more: what waits for permission or an extender, or is being prepared, is rolled back now.
 
@@ -332,8 +317,8 @@ class Scheduler:
     async def settled(self) -> None:
         """Return when nothing that was decided until now is under way; for a time in which nothing is decided."""
         while self._tasks:
-            self.binding.room.clear()
-            await self.binding.room.wait()
+            self._task_ended.clear()
+            await self._task_ended.wait()
 
     async def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
         """Let bindings and evictions under way end; what has not after `seconds` is given up. For after the loop has been stopped.
@@ -343,8 +328,8 @@ class Scheduler:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while len(self._tasks) + self.pod_groups.bindings > len(self.waiting):  # nobody is left to permit those that wait for it
-                    self.binding.room.clear()
-                    await self.binding.room.wait()
+                    self._task_ended.clear()
+                    await self._task_ended.wait()
         # Whoever waits for permission or is being prepared has sent no Binding.
         whole = len(self._tasks) + self.pod_groups.bindings <= len(self.waiting) + len(self.binding.preparing)
         late = tuple(self._tasks)
@@ -361,7 +346,7 @@ class Scheduler:
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        self.binding.room.set()
+        self._task_ended.set()
         if not task.cancelled() and task.exception() is not None:
             _logger.error("background work of the scheduler failed", exc_info=task.exception())
 

@@ -14,6 +14,8 @@ from placewright.serving.health import Check, Health, ping
 _MOST_NAMED: Final = 3
 #: How long after the end of a lead that was not renewed nothing is said; kube-scheduler's own.
 TOLERATED_SECONDS: Final = 20.0
+#: How long a new leader may take before anything is said.
+TAKEOVER_TOLERATED_SECONDS: Final = 10.0
 
 
 def health_of(engine: Engine, watchdog: LoopWatchdog) -> Iterator[Health]:
@@ -22,7 +24,8 @@ def health_of(engine: Engine, watchdog: LoopWatchdog) -> Iterator[Health]:
     yield Health("/livez", alive)
     yield Health("/healthz", [*alive, Check("leaderElection", LeadRenewal(engine).failing)])
     shutdown = Check("shutdown", lambda: "it is ending" if engine.ending else "")
-    ready = [Check("caches", lambda: _caches(engine)), Check("profiles", lambda: _profiles(engine))]
+    took_over = Check("takeover", lambda: _takeover(engine))
+    ready = [Check("caches", lambda: _caches(engine)), Check("profiles", lambda: _profiles(engine)), took_over]
     yield Health("/readyz", [*alive, *ready, shutdown])
 
 
@@ -56,6 +59,12 @@ def _caches(engine: Engine) -> str:
     missing = engine.unsynced()
     named = ", ".join(missing[:_MOST_NAMED]) + (", …" if len(missing) > _MOST_NAMED else "")
     return f"not listed yet: {named}" if missing else ""
+
+
+def _takeover(engine: Engine) -> str:
+    """Between the lead and the first decision lies a moment; where it lasts, nobody places pods."""
+    seconds = engine.takeover.seconds_without_decisions
+    return f"the lead has been ours for {seconds:.0f} s, and decisions have not begun" if seconds > TAKEOVER_TOLERATED_SECONDS else ""
 
 
 def _profiles(engine: Engine) -> str:

@@ -17,6 +17,7 @@ from yarl import URL
 from placewright.api.extenders import ExtenderError
 from placewright.kube.auth.proxies import proxy_for
 from placewright.kube.client import JSON, USER_AGENT
+from placewright.kube.extenders.names import ExtenderNames
 
 _OK: Final = 200
 _SAME_METHOD: Final = frozenset({307, 308})
@@ -38,8 +39,9 @@ class ExtenderConnection:
         self._prefix = url_prefix.rstrip("/")
         self._server_name = server_name or None
         self._proxy = proxy_for(URL(url_prefix), environ)
+        self._names = ExtenderNames()
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls),
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls, resolver=self._names),
             headers={"User-Agent": USER_AGENT, "Content-Type": JSON},
             timeout=_NO_LIMITS,
         )
@@ -51,6 +53,7 @@ class ExtenderConnection:
     async def close(self) -> None:
         """Close all connections; requests under way fail."""
         await self._session.close()
+        await self._names.close()
 
     async def post(self, verb: str, body: bytes, *, again: bool) -> bytes:
         """The answer; raises `ExtenderError`.

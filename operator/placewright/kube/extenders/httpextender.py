@@ -38,7 +38,7 @@ from placewright.kube.extenders.messages import (
     read_victims,
 )
 from placewright.kube.extenders.tls import tls_context
-from placewright.kube.fullobjects import FullObjects
+from placewright.kube.fullobjects import FullObjects, new_readers
 
 T = TypeVar("T")
 PodsOn = Callable[[NodeName], Iterable[PodInfo]]
@@ -74,6 +74,7 @@ class HttpExtender:
         self._sends_nodes = not settings.node_cache_capable and bool(settings.filter_verb or settings.prioritize_verb)
         self._connection: ExtenderConnection | None = None
         self._reader: ThreadPoolExecutor | None = None
+        self._readers = new_readers()
 
     def open(self) -> None:
         """Get ready to be called; needs a running event loop. An extender that is sent whole nodes makes us keep a copy of them."""
@@ -175,16 +176,16 @@ class HttpExtender:
         return await asyncio.get_running_loop().run_in_executor(self._reader, read, answer, room)
 
     async def _about_nodes(self, pod: PodInfo, nodes: Sequence[NodeName]) -> bytes:
-        whole = await self._objects.pod(pod)
+        whole = await self._objects.pod(pod, self._readers)
         if self.settings.node_cache_capable:
             return node_request(whole, None, nodes)
         return node_request(whole, await self._objects.nodes(nodes), None)
 
     async def _about_victims(self, pod: PodInfo, victims: Mapping[NodeName, NodeVictims]) -> bytes:
-        whole = await self._objects.pod(pod)
+        whole = await self._objects.pod(pod, self._readers)
         if self.settings.node_cache_capable:
             return preempt_request(whole, {node: _by_uid(on) for node, on in victims.items()}, whole=False)
-        texts = iter(await self._objects.pods(one for on in victims.values() for one in on.pods))
+        texts = iter(await self._objects.pods((one for on in victims.values() for one in on.pods), self._readers))
         return preempt_request(whole, {node: _in_full(on, [next(texts) for _ in on.pods]) for node, on in victims.items()}, whole=True)
 
     # --- what an answer means ------------------------------------------------------------------------------------------------

@@ -8,16 +8,14 @@ The rules, in the order they matter:
   whatever kept it from hearing of its own write, too, such as an etcd that answers late, so the pod is read first.
 - An answer that got lost, or a 5xx, does not mean that nothing happened: the pod is read before anything else is done.
 - 429 and 5xx are repeated a bounded number of times, with jitter; `Retry-After` is obeyed.
+- A place among the requests under way is held for one request. Whoever waits to ask again holds none.
 """
 
 from __future__ import annotations
 
-import asyncio
 import enum
-import heapq
-import itertools
-from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Unpack
 
@@ -30,16 +28,15 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError, Unreachable
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff
+from placewright.kube.writers.places import RequestPlaces, Whose
 from placewright.kube.writers.writer import ApiWriter, WriterTiming
 
-#: Bindings under way at once; more gained nothing against a real API server.
+#: Bindings of one namespace under way at once where it is alone; more gained nothing against a real API server.
 CONCURRENCY: Final = 64
+#: Those of all profiles together, see `places`: one profile gets 108, of which one namespace gets 64, and the rest is there for others.
+ALL_PLACES: Final = 144
 #: How often a pod is looked at to learn what became of a lost answer; with the backoff below about two minutes.
 LOOKS: Final = 20
-#: Of so many places that become free, one goes to whoever has waited longest: important ones may come without end.
-OUT_OF_ORDER: Final = 8
-
-_Turn = asyncio.Future[None]
 
 
 class Seen(enum.Enum):
@@ -63,57 +60,6 @@ class BindCounts:
     refused: int = 0
 
 
-class PrioritySlots:
-    """`count` places; who waits goes by priority: an important pod must not stand behind hundreds that were decided before it.
-
-    To be used inside one event loop.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._free = count
-        self._arrivals = itertools.count()
-        self._given = 0
-        #: Both hold all who wait; who got a place, or gave up, is skipped where it is met again.
-        self._by_importance: list[tuple[int, int, _Turn]] = []
-        self._by_arrival: deque[_Turn] = deque()
-
-    async def take(self, importance: int) -> None:
-        """Hold a place, to be given back; more important ones get theirs first, equal ones as they came."""
-        if self._free:
-            self._free -= 1
-            return
-        turn: _Turn = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._by_importance, (-importance, next(self._arrivals), turn))
-        self._by_arrival.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.give_back()
-            raise
-
-    def give_back(self) -> None:
-        """Whoever held a place is done."""
-        turn = self._next()
-        if turn is None:
-            self._free += 1
-        else:
-            turn.set_result(None)
-
-    def _next(self) -> _Turn | None:
-        while self._by_arrival and self._by_arrival[0].done():
-            self._by_arrival.popleft()
-        while self._by_importance and self._by_importance[0][2].done():
-            heapq.heappop(self._by_importance)
-        if not self._by_arrival:
-            self._by_importance.clear()
-            return None
-        self._given += 1
-        if self._given % OUT_OF_ORDER == 0:
-            return self._by_arrival.popleft()
-        return heapq.heappop(self._by_importance)[2]
-
-
 class HttpBinder(ApiWriter):
     """Writes Bindings to the API server; implements the scheduler's `Binder`.
 
@@ -130,13 +76,16 @@ class HttpBinder(ApiWriter):
         client: ApiClient,
         may_bind: Callable[[], bool],
         *,
-        concurrency: int = CONCURRENCY,
+        concurrency: int = ALL_PLACES,
         looks: int = LOOKS,
+        aside: Callable[[PodInfo], AbstractContextManager[None]] = lambda _pod: nullcontext(),
         **timing: Unpack[WriterTiming],
     ) -> None:
+        """`aside`: open while a pod waits for its request to be repeated: others may be decided meanwhile."""
         super().__init__(client, may_bind, **timing)
         self.counts = BindCounts()
-        self._slots = PrioritySlots(concurrency)
+        self._places = RequestPlaces(concurrency)
+        self._aside = aside
         self._looks = looks
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
@@ -144,11 +93,7 @@ class HttpBinder(ApiWriter):
 
         Raises `BindError`: `conflict` when the pod is not ours to bind any more, `unknown` when nobody could be asked.
         """
-        await self._slots.take(pod.priority)
-        try:
-            await self._bind(pod, node, binding(pod, node, annotations))
-        finally:
-            self._slots.give_back()
+        await self._bind(pod, node, binding(pod, node, annotations))
         self.counts.bound += 1
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
@@ -180,19 +125,28 @@ class HttpBinder(ApiWriter):
                 raise self._conflict(pod, node, str(error))
             if attempt + 1 < self._attempts:
                 self.counts.retries += 1
-                await self._sleep(self._backoff.delay(attempt, error))
+                await self._wait(pod, self._backoff.delay(attempt, error))
         raise BindError(f"binding {pod.key} to {node}: given up after {self._attempts} attempts: {error}")
 
     async def _try(self, pod: PodInfo, body: dict[str, Any]) -> RequestError | None:
-        self._require_lead(f"binding {pod.key}: ")
-        guarded = self._guarded(body)
+        whose = _whose(pod)
+        await self._places.take(whose)
         try:
+            self._require_lead(f"binding {pod.key}: ")
+            guarded = self._guarded(body)
             await self._client.write("POST", f"{_pod_path(pod)}/binding", guarded)
         except RequestError as error:
             if guarded.withheld:
                 raise BindError(f"binding {pod.key}: this replica is not the active one") from error
             return error
+        finally:
+            self._places.give_back(whose)
         return None
+
+    async def _wait(self, pod: PodInfo, seconds: float) -> None:
+        """Before a request is repeated."""
+        with self._aside(pod):
+            await self._sleep(seconds)
 
     async def _became(self, pod: PodInfo, node: NodeName, error: RequestError | ExtenderError) -> bool:
         """What became of a Binding without a clear answer: True bound, False not; raises `BindError` for the rest."""
@@ -206,16 +160,19 @@ class HttpBinder(ApiWriter):
         return seen is Seen.BOUND_HERE
 
     async def _look(self, pod: PodInfo, node: NodeName) -> Seen:
-        """Read the pod until somebody answers; reading needs no leadership."""
+        """Read the pod until somebody answers. Reading needs no leadership, but is not repeated without: the next term begins with it."""
         for attempt in range(self._looks):
+            if attempt and not self._may_write():
+                break
             try:
-                found = await self._client.get_as(_pod_path(pod), Pod)
+                async with self._places.one(_whose(pod)):
+                    found = await self._client.get_as(_pod_path(pod), Pod)
             except ApiError as error:
                 if error.status == NOT_FOUND:
                     return Seen.GONE
-                await self._sleep(self._backoff.delay(attempt, error))
+                await self._wait(pod, self._backoff.delay(attempt, error))
             except (RequestError, DecodeError):
-                await self._sleep(self._backoff.delay(attempt))
+                await self._wait(pod, self._backoff.delay(attempt))
             else:
                 return _compare(found, pod, node)
         return Seen.UNKNOWN
@@ -244,6 +201,10 @@ def _compare(found: Pod, pod: PodInfo, node: NodeName) -> Seen:
     if found.spec.node_name == node:
         return Seen.BOUND_HERE
     return Seen.BOUND_ELSEWHERE if found.spec.node_name else Seen.UNBOUND
+
+
+def _whose(pod: PodInfo) -> Whose:
+    return Whose(pod.namespace, pod.scheduler_name, pod.priority)
 
 
 def _pod_path(pod: PodInfo) -> str:

@@ -13,6 +13,7 @@ import logging
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final, Protocol, Unpack
 
 from placewright.api.decode import DecodeError, decode
@@ -33,6 +34,7 @@ from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers
+from placewright.kube.writers.places import Whose
 from placewright.kube.writers.writer import ApiWriter, WriterTiming
 
 _logger = logging.getLogger(__name__)
@@ -126,7 +128,8 @@ class HttpClaimWriter(ApiWriter):
         }
         made: ResourceClaim | None = None
         try:
-            made = decode_claim(await self._write(lambda guarded: self._client.post(self._collection(meta.namespace), guarded), body, 1))
+            post = partial(self._client.post, self._collection(meta.namespace))
+            made = decode_claim(await self._write(post, body, 1, meta.namespace))
         finally:
             for listener in self._listeners:
                 listener.created(failed=made is None)
@@ -141,7 +144,7 @@ class HttpClaimWriter(ApiWriter):
                 if ALLOCATION_FINALIZER in finalizers:
                     await self._patch_finalizers(current, [each for each in finalizers if each != ALLOCATION_FINALIZER], _FOR_EVER)
                 options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": claim.metadata.uid}}
-                await self._write(lambda guarded: self._client.delete(self._path(claim), guarded), options, _FOR_EVER)
+                await self._write(partial(self._client.delete, self._path(claim)), options, _FOR_EVER, claim.metadata.namespace)
             except _Changed:
                 continue
             except _Gone:
@@ -153,7 +156,7 @@ class HttpClaimWriter(ApiWriter):
         """Patch `status.extendedResourceClaimStatus`; raises `ClaimError`."""
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
-        await self._write(lambda guarded: self._client.patch(path, guarded), body, self._attempts)
+        await self._write(lambda guarded: self._client.patch(path, guarded), body, self._attempts, pod.namespace)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
         """Tell who listens."""
@@ -192,7 +195,7 @@ class HttpClaimWriter(ApiWriter):
     async def _patch_finalizers(self, claim: ResourceClaim, finalizers: Sequence[str], attempts: int) -> ResourceClaim:
         body, path = {"metadata": {**_precondition(claim), "finalizers": finalizers}}, self._path(claim)
         try:
-            return decode_claim(await self._write(lambda guarded: self._client.patch(path, guarded), body, attempts))
+            return decode_claim(await self._write(partial(self._client.patch, path), body, attempts, claim.metadata.namespace))
         except _Invalid as refused:
             return await self._replace(claim, path, lambda there: with_finalizers(there, finalizers), attempts, refused)
 
@@ -200,7 +203,7 @@ class HttpClaimWriter(ApiWriter):
         body = {"metadata": _precondition(claim), "status": status}
         path = f"{self._path(claim)}/status"
         try:
-            return decode_claim(await self._write(lambda guarded: self._client.patch(path, guarded), body, attempts))
+            return decode_claim(await self._write(partial(self._client.patch, path), body, attempts, claim.metadata.namespace))
         except _Invalid as refused:
             if "allocation" in status:  # then nothing of it is there that a patch could change in passing
                 raise
@@ -213,7 +216,7 @@ class HttpClaimWriter(ApiWriter):
         """What a patch could not do without changing the text of parameters in passing: see `claimprotobuf`."""
         if not _has_parameters(claim):
             raise refused
-        there = await self._answered(lambda: self._client.get_in(PROTOBUF, self._path(claim)), attempts)
+        there = await self._answered(lambda: self._client.get_in(PROTOBUF, self._path(claim)), attempts, claim.metadata.namespace)
         try:
             uid, version = identity_of(there)
             edited = edit(there)
@@ -221,20 +224,24 @@ class HttpClaimWriter(ApiWriter):
             raise refused from problem
         if (uid, version) != (claim.metadata.uid, claim.metadata.resource_version):
             raise _Changed(f"claim {_called(claim)} was changed in the meantime")
-        return decode_claim(await self._write(lambda guarded: self._client.put(path, guarded, content_type=PROTOBUF), edited, attempts))
+        put = partial(self._client.put, path, content_type=PROTOBUF)
+        return decode_claim(await self._write(put, edited, attempts, claim.metadata.namespace))
 
     async def _get(self, claim: ResourceClaim, attempts: int) -> ResourceClaim:
-        current = decode_claim(await self._answered(lambda: self._client.get(self._path(claim)), attempts))
+        read = partial(self._client.get, self._path(claim))
+        current = decode_claim(await self._answered(read, attempts, claim.metadata.namespace))
         if current.metadata.uid != claim.metadata.uid:
             raise _Gone(f"claim {_called(claim)} got deleted in the meantime")
         return current
 
-    async def _write(self, request: Callable[[GuardedBody], Awaitable[bytes]], body: dict[str, Any] | bytes, attempts: int) -> bytes:
-        return await self._answered(lambda: request(self._guarded(body)), attempts)
+    async def _write(
+        self, request: Callable[[GuardedBody], Awaitable[bytes]], body: dict[str, Any] | bytes, attempts: int, namespace: str
+    ) -> bytes:
+        return await self._answered(lambda: request(self._guarded(body)), attempts, namespace)
 
-    async def _answered(self, request: Callable[[], Awaitable[bytes]], attempts: int) -> bytes:
+    async def _answered(self, request: Callable[[], Awaitable[bytes]], attempts: int, namespace: str) -> bytes:
         try:
-            return await self._send(request, attempts=attempts)
+            return await self._send(request, attempts=attempts, whose=Whose(namespace))
         except ApiError as problem:
             kind = {CONFLICT: _Changed, NOT_FOUND: _Gone, INVALID: _Invalid}.get(problem.status, ClaimError)
             raise kind(str(problem)) from problem

@@ -93,7 +93,7 @@ class EventLimits:
 
     Attributes:
         queue: notes that may wait.
-        workers: writes under way at once.
+        workers: writes under way at once for one namespace.
         window: seconds in which the same note joins a series.
         series_interval: seconds between two updates of one series.
         remembered: notes remembered for series.
@@ -210,6 +210,9 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
 
     def _outlived(self, item: _Record) -> None:
         self._drop(item)
+
+    def _namespace_of(self, item: _Record) -> str:
+        return item.regarding.namespace
 
     def _broke(self, key: str) -> None:
         self.counts.failed += 1

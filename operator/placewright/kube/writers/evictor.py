@@ -12,6 +12,7 @@ from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.events import seconds_time
+from placewright.kube.writers.places import Whose
 from placewright.kube.writers.podstatus import find_condition, patch_pod_status
 from placewright.kube.writers.writer import ApiWriter
 
@@ -34,13 +35,14 @@ class HttpEvictor(ApiWriter):
         path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
         # Whatever the first says of a victim that is gone or replaced, the second decides by uid. Where the lead is lost between the two,
         # the mark stays; Kubernetes' disruption controller takes it back from a pod that was not deleted within two minutes.
-        await self._request(victim, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}, self._guarded))
-        await self._request(victim, lambda: self._client.delete(path, self._guarded(options)))
+        whose = Whose(victim.namespace, preemptor.scheduler_name, preemptor.priority)
+        await self._request(victim, whose, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}, self._guarded))
+        await self._request(victim, whose, lambda: self._client.delete(path, self._guarded(options)))
 
-    async def _request(self, victim: PodInfo, request: Callable[[], Awaitable[object]]) -> None:
+    async def _request(self, victim: PodInfo, whose: Whose, request: Callable[[], Awaitable[object]]) -> None:
         """Send a request, repeatedly when the server is busy; returns also when the victim is gone or replaced."""
         try:
-            await self._send(request, about=f"evicting {victim.key}: ")
+            await self._send(request, about=f"evicting {victim.key}: ", whose=whose)
         except RequestError as error:
             if not isinstance(error, ApiError) or not error.gone_or_replaced:
                 raise EvictError(f"evicting {victim.key}: {error}") from error

@@ -139,6 +139,9 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     def _outlived(self, item: GroupNews) -> None:
         self.counts.dropped += 1
 
+    def _namespace_of(self, item: GroupNews) -> str:
+        return item.pod_group.ref.namespace
+
     def _broke(self, ref: GroupRef) -> None:
         self.counts.failed += 1
         _log.exception("status of %s not written", ref)

@@ -32,8 +32,8 @@ POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
 _LONGEST_MESSAGE: Final = 32_768
 _REMEMBERED: Final = 10_000
-#: Writes under way at once.
-WORKERS: Final = 4
+#: Writes under way at once for one namespace.
+WORKERS: Final = 8
 #: Verdicts that may wait to be written.
 MOST_WAITING: Final = 20_000
 #: So many of the oldest are looked through for one that is not about a nomination.
@@ -145,6 +145,9 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         oldest = list(islice(waiting, _OLDEST))
         waiting.pop(next((key for key in oldest if waiting[key].nominated is None), oldest[0]))
         self.counts.dropped += 1
+
+    def _namespace_of(self, item: _Verdict) -> str:
+        return item.pod.namespace
 
     def _broke(self, key: PodKey) -> None:
         self.counts.failed += 1

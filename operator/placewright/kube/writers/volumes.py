@@ -15,6 +15,7 @@ from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.errors import RequestError
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff
+from placewright.kube.writers.places import Whose
 from placewright.kube.writers.writer import ApiWriter
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
@@ -31,17 +32,19 @@ class HttpVolumeWriter(ApiWriter):
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:
         """Patch `spec.claimRef` and the annotations; raises `VolumeError`."""
         body = {"metadata": _metadata(volume.metadata), "spec": {"claimRef": volume.spec.claim_ref}}
-        return await self._patch(f"/api/v1/persistentvolumes/{volume.metadata.name}", body, PersistentVolume)
+        claim = volume.spec.claim_ref
+        whose = Whose("" if claim is None else claim.namespace)
+        return await self._patch(f"/api/v1/persistentvolumes/{volume.metadata.name}", body, PersistentVolume, whose)
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Patch the annotations; raises `VolumeError`."""
         meta = claim.metadata
         path = f"/api/v1/namespaces/{meta.namespace}/persistentvolumeclaims/{meta.name}"
-        return await self._patch(path, {"metadata": _metadata(meta)}, PersistentVolumeClaim)
+        return await self._patch(path, {"metadata": _metadata(meta)}, PersistentVolumeClaim, Whose(meta.namespace))
 
-    async def _patch(self, path: str, body: dict[str, Any], kind: type[T]) -> T:
+    async def _patch(self, path: str, body: dict[str, Any], kind: type[T], whose: Whose) -> T:
         try:
-            return decode(await self._send(lambda: self._client.patch(path, self._guarded(body))), kind)
+            return decode(await self._send(lambda: self._client.patch(path, self._guarded(body)), whose=whose), kind)
         except (RequestError, DecodeError) as problem:
             raise VolumeError(f"patching {path}: {problem}") from problem
 

@@ -1,4 +1,8 @@
-"""What waits to be written: one item a key, the latest, and never two about the same key on their way at once."""
+"""What waits to be written: one item a key, the latest, and never two about the same key on their way at once.
+
+Items are written for namespaces, which take turns. A namespace whose items are answered slowly, as its admission webhook hangs, gets a
+share of the workers (`FairShares`); the rest is there for others.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,18 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, TypeVar
 
+from placewright.api.fairshares import FairShares
+
 _log = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 #: After an error of its own a worker begins anew so many seconds later: an error that comes back must not keep the event loop busy.
 RESTART_SECONDS: Final = 1.0
+#: A namespace that is alone gets two of three workers.
+_FACTOR: Final = 2
+#: Keys that do not wait any more stay in line until they are met; beyond this many more than wait the lines are made anew.
+_SLACK: Final = 64
 
 
 def _at_once(_key: object) -> float:
@@ -26,8 +36,20 @@ def _any(_item: object) -> bool:
     return True
 
 
+def _enough_for(most: int) -> int:
+    """How many workers there have to be so that a namespace that is alone gets so many."""
+    every = most + 1
+    while FairShares[str](every, _FACTOR).most < most:
+        every += 1
+    return every
+
+
+def _nobodys(_item: object) -> str:
+    return ""
+
+
 class WriteQueue(Generic[K, V]):
-    """Items that a few workers write, the oldest first.
+    """Items that a few workers write, the oldest of a namespace first.
 
     Attributes:
         waiting: by key, in the order in which keys came. Owners may take items out, or put others in the place of those that wait.
@@ -41,8 +63,12 @@ class WriteQueue(Generic[K, V]):
         broke: Callable[[K], None],
         not_before: Callable[[K], float] = _at_once,
         clock: Callable[[], float] = time.monotonic,
+        namespace_of: Callable[[V], str] = _nobodys,
     ) -> None:
-        """`broke` hears, inside an `except`, that writing raised; no worker ends by that. `not_before`: when a key may be written again."""
+        """`broke` hears, inside an `except`, that writing raised; no worker ends by that. `not_before`: when a key may be written again.
+
+        `namespace_of`: for whom an item is written; who shares the workers.
+        """
         self.waiting: OrderedDict[K, V] = OrderedDict()
         self.idle = asyncio.Event()
         self.idle.set()
@@ -51,6 +77,12 @@ class WriteQueue(Generic[K, V]):
         self._broke = broke
         self._not_before = not_before
         self._clock = clock
+        self._namespace_of = namespace_of
+        #: By namespace, keys in the order in which they came; those that do not wait any more are dropped when they are met.
+        self._lines: OrderedDict[str, OrderedDict[K, None]] = OrderedDict()
+        self._lined_up = 0
+        self._shares: FairShares[str] = FairShares(1, 1)
+        self._most = 1
         self._in_flight: set[K] = set()
         self._closing = False
         #: Workers that have nothing to do. One is woken by each item that comes, and wakes the next if there is more: the event loop
@@ -59,8 +91,12 @@ class WriteQueue(Generic[K, V]):
         self._workers: list[asyncio.Task[None]] = []
 
     def start(self, workers: int, name: str) -> None:
-        """Start so many workers; needs a running event loop."""
-        self._workers = [asyncio.create_task(self._work(), name=f"{name} {n}") for n in range(workers)]
+        """Start so many workers for one namespace, and half as many for others; needs a running event loop."""
+        self._most = workers
+        enough = _enough_for(workers)
+        self._shares = FairShares(enough, _FACTOR)
+        at_work = workers if self._namespace_of is _nobodys else enough
+        self._workers = [asyncio.create_task(self._work(), name=f"{name} {n}") for n in range(at_work)]
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
@@ -69,6 +105,8 @@ class WriteQueue(Generic[K, V]):
 
     def put(self, key: K, item: V) -> None:
         """Queue the item, in the place of what waits under its key; returns at once."""
+        if key not in self.waiting:
+            self._line_up(key, item)
         self.waiting[key] = item
         self.idle.clear()
         self._wake_one()
@@ -116,6 +154,7 @@ class WriteQueue(Generic[K, V]):
             except Exception:  # noqa: BLE001 - one strange item must not end a worker
                 self._broke(key)
             finally:
+                self._shares.give_back(self._namespace_of(item))
                 self._in_flight.discard(key)
                 if not self.waiting and not self._in_flight:
                     self.idle.set()
@@ -125,16 +164,63 @@ class WriteQueue(Generic[K, V]):
             seconds = None
             if self.waiting:
                 now = self._clock()
-                key = next((key for key in self.waiting if key not in self._in_flight and self._may_be_written(key, now)), None)
+                key, soonest = self._first(now)
                 if key is not None:
                     self._in_flight.add(key)
                     item = self.waiting.pop(key)
+                    self._shares.take(self._namespace_of(item))
                     if self.waiting:
                         self._wake_one()
                     return key, item
-                soonest = min((self._not_before(key) for key in self.waiting if key not in self._in_flight), default=None)
                 seconds = None if soonest is None else soonest - now
             await self._rest(seconds)
+
+    def _first(self, now: float) -> tuple[K | None, float | None]:
+        """The key whose turn it is; where there is none, when the first of those that pause may be written."""
+        soonest: float | None = None
+        emptied: list[str] = []
+        for namespace, line in self._lines.items():
+            if self._shares.held.get(namespace, 0) >= self._most or not self._shares.may_take(namespace):
+                continue
+            key, pause = self._first_of(line, now)
+            if key is not None:
+                del line[key]
+                self._lines.move_to_end(namespace)
+                return key, None
+            if pause is not None:
+                soonest = pause if soonest is None else min(soonest, pause)
+            if not line:
+                emptied.append(namespace)
+        for namespace in emptied:
+            del self._lines[namespace]
+        return None, soonest
+
+    def _first_of(self, line: OrderedDict[K, None], now: float) -> tuple[K | None, float | None]:
+        """The same for one namespace."""
+        soonest: float | None = None
+        found: K | None = None
+        gone: list[K] = []
+        for key in line:
+            if key not in self.waiting:
+                gone.append(key)
+            elif key not in self._in_flight:
+                if self._may_be_written(key, now):
+                    found = key
+                    break
+                pause = self._not_before(key)
+                soonest = pause if soonest is None else min(soonest, pause)
+        for key in gone:
+            del line[key]
+        return found, soonest
+
+    def _line_up(self, key: K, item: V) -> None:
+        self._lines.setdefault(self._namespace_of(item), OrderedDict())[key] = None
+        self._lined_up += 1
+        if self._lined_up > 2 * len(self.waiting) + _SLACK:
+            self._lines.clear()
+            for each, waiting in (*self.waiting.items(), (key, item)):
+                self._lines.setdefault(self._namespace_of(waiting), OrderedDict())[each] = None
+            self._lined_up = len(self.waiting) + 1
 
     async def _rest(self, seconds: float | None) -> None:
         """Return when an item came, or after so many seconds."""

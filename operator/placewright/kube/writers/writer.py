@@ -15,13 +15,17 @@ from placewright.kube.client import ApiClient
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff, Sleep, with_retries
+from placewright.kube.writers.places import RequestPlaces, Whose
 from placewright.kube.writers.writequeue import WriteQueue
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 T = TypeVar("T")
-#: Seconds between two looks at what the watches show; upstream looks every one (volumes) or five (claims).
+#: Seconds between two looks at what the watches show, at first and at last; upstream looks every one (volumes) or five (claims).
 LOOK_SECONDS: Final = 0.2
+LONGEST_LOOK_SECONDS: Final = 5.0
+#: Between two looks passes this share of the time that was waited already, so thousands that wait for long cost next to nothing.
+_SHARE_OF_THE_WAIT: Final = 0.1
 
 
 class WriterTiming(TypedDict, total=False):
@@ -53,6 +57,8 @@ class ApiWriter:
     TRAFFIC: ClassVar[Traffic]
     ATTEMPTS: ClassVar[int] = 5
     BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=10.0)
+    #: Requests under way at once, for those that say for whom they are.
+    PLACES: ClassVar[int] = 64
     #: Raised where this replica is not the active one.
     ERROR: ClassVar[type[Exception]] = PermissionError
 
@@ -60,6 +66,7 @@ class ApiWriter:
         """`may_write`: asked before each request and each look, and when a body's bytes are about to leave: only the active replica may."""
         self._client = client.sending(self.TRAFFIC)
         self._may_write = may_write
+        self._places = RequestPlaces(self.PLACES)
         self._attempts = timing.get("attempts", self.ATTEMPTS)
         self._backoff = timing.get("backoff", self.BACKOFF)
         self._clock = timing.get("clock", time.monotonic)
@@ -67,21 +74,32 @@ class ApiWriter:
         self._sleep = timing.get("sleep", asyncio.sleep)
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
-        """True once `done` says so, False when it has not within so many seconds."""
-        deadline = self._clock() + seconds
+        """True once `done` says so, False when it has not within so many seconds. Nothing is asked of the API server."""
+        began = self._clock()
         while not done():
             self._require_lead()
-            if self._clock() >= deadline:
+            waited = self._clock() - began
+            if waited >= seconds:
                 return False
-            await self._sleep(LOOK_SECONDS)
+            pause = min(max(LOOK_SECONDS, waited * _SHARE_OF_THE_WAIT), LONGEST_LOOK_SECONDS)
+            await self._sleep(min(pause, max(seconds - waited, LOOK_SECONDS)))
         return True
 
-    async def _send(self, request: Callable[[], Awaitable[T]], *, about: str = "", attempts: int | None = None) -> T:
-        """Send the request, again while its errors are temporary. `about`: how the message begins where this replica may not."""
+    async def _send(
+        self, request: Callable[[], Awaitable[T]], *, about: str = "", attempts: int | None = None, whose: Whose | None = None
+    ) -> T:
+        """Send the request, again while its errors are temporary. `about`: how the message begins where this replica may not.
+
+        `whose`: for whom it holds one of the writer's places, while it is under way.
+        """
 
         async def allowed() -> T:
-            self._require_lead(about)
-            return await request()
+            if whose is None:
+                self._require_lead(about)
+                return await request()
+            async with self._places.one(whose):
+                self._require_lead(about)
+                return await request()
 
         return await with_retries(allowed, self._attempts if attempts is None else attempts, self._backoff, self._sleep)
 
@@ -104,10 +122,12 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
     NAME: ClassVar[str]
 
     def __init__(self, client: ApiClient, may_write: Callable[[], bool] = always, *, workers: int, **timing: Unpack[WriterTiming]) -> None:
-        """`workers`: writes under way at once."""
+        """`workers`: writes under way at once for one namespace; there are half as many again for others."""
         super().__init__(client, may_write, **timing)
         self._workers = workers
-        self._queue: WriteQueue[K, V] = WriteQueue(self._write, self._broke, self._not_before, self._clock)
+        self._queue: WriteQueue[K, V] = WriteQueue(
+            self._write, self._broke, self._not_before, self._clock, self._namespace_of
+        )
 
     def start(self) -> None:
         """Start the workers; needs a running event loop. What was queued before is written then."""
@@ -148,6 +168,10 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
     @abstractmethod
     async def _write(self, item: V) -> None:
         """Write one item."""
+
+    @abstractmethod
+    def _namespace_of(self, item: V) -> str:
+        """For whom the item is written."""
 
     @abstractmethod
     def _broke(self, key: K) -> None:

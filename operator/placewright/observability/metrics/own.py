@@ -95,6 +95,9 @@ SHADOW_RESTARTS: Final = counter("placewright_shadow_restarts_total", "How often
 
 LEADER: Final = gauge("placewright_leader", "1 where this replica decides and binds, 0 where it stands by.", "identity")
 LEADER_TERMS: Final = counter("placewright_leader_terms_total", "How often this replica took the lead.")
+TAKEOVER_SECONDS: Final = gauge(
+    "placewright_takeover_seconds", "For how long this replica has led without having begun to decide; 0 where it decides or stands by."
+)
 COLUMN_BYTES: Final = gauge("placewright_column_bytes", "Memory that is taken by what is kept of nodes for pods that look alike, in bytes.")
 COLUMN_BYTES_LIMIT: Final = gauge("placewright_column_bytes_limit", "How much of it may be taken, in bytes: a quarter of the memory limit.")
 BUILD: Final = info("placewright_build_info", "The version that runs.", "version", "python_version")
@@ -106,6 +109,11 @@ BINDINGS: Final = counter(
     "What became of Bindings: 'bound', 'conflict' (another was faster), 'refused', and on the way there 'retry' and 'lost_answer'.",
     "outcome",
 )
+UNDER_WAY: Final = gauge(
+    "placewright_pods_under_way",
+    "Pods in their profile's room: 'on_their_way' to their nodes, or 'aside', waiting for volumes, devices, their group or Retry-After.",
+    "scheduler_name", "standing",
+)  # fmt: skip
 BINDINGS_UNRESOLVED: Final = gauge(
     "placewright_bindings_unresolved", "Bindings of which nobody knows whether they exist; their pods keep their place meanwhile."
 )

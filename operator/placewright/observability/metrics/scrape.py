@@ -29,6 +29,7 @@ def gauges(engine: Engine) -> Iterator[Metric]:
     yield counted(upstream.LEADER_ELECTION, {(LEASE_NAME,): leads} if engine.options.leader_elect else {})
     yield counted(own.LEADER, {(engine.replica.identity,): leads})
     yield single(own.LEADER_TERMS, float(engine.leadership.term))
+    yield single(own.TAKEOVER_SECONDS, engine.takeover.seconds_without_decisions)
     yield from _api_server(engine)
     yield from _queue(engine)
     yield from _cache(engine)
@@ -76,6 +77,9 @@ def _bindings(engine: Engine) -> Iterator[Metric]:
     binding = engine.scheduler.binding
     yield counted(upstream.GOROUTINES, {("binding",): len(binding.under_way)})
     yield single(own.BINDINGS_UNRESOLVED, len(binding.unresolved))
+    rooms = {queue.name: queue.room for queue in engine.queue.profile_queues() if queue.served}
+    standing = {(name, "on_their_way"): room.on_their_way for name, room in rooms.items()}
+    yield counted(own.UNDER_WAY, standing | {(name, "aside"): room.aside for name, room in rooms.items()})
 
 
 def _writing(engine: Engine) -> Iterator[Metric]:
