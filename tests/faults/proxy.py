@@ -57,7 +57,8 @@ class Trouble:
         claims: the same of writes to ResourceClaims.
         answers: codes to answer instead of passing a request on; `LOSE`: pass it on, and break the connection instead of answering.
         gone: how a watch that resumes is told that history is forgotten: "status" or "event"; empty: it is not.
-        held_back: seconds before each Binding is passed on; not at all once its sender has hung up.
+        held_back: seconds before each write to what is `held` is passed on; not at all once its sender has hung up.
+        held: how such a path ends.
         lead_refused: whether what keeps a replica in the lead, its writes to Lease and peering, is answered 500.
         watch_lag: seconds by which watches of what is `lagging` are late, at least.
         lagging: a part of their path.
@@ -69,6 +70,7 @@ class Trouble:
     answers: tuple[int, ...] = (409, 429, 500, LOSE)
     gone: str = ""
     held_back: float = 0.0
+    held: str = "/binding"
     lead_refused: bool = False
     watch_lag: float = 0.0
     lagging: str = "/api/v1/pods"
@@ -91,7 +93,7 @@ class Proxy:
         self.trouble = Trouble()
         self.counts = Counts()
         self.bindings: list[BindingRequest] = []
-        #: How many Bindings are held back now.
+        #: How many writes are held back now.
         self.holding = 0
         #: Seconds on the monotonic clock at which the last request arrived.
         self.last_request = 0.0
@@ -197,7 +199,7 @@ class Proxy:
         await self._through.wait()
         if self.trouble.delay:
             await asyncio.sleep(self.trouble.delay)
-        if record is not None and self.trouble.held_back:
+        if self.trouble.held_back and request.method != "GET" and request.path.endswith(self.trouble.held):
             await self._hold_back()
         if cuts != self._cuts or not self._through.is_set():
             return _lost(request)

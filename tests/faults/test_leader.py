@@ -9,6 +9,8 @@ BURST = 300
 LATER = 50
 #: Seconds for which a proxy keeps Bindings: another leads by then, and has given the room away.
 HELD_BACK = 2.5 * LIFETIME
+#: Pods that fit nowhere: more than are told of at once.
+WAITING = 40
 #: Seconds by which an API server may be behind.
 LAG = 3.0
 
@@ -113,3 +115,24 @@ async def test_api_server_that_lags_after_a_clean_handover(stage: Stage) -> None
         await stage.until_recovered(ended, heir)
     await stage.until_settled()
     assert stage.history.bound < BURST
+
+
+async def test_former_leader_whose_statuses_wait(stage: Stage) -> None:
+    await stage.nodes(2)
+    await stage.replicas_at_work(2)
+    leader, heir = await stage.leader_and_heir()
+    leader.proxy.trouble.held, leader.proxy.trouble.held_back = "/status", HELD_BACK
+    await stage.pods(WAITING, cpu="100")
+    await stage.until(lambda: leader.proxy.holding, "statuses are held back")
+    held = now()
+    leader.proxy.trouble.lead_refused = True
+    await stage.until(lambda: stage.history.holders[-1][1].startswith(heir.name), "the other one leads")
+    await stage.node("node-2", cpu="4")  # of which only the next leader tells
+
+    def told() -> bool:
+        return all("0/3 nodes are available" in pod.condition[2] for pod in stage.history.pods.values() if not pod.node)
+
+    await stage.until(told, "it tells of three nodes")
+    leader.proxy.trouble.lead_refused = False
+    await stage.until(lambda: now() > held + HELD_BACK and not leader.proxy.holding, "what was held back was passed on or given up", 60.0)
+    assert told()
