@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from kopf._core.engines.peering import Peer
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
+from placewright.leadership import recordkeeper
 from placewright.leadership.peering import PEERINGS_PATH, Leadership, ensure_peering
 from placewright.leadership.peerrecord import ENROLLED_SECONDS, renewal
 from placewright.leadership.peers import Replica, priority_of
@@ -37,7 +38,7 @@ THEM = Replica("them", priority_of(1_900_000_000_001, 0))
 
 def test_no_clock_makes_kopf_take_what_we_write_for_dead() -> None:
     """Fails when Kopf's records moved or mean something else: then see `peerrecord.py`."""
-    content = renewal("us", -5, 15, datetime.now(UTC))["status"]["us"]
+    content = renewal("us", -5, 15, 1, datetime.now(UTC))["status"]["us"]
     peer = Peer(identity="us", **content)  # type: ignore[arg-type]
     assert not peer.is_dead
     assert peer.deadline > datetime(2900, 1, 1, tzinfo=UTC)
@@ -112,11 +113,27 @@ async def test_a_record_that_kopf_enrolled_is_renewed_four_times_in_a_lifetime_a
     async with scene.at_work(US) as leadership:
         await scene.enrol(US)
         await scene.until(lambda: scene.status["us"]["lifetime"] == LIFETIME)
-        began, stamps = now(), set[str]()
-        await scene.until(lambda: stamps.add(scene.status["us"]["renewed"]) or len(stamps) == 9)
+        began, stamps = now(), set[int]()
+        await scene.until(lambda: stamps.add(scene.status["us"]["renewals"]) or len(stamps) == 9)
         assert LIFETIME <= now() - began <= 4 * LIFETIME
         assert leadership.active
     assert "us" not in scene.status, "and it is taken out at the end"
+
+
+async def test_a_clock_that_stands_still_keeps_no_record_from_changing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime(2026, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(recordkeeper, "datetime", Stopped)
+    async with scene.at_work(US), scene.at_work(THEM):
+        await scene.enrol(US)
+        await scene.enrol(THEM)
+        await scene.until(lambda: {"us", "them"} <= scene.status.keys())
+        seen, began = len(scene.states), now()
+        await scene.until(lambda: now() - began > 3 * LIFETIME)
+        assert all({"us", "them"} <= state.keys() for state in scene.states[seen:])
 
 
 async def test_before_kopf_enrolled_us_nothing_is_written(scene: Scene) -> None:

@@ -47,9 +47,13 @@ def record_of(text: bytes) -> PeerRecord:
     return _RECORD.decode(text)
 
 
-def renewal(identity: str, priority: int, lifetime: int, renewed: datetime) -> dict[str, Any]:
-    """A merge patch of the peering object that renews a record, or puts it back. `renewed`: for people, and to be another each time."""
-    content = {"priority": priority, "lifetime": lifetime, "lastseen": LASTSEEN, "renewed": renewed.isoformat()}
+def renewal(identity: str, priority: int, lifetime: int, renewals: int, renewed: datetime) -> dict[str, Any]:
+    """A merge patch of the peering object that renews a record, or puts it back.
+
+    `renewals`: how many there were, so that no two look the same, whatever the clock does. `renewed`: for people.
+    """
+    content: dict[str, Any] = {"priority": priority, "lifetime": lifetime, "lastseen": LASTSEEN}
+    content |= {"renewals": renewals, "renewed": renewed.isoformat()}
     return {"status": {identity: content}}
 
 

@@ -69,6 +69,7 @@ class RecordKeeper:
         self._peers = peers
         self._pace = RecordPace()
         self._renewed: Moment = float("-inf")
+        self._renewals = 0
         self._version = ""
         self._news = asyncio.Event()
         self._seen = asyncio.Event()
@@ -110,9 +111,11 @@ class RecordKeeper:
         if missing:
             self._pace.sent(now)
         self._renewed = now
+        self._renewals += 1
         self._names.add(peers.own)  # before it is sent: a request whose answer is not awaited may be carried out, too
         try:
-            await self._client.patch(self._path, renewal(peers.own, self._priority, self._lifetime, datetime.now(UTC)))
+            record = renewal(peers.own, self._priority, self._lifetime, self._renewals, datetime.now(UTC))
+            await self._client.patch(self._path, record)
         except RequestError as problem:
             _log.debug("our record could not be written to %s, will be tried again: %s", self._path, problem)
             await asyncio.sleep(min(_RETRY_SECONDS, self._lifetime / _BEATS))
