@@ -154,3 +154,42 @@ def test_it_does_not_where_a_device_was_found_before_it() -> None:
     spec = {"driver": "d", "nodeName": "n0", "pool": pool, "devices": devices}
     at.cluster.objects.put(convert({"metadata": {"name": "n0"}, "spec": spec}, ResourceSlice))
     assert at.fits(red(at)) == ["n0"]
+
+
+def test_a_pod_whose_search_runs_out_of_steps_is_told_so_comes_back_after_its_backoff_and_goes_where_only_the_last_node_can_serve_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As upstream's error when its time runs out: an error, so the pod does not wait for a device to change; and no node is forgotten."""
+    monkeypatch.setattr("placewright.plugins.dynamicresources.effort.LEAST_STEPS_IN_ALL", 600)
+    monkeypatch.setattr("placewright.plugins.dynamicresources.effort.STEPS_A_NODE", 0)
+    at = Claiming(*[8] * 30, 9)
+    wanted = {"deviceClassName": "gpu", "count": 9}
+    spec = {"devices": {"requests": [{"name": "a", "firstAvailable": [{"name": "s", **wanted}]}]}}
+    body = {"metadata": {"name": "mine", "namespace": "default", "uid": "u", "resourceVersion": "5"}, "spec": spec}
+    at.cluster.objects.put(convert(body, ResourceClaim))
+    pod, attempts = at.pod("web", "mine"), list[str]()
+    while len(attempts) < 100:
+        try:
+            found = at.fits(pod)
+            break
+        except CycleError as error:
+            attempts.append(str(error))
+    why = "the search for devices takes more than 600 steps on all nodes together; the rest is for the next attempt"
+    assert set(attempts) == {f'running "DynamicResources" filter plugin: {why}'}
+    assert 1 < len(attempts) < 31
+    assert found == ["n30"]
+    assert at.reserve(pod, "n30").feasible.sum() == 1
+
+
+def test_a_pod_goes_to_the_node_that_was_found_before_the_steps_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placewright.plugins.dynamicresources.effort.LEAST_STEPS_IN_ALL", 600)
+    monkeypatch.setattr("placewright.plugins.dynamicresources.effort.STEPS_A_NODE", 0)
+    at = Claiming(*[9] * 30)
+    wanted = {"deviceClassName": "gpu", "count": 9}
+    spec = {"devices": {"requests": [{"name": "a", "firstAvailable": [{"name": "s", **wanted}]}]}}
+    body = {"metadata": {"name": "mine", "namespace": "default", "uid": "u", "resourceVersion": "5"}, "spec": spec}
+    at.cluster.objects.put(convert(body, ResourceClaim))
+    first = at.fits(at.pod("web", "mine"))
+    assert 0 < len(first) < 30
+    second = at.fits(at.pod("other", "mine"))
+    assert set(first) < set(second)

@@ -125,10 +125,15 @@ def _is_unfinished(answer: Allocated | Refusal | None) -> bool:
 
 
 class RowAnswers:
-    """Asks the allocator no more than it must."""
+    """Asks the allocator no more than it must.
+
+    Attributes:
+        gaps: grows whenever rows were not searched to the end, or are searched on: what was said before does not hold.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.devices = ClusterDevices(cluster)
+        self.gaps = 0
         self._cluster = cluster
         self._kept: OrderedDict[tuple[bytes, ...], _ShapeAnswers] = OrderedDict()
 
@@ -185,10 +190,13 @@ class RowAnswers:
     def _columns(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...]) -> _ShapeAnswers:
         """The answers with columns that are right for every row."""
         answers, size = self._answers(signature), self._cluster.size
+        searched_on = bool(answers.unfinished) and answers.turn != self.devices.turn
         for row in self._stale(answers, size):
             answer = self._answer(answers, row, claims) if self._cluster.present[row] else None
             answers.note(row, answer, preference(claims, answer))
         answers.position, answers.everywhere = self.devices.changed_rows.position, self.devices.everywhere
+        if searched_on or (answers.unfinished and answers.turn != self.devices.turn):
+            self.gaps += 1
         answers.turn = self.devices.turn
         return answers
 

@@ -324,7 +324,8 @@ class DynamicResources(
         demand, tables = state.read(NAME, PodDeviceClaims), cluster.objects.devices.tables.values()
         uids = tuple([claim.metadata.uid for claim in demand.allocated])
         special = None if demand.extension is None else (shape_of(demand.extension.whole.claim), demand.extension.stale is None)
-        return (uids, demand.broken, demand.signature, special, cluster.node_journal.position, *[table.version for table in tables])
+        gaps = self._searching(cluster).gaps
+        return (uids, demand.broken, demand.signature, special, gaps, cluster.node_journal.position, *[table.version for table in tables])
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
         """No pod on any node has a say: what victims have stays theirs until they are gone."""
