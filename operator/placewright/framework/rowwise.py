@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import numpy as np
+
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, Rejection, Rows
@@ -48,3 +50,20 @@ class PlainRowVerdict(RowVerdict):
     def explain(self, rows: Rows) -> list[Rejection]:
         """What the filter explains."""
         return self._plugin.explain(*self._asked, rows)
+
+
+class NodeVerdict(PlainRowVerdict):
+    """For a filter that reads nodes alone: whatever pods are taken away and put back, it is asked about each row once."""
+
+    def __init__(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
+        super().__init__(plugin, state, pod, cluster)
+        self._known = np.zeros(cluster.size, np.bool_)
+        self._passes = np.zeros(cluster.size, np.bool_)
+
+    def passes(self, rows: Rows) -> BoolColumn:
+        """What the filter says, or has said."""
+        new = rows[~self._known[rows]]
+        if len(new):
+            self._passes[new] = super().passes(new)
+            self._known[new] = True
+        return self._passes[rows]

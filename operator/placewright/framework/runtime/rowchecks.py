@@ -16,7 +16,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, FilterPlugin, Reads, Rejection, RowChecks, Rows
 from placewright.framework.ports import NominationChanges
-from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
+from placewright.framework.rowwise import NodeVerdict, PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.runtime.keptanswers import KeptAnswers, NominationLog
 from placewright.framework.runtime.podcolumns import PodColumns, PreFiltered, outside, pre_filter, rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
@@ -291,7 +291,8 @@ class RowwiseCheck:
 
     def _judge(self, plugin: FilterPlugin, state: CycleState) -> RowVerdict | None:
         if plugin.reads is not Reads.CLUSTER:
-            return PlainRowVerdict(plugin, state, self._pod, self._cluster)
+            verdict = NodeVerdict if plugin.reads is Reads.NODE else PlainRowVerdict
+            return verdict(plugin, state, self._pod, self._cluster)
         return plugin.judge(state, self._pod, self._cluster) if isinstance(plugin, RowwiseFilter) else None
 
     def _filters_with_nominated_pods(self) -> list[FilterPlugin] | None:
