@@ -17,6 +17,7 @@ from placewright.api.tolerations import TolerationSet
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.labels import LabelColumn
 from placewright.cluster.pairwisecounts import PairwiseCounts
+from placewright.plugins.nodeaffinity import NodeAffinity
 from placewright.plugins.nodeports import ClaimedPorts
 from placewright.queue.queued import SubQueue
 
@@ -138,6 +139,28 @@ def test_a_change_of_a_node_compiles_no_term_of_a_waiting_pod_that_does_not_matc
     assert compiled == 0
     world.nodes(node("n0").labels(l299="x"))
     assert world.place("p") is SubQueue.BACKOFF
+
+
+async def test_preemption_asks_about_a_nodes_labels_once_however_many_pods_are_let_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [0]
+    original = NodeAffinity.filter
+
+    def counting(plugin: NodeAffinity, state: Any, pod: Any, cluster: Cluster, rows: Any) -> Any:
+        asked[0] += len(rows)
+        return original(plugin, state, pod, cluster, rows)
+
+    def rows_asked(pods_a_node: int) -> int:
+        asked[0] = 0
+        world = World().nodes(*(node(f"n{i}").offers(cpu="10", pods="110") for i in range(6)))
+        for index in range(6 * pods_a_node):
+            world.pods(pod(f"low-{index}").requests(cpu=f"{10_000 // pods_a_node}m").on(f"n{index % 6}"))
+        maker = demanding(0, 5, "DoNotSchedule", [{}]).requests(cpu="1")
+        assert world.pods(maker.priority(100)).decide() is None
+        assert world.queue.nominator.node_of("uid-p") is not None
+        return asked[0]
+
+    monkeypatch.setattr(NodeAffinity, "filter", counting)
+    assert 0 < rows_asked(50) <= rows_asked(5)
 
 
 def test_what_pods_on_nodes_want_costs_a_newcomer_a_column_for_each_label_however_many_weights_there_are(
