@@ -21,6 +21,7 @@ from kubesandbox.storage.store import Change
 from kubesandbox.storage.writes import DeleteOptions, WriteOptions
 from placewright.api.annotations import Decision, read_decision
 from placewright.engine import (
+    decisionmarks,
     pluginwatch,
     podgroupstatus,
     profilehistory,
@@ -54,6 +55,7 @@ BRISK: Final[tuple[tuple[ModuleType, str, float], ...]] = (
     (podgroupstatus, "PATIENCE_SECONDS", 0.2),
     (podgroupstatus, "RUNNING_BEAT_SECONDS", 0.05),
     (profilehistory, "_BEAT_SECONDS", 0.05),
+    (decisionmarks, "BEAT_SECONDS", 0.05),
     (pluginwatch, "BEAT_SECONDS", 0.05),
     (groupwriter, "PAUSE_SECONDS", 0.05),
     (profilekeeper, "_BEAT_SECONDS", 0.05),

@@ -243,6 +243,16 @@ STORIES = (
         "64m", "70m", "A group of pods has waited for 1h 10m 0s, and none of its members has a node.",
     ),
     Story(
+        "PlacewrightSuspectPods",
+        {
+            'placewright_suspect_pods{job="placewright", instance="a"}': "0x10 3x20",
+            'placewright_suspect_pods{job="placewright", instance="b"}': "9x30",
+            'placewright_leader{job="placewright", instance="a"}': "1x30",
+            'placewright_leader{job="placewright", instance="b"}': "0x30",
+        },
+        "10m", "14m", "3 pods wait because deciding one like them ended a replica.",
+    ),
+    Story(
         "PlacewrightRepairs", {'placewright_reconciler_repairs_total{job="placewright", kind="missed"}': "0x60 0+1x60"},
         "65m", "115m",
         "What was believed of the cluster was wrong 54 times in an hour (missed), and put right.",

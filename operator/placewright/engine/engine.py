@@ -23,6 +23,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.observedcluster import ObservedCluster
 from placewright.engine.beside import Membership, StandBeside, nothing_beside
 from placewright.engine.debugsignal import Debugger
+from placewright.engine.decisionmarks import MarkKeeper
 from placewright.engine.discovery import Discovery, survey
 from placewright.engine.extenders import Extenders
 from placewright.engine.memory import column_bytes
@@ -45,6 +46,7 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
+from placewright.kube.decisionmarks import MarkStore
 from placewright.kube.history import HistoryStore, operator_namespace
 from placewright.kube.profiles import ProfileEvents
 from placewright.kube.ratelimit import TokenBucket, Traffic
@@ -101,6 +103,7 @@ class Engine:
         profiles: keeps what Kopf shows of profiles; to be told by it.
         history: records every generation of a profile, and what came of it.
         intake: takes in what Kopf shows of pods.
+        marks: keeps marks of decisions that may end the process.
         discovery: adds to what is reflected what the API server serves.
     """
 
@@ -133,7 +136,11 @@ class Engine:
         self._volumes = HttpVolumeWriter(self.client, leads, sleep=sleep)
         self.claims = HttpClaimWriter(self.client, leads, self._claims_version, heard.claims, sleep=sleep)
         # --- decisions
-        ports = Ports(self._events, self._status, HttpEvictor(self.client, leads, sleep=sleep), self.observers, self._groups)
+        store_of_marks = MarkStore(self.client.sending(Traffic.BIND), self.namespace, leads)
+        self.marks = MarkKeeper(store_of_marks, self.replica.identity, self.queue, self.cluster)
+        ports = Ports(
+            self._events, self._status, HttpEvictor(self.client, leads, sleep=sleep), self.observers, self._groups, precautions=self.marks
+        )  # fmt: skip
         detail = DecisionDetail(time.perf_counter, on=heard.details)
         cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(options.seed), detail)
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)
@@ -198,6 +205,7 @@ class Engine:
         self._spawn(self._every(BACKOFF_FLUSH_SECONDS, self._flush_backoff), "backoff flush")
         self._spawn(self._every(UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable), "unschedulable flush")
         self._spawn(self.reconcile_loop.run(), "reconciler")
+        self._spawn(self.marks.run(self._leads, self._events, self._status), "decision marks")
         self._spawn(self.profiles.run(), "profile status")
         self._spawn(self.history.run(), "profile history")
         self._spawn(self.discovery.run(), "rediscovery")
@@ -225,6 +233,7 @@ class Engine:
                 async with asyncio.timeout(DRAIN_SECONDS):
                     await self.claims.settled()
             await self._status.settled(_LAST_WORDS_SECONDS)
+            await self.marks.end_term()
             await self.leadership.resign(give_back=whole)
 
     async def stop(self) -> None:
@@ -315,6 +324,7 @@ class Engine:
         await ask_for_unresolved(client, self.scheduler.binding, self.intake)
         decided_on = [each for each in self._reflectors.members if _decided_on(each)]
         await asyncio.gather(caught_up(client, decided_on), self.profiles.refresh())
+        await self.marks.begin_term()
 
     def _end_term(self) -> None:
         """What waits to be written goes, then what is under way; what was decided is rolled back."""

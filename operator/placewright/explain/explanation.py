@@ -89,6 +89,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         profile: whether a profile claims it, and takes pods: `active`, `paused` or `missing`.
         meant: where no profile does, the name that the pod's schedulerName is likely to be a misspelling of.
         held: why the profile that has the name takes no pods, where a plugin of it did not return.
+        suspect: why it is tried after all others, where a decision about its like ended a process.
     """
 
     place: str
@@ -102,6 +103,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     profile: str = "active"
     meant: str = ""
     held: str = ""
+    suspect: str = ""
 
 
 class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -59,6 +59,7 @@ class LoopWatchdog:
         end: Callable[[], None] = _end_process,
         clock: Callable[[], float] = time.monotonic,
         leave_word: LeaveWord = lambda _frame, _seconds: None,
+        warn_others: LeaveWord = lambda _frame, _seconds: None,
     ) -> None:
         """Watch the loop.
 
@@ -68,7 +69,9 @@ class LoopWatchdog:
             clock: monotonic seconds, read in that thread.
             leave_word: called before `end`, in that thread too, with the frame in which the loop hangs and for how long it has; it must
                 return within seconds.
+            warn_others: called likewise after `patience.warn`, in a thread of its own: the process may be killed before it ends itself.
         """
+        self._warn_others = warn_others
         self._leave_word = leave_word
         self._clock = clock
         self._patience = patience
@@ -106,6 +109,7 @@ class LoopWatchdog:
 
     def _watch(self) -> None:
         seen, warned, before = 0, False, self._clock()
+        warning: threading.Thread | None = None
         while not self._closed.wait(BEAT_SECONDS):
             now = self._clock()
             passed, before = min(now - before, 2 * BEAT_SECONDS), now
@@ -118,12 +122,21 @@ class LoopWatchdog:
             if self._stuck > self._patience.warn and not warned:
                 warned = True
                 self._report(logging.ERROR, "")
+                asked = (self._frame(), self._stuck)
+                warning = threading.Thread(target=self._warn, args=asked, name="loop watchdog's warning", daemon=True)
+                warning.start()
             if self._stuck > self._patience.end:
                 self._report(logging.CRITICAL, " the process ends, to be started again;").join(_LAST_WORDS_SECONDS)
                 with suppress(Exception):
                     self._leave_word(self._frame(), self._stuck)
+                if warning is not None:
+                    warning.join(_LAST_WORDS_SECONDS)
                 self._end()
                 return
+
+    def _warn(self, frame: FrameType | None, seconds: float) -> None:
+        with suppress(Exception):
+            self._warn_others(frame, seconds)
 
     def _report(self, level: int, consequence: str) -> threading.Thread:
         return _say(level, f"the event loop has not turned for {self._stuck:.0f} s;{consequence} where it is follows", self._where())

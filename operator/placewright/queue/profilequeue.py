@@ -19,6 +19,7 @@ from placewright.queue.inflight import InFlightEvent
 from placewright.queue.policy import Policies, QueuePolicy, SortKey
 from placewright.queue.queued import WINDOW_SECONDS, QueuedPod, SubQueue, window_of
 from placewright.queue.room import Lane, ProfileRoom, RoomSizes
+from placewright.queue.suspects import Suspicion
 from placewright.queue.unschedulablepods import UnschedulablePods
 
 
@@ -63,7 +64,7 @@ class NoPolicy(RuntimeError):
 
 
 class ProfileQueue:
-    """Pods of one scheduler name that are not in flight; each is in exactly one of the five structures.
+    """Pods of one scheduler name that are not in flight; each is in exactly one of the six structures.
 
     Attributes:
         name: the scheduler name.
@@ -71,13 +72,15 @@ class ProfileQueue:
         active: pods to be tried, in the profile's order.
         backoff: pods that a plugin rejected, by the window in which their backoff ends, then in the profile's order.
         error_backoff: pods that came back because of an error; never tried early.
+        suspects: pods that are let in when nothing else is to be done (see `queue.suspects`), by when their wait is over.
         unschedulable: pods waiting for an event, by rejecting plugin.
         gated: pods kept out by a PreEnqueue plugin, by that plugin.
         held: True while no pod is handed out, because one of the queue is being decided and others would not know of it.
     """
 
     __slots__ = (
-        "_policy", "_ready", "_timed", "active", "backoff", "error_backoff", "gated", "held", "hints", "name", "room", "unschedulable",
+        "_policy", "_ready", "_timed", "active", "backoff", "error_backoff", "gated", "held", "hints", "name", "room", "suspects",
+        "unschedulable",
     )  # fmt: skip
 
     def __init__(self, name: str, policy: QueuePolicy | None, made: Making) -> None:
@@ -88,6 +91,7 @@ class ProfileQueue:
         self.active: LanedHeap[QueuedPod, Lane] = LanedHeap(self.lane_of, self.room.may_enter, lambda: self.room.full)
         self.backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
+        self.suspects: KeyedHeap[QueuedPod] = KeyedHeap()
         self.held = False
         self._policy = policy
         self.hints = Hints(policy.interests if policy else {}, made.timed)
@@ -149,7 +153,7 @@ class ProfileQueue:
         return queued is not None and not self.room.full and self.room.may_enter(self.lane_of(queued))
 
     def __len__(self) -> int:
-        heaps = len(self.active) + len(self.backoff) + len(self.error_backoff)
+        heaps = len(self.active) + len(self.backoff) + len(self.error_backoff) + len(self.suspects)
         return heaps + len(self.unschedulable) + len(self.gated)
 
     def waiting(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
@@ -157,6 +161,7 @@ class ProfileQueue:
         yield from ((SubQueue.ACTIVE, queued) for queued in self.active)
         yield from ((SubQueue.BACKOFF, queued) for queued in self.backoff)
         yield from ((SubQueue.BACKOFF, queued) for queued in self.error_backoff)
+        yield from ((SubQueue.BACKOFF, queued) for queued in self.suspects)
         yield from ((SubQueue.UNSCHEDULABLE, queued) for queued in self.unschedulable)
         yield from ((SubQueue.GATED, queued) for queued in self.gated)
 
@@ -164,7 +169,7 @@ class ProfileQueue:
         """Where a pod waits, or None when it is not here."""
         if uid in self.active:
             return SubQueue.ACTIVE
-        if uid in self.backoff or uid in self.error_backoff:
+        if uid in self.backoff or uid in self.error_backoff or uid in self.suspects:
             return SubQueue.BACKOFF
         if uid in self.unschedulable:
             return SubQueue.UNSCHEDULABLE
@@ -182,6 +187,7 @@ class ProfileQueue:
             or self.active.remove(uid)
             or self.backoff.remove(uid)
             or self.error_backoff.remove(uid)
+            or self.suspects.remove(uid)
         )
 
     def enter(self, queued: QueuedPod, how: Requeue, now: float) -> SubQueue:
@@ -196,6 +202,9 @@ class ProfileQueue:
         if not status.ok:
             self._gate(queued, status.plugin)
             return SubQueue.GATED
+        if queued.suspicion is not None:
+            self._set_apart(queued, queued.suspicion)
+            return SubQueue.BACKOFF
         window = queued.backing_off_until(self._policy.backoff, now) if how is Requeue.AFTER_BACKOFF else None
         if window is not None:
             self._back_off(queued, (window, queued.turn(self._policy)))
@@ -205,7 +214,8 @@ class ProfileQueue:
 
     def sizes(self) -> tuple[int, int, int, int]:
         """How many are active, back off, are unschedulable and gated."""
-        return len(self.active), len(self.backoff) + len(self.error_backoff), len(self.unschedulable), len(self.gated)
+        backing_off = len(self.backoff) + len(self.error_backoff) + len(self.suspects)
+        return len(self.active), backing_off, len(self.unschedulable), len(self.gated)
 
     def rejections(self) -> Counter[str]:
         """How many unschedulable and gated pods each plugin holds back."""
@@ -316,6 +326,11 @@ class ProfileQueue:
         queued.ungate()
         heap = self.backoff if queued.rejected else self.error_backoff
         heap.push(queued.uid, key, queued)
+
+    def _set_apart(self, queued: QueuedPod, suspicion: Suspicion) -> None:
+        self.take(queued.uid)
+        queued.ungate()
+        self.suspects.push(queued.uid, (suspicion.not_before,), queued)
 
     def _park(self, queued: QueuedPod) -> None:
         self.take(queued.uid)

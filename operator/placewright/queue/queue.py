@@ -3,8 +3,7 @@
 A pod enters with `add`, is handed out by `pop`, and leaves with `done` (placed) or `delete` (gone), or comes back with
 `return_unschedulable`. `move` tells the queue what happened in the cluster; only pods whose rejecting plugins care are looked at.
 
-Everything here runs on one thread and never blocks; `wait_for_pod` is the one coroutine. Facts: kube-scheduler's
-`backend/queue/scheduling_queue.go`, v1.36.
+Everything here runs on one thread; only `wait_for_pod` waits. Facts: kube-scheduler's `backend/queue/scheduling_queue.go`, v1.36.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from placewright.queue.policy import Policies
 from placewright.queue.profilequeue import Making, ProfileQueue, ProfileQueues, Sizes
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.room import STATED_SIZES, RoomSizes
+from placewright.queue.suspectpods import SuspectPods
 from placewright.queue.sweeps import EventSweeps
 
 #: Seconds after which a pod is tried again although no event spoke for it.
@@ -71,6 +71,7 @@ class SchedulingQueue:
         pod_groups: groups that are placed together.
         in_flight: the attempts under way.
         sweeps: what tells waiting pods of events.
+        suspects: pods that are tried after all others.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class SchedulingQueue:
         self.in_flight = InFlightPods()
         self._slices = slices
         self.sweeps = EventSweeps(self._queues, self.pod_groups, self._requeue, slices)
+        self.suspects = SuspectPods(self._queues, self.in_flight, self._requeue, clock)
 
     # --- pods come, change and go ------------------------------------------------------------------------------------------------
 
@@ -235,8 +237,7 @@ class SchedulingQueue:
 
     def release(self, scheduler_name: str) -> None:
         """End `hold`; harmless where nobody holds."""
-        queue = self._queues.get(scheduler_name)
-        if queue is not None and queue.held:
+        if (queue := self._queues.get(scheduler_name)) is not None and queue.held:
             queue.held = False
             self._ready.set()
 
@@ -316,14 +317,12 @@ class SchedulingQueue:
 
     def retry(self, uid: str) -> None:
         """Try this pod again once its backoff is over; one that is active, in flight or unknown is left alone."""
-        queued = self._pods.get(uid)
-        if queued is not None and self.locate(uid) in (SubQueue.UNSCHEDULABLE, SubQueue.GATED):
+        if (queued := self._pods.get(uid)) is not None and self.locate(uid) in (SubQueue.UNSCHEDULABLE, SubQueue.GATED):
             self._requeue(self._queues.of(queued.pod.scheduler_name), queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label)
 
     def lift_gate(self, uid: str) -> bool:
         """Let a gated pod wait for events like a rejected one, if no PreEnqueue plugin keeps it back any longer; True if so."""
-        queued = self._pods.get(uid)
-        if queued is None or self.locate(uid) is not SubQueue.GATED:
+        if (queued := self._pods.get(uid)) is None or self.locate(uid) is not SubQueue.GATED:
             return False
         queue = self._queues.of(queued.pod.scheduler_name)
         if not queue.policy.pre_enqueue(queued.pod).ok:
@@ -398,8 +397,7 @@ class SchedulingQueue:
 
     def locate(self, uid: str) -> SubQueue | None:
         """Where a pod is, or None when unknown."""
-        queued = self._pods.get(uid)
-        if queued is None:
+        if (queued := self._pods.get(uid)) is None:
             return None
         if self.in_flight.get(uid) is not None:
             return SubQueue.IN_FLIGHT
@@ -434,6 +432,8 @@ class SchedulingQueue:
     def _requeue(self, queue: ProfileQueue, queued: QueuedPod, how: Requeue, label: str) -> SubQueue:
         """Put a pod, wherever it was in its queue, into the place it belongs to now."""
         was_gated = queued.gated
+        if self.suspects or queued.suspicion is not None:
+            self.suspects.judge(queued, label)
         place = queue.enter(queued, how, self._clock())
         queued.told = self.sweeps.happened
         if place is not SubQueue.GATED or not was_gated:

@@ -18,6 +18,7 @@ from placewright.api.objects import PodKey
 from placewright.api.podgroups import FORM_OF, Form, GroupObject, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.queue.policy import BackoffPolicy, QueuePolicy, SortKey
+from placewright.queue.suspects import Suspicion
 
 #: Backoff ends at whole seconds of the clock, so that pods that failed together come back together and in order of priority.
 WINDOW_SECONDS: Final = 1
@@ -61,6 +62,7 @@ class QueuedPod:
         recalled: True after an event that was worth another try found it gated: what its gating plugin listens to is worth one, too.
         flushed: True when only the long timeout brought it back: no event did, which hints at a missing queueing hint.
         gang: the group that the pod is placed with, as the queue knows it; None for most pods.
+        suspicion: why it is tried after all others; None for nearly all pods.
     """
 
     pod: PodInfo
@@ -77,6 +79,7 @@ class QueuedPod:
     recalled: bool = False
     flushed: bool = False
     pod_group: QueuedPodGroup | None = field(default=None, repr=False)
+    suspicion: Suspicion | None = None
 
     @property
     def uid(self) -> str:
@@ -168,9 +171,13 @@ class QueuedPodGroup:
         failed_at: when it last failed as a group; None once it is placed, and then its members are pods like any other.
         failures: how often in a row.
         lacks: what it lacked then, in words.
+        suspicion: the worst that is known against any member, as of the marks of `judged_in`; for `queue.suspectpods` alone.
     """
 
-    __slots__ = ("_counted", "_first", "failed_at", "failures", "gated", "lacks", "members", "ready", "ref", "since", "tried_at")
+    __slots__ = (
+        "_counted", "_first", "failed_at", "failures", "gated", "judged_in", "lacks", "members", "ready", "ref", "since", "suspicion",
+        "tried_at",
+    )  # fmt: skip
 
     def __init__(self, ref: GroupRef, since: float) -> None:
         self.ref = ref
@@ -184,6 +191,8 @@ class QueuedPodGroup:
         self.failed_at: float | None = None
         self.failures = 0
         self.lacks = ""
+        self.suspicion: Suspicion | None = None
+        self.judged_in = 0
         self._first: QueuedPod | None = None
 
     @property

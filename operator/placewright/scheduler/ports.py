@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
+from placewright.queue.queued import QueuedPod
 
 #: Seconds, monotonic; tests pass a fake.
 Clock = Callable[[], float]
@@ -86,6 +87,28 @@ class Lead(Protocol):
 
     async def wait_active(self) -> None:
         """Return when `active` is, or may be, true."""
+
+
+class Precautions(Protocol):
+    """What is done before a decision that may end the process, so that whoever comes next knows of it."""
+
+    def due(self, queued: QueuedPod) -> bool:
+        """Whether something is to be done before this pod is decided. Cheap: asked of every pod."""
+
+    async def take(self, queued: QueuedPod) -> str:
+        """Do it; why it could not be done, and the pod is not to be decided now, else empty. Nobody need say when the decision is over."""
+
+
+class NoPrecautions:
+    """Nobody comes next."""
+
+    def due(self, queued: QueuedPod) -> bool:
+        """Never."""
+        return False
+
+    async def take(self, queued: QueuedPod) -> str:
+        """Nothing to do."""
+        return ""
 
 
 class AlwaysLead:

@@ -22,7 +22,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.cycle import FitError
 from placewright.scheduler.podgroups.turns import Steps, Turns
-from placewright.scheduler.ports import Clock, Lead
+from placewright.scheduler.ports import Clock, Lead, Precautions
 
 _logger = logging.getLogger(__name__)
 
@@ -39,14 +39,18 @@ class Preparations:
         profiles: Callable[[str], Evaluator | None],
         clock: Clock,
         lead: Lead,
+        precautions: Precautions,
         decide: Callable[[QueuedPod], None],
+        give_back: Callable[[QueuedPod, str], None],
     ) -> None:
-        """`decide` is called while nobody else is being decided."""
+        """`decide`, and `give_back` for a pod that cannot be decided now, are called while nobody else is being decided."""
         self._queue = queue
         self._profiles = profiles
         self._clock = clock
         self._lead = lead
+        self._precautions = precautions
         self._decide = decide
+        self._give_back = give_back
         self._waiting: deque[QueuedPod] = deque()
         self._stirred = asyncio.Event()
         self._idle = asyncio.Event()
@@ -77,15 +81,22 @@ class Preparations:
         """Make pods ready, and have each decided while nobody else is, until cancelled."""
         while True:
             while self._waiting:
-                await self._make_ready(self._waiting[0])
+                problem = await self._make_ready(self._waiting[0])
                 async with deciding:
-                    self._finish(self._waiting[0])
+                    self._finish(self._waiting[0], problem)
                     self._waiting.popleft()
                 self._idle.set()
             self._stirred.clear()
             await self._stirred.wait()
 
-    async def _make_ready(self, queued: QueuedPod) -> None:
+    async def _make_ready(self, queued: QueuedPod) -> str:
+        """Take precautions first; why that could not be done, else empty."""
+        problem = await self._precautions.take(queued) if self._precautions.due(queued) else ""
+        if not problem:
+            await self._prepare(queued)
+        return problem
+
+    async def _prepare(self, queued: QueuedPod) -> None:
         evaluator = self._profiles(queued.pod.scheduler_name)
         if evaluator is None:
             return
@@ -100,9 +111,11 @@ class Preparations:
         flight = self._queue.in_flight.get(queued.uid)
         return flight is not None and not flight.gone
 
-    def _finish(self, queued: QueuedPod) -> None:
+    def _finish(self, queued: QueuedPod, problem: str) -> None:
         if not self._is_there(queued):
             self._queue.done(queued.uid)
+        elif problem:
+            self._give_back(queued, problem)
         elif self._lead.active:
             self._decide(queued)
         else:

@@ -21,7 +21,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Attempts, Counts, Observers
 from placewright.scheduler.binding import BindingCycle, Reserver, WaitingPods
-from placewright.scheduler.cycle import ScheduleResult, SchedulingCycle
+from placewright.scheduler.cycle import ScheduleResult, SchedulingCycle, broken
 from placewright.scheduler.extendedcycle import LEAD_LOST, ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.podgroups.group import MemberCycle
@@ -34,6 +34,8 @@ from placewright.scheduler.ports import (
     GroupStatusWriter,
     Lead,
     NoGroupStatus,
+    NoPrecautions,
+    Precautions,
     Start,
     StatusWriter,
 )
@@ -54,6 +56,7 @@ class Ports:
 
     Attributes:
         start: runs a binding cycle; None: as a task of the scheduler's own, which bounds how many there are.
+        precautions: taken before decisions that may end the process.
     """
 
     events: EventRecorder
@@ -63,6 +66,7 @@ class Ports:
     groups: GroupStatusWriter = field(default_factory=NoGroupStatus)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     start: Start | None = None
+    precautions: Precautions = field(default_factory=NoPrecautions)
 
 
 class PodScheduler(Protocol):
@@ -196,6 +200,7 @@ class Scheduler:
         self._profiles = profiles
         self._clock = clock
         self._lead = lead
+        self._precautions = ports.precautions
         self._tasks: set[asyncio.Task[Any]] = set()
         self._task_ended = asyncio.Event()
         failures = FailureHandler(queue, ports.events, ports.status, lead)
@@ -213,7 +218,7 @@ class Scheduler:
         )
         #: Held while pods are decided, so that nobody else decides between two members of a group.
         self._deciding = asyncio.Lock()
-        self._preparations = Preparations(queue, profiles, clock, lead, self.schedule_one)
+        self._preparations = Preparations(queue, profiles, clock, lead, ports.precautions, self.schedule_one, self.give_back)
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
 
@@ -222,6 +227,12 @@ class Scheduler:
         evaluator = self._evaluator_for(queued)
         if evaluator is not None:
             self._way_of(queued.pod, evaluator).schedule_one(queued, evaluator)
+
+    def give_back(self, queued: QueuedPod, problem: str) -> None:
+        """End the attempt of a pod that cannot be decided now: it backs off, and is told why."""
+        evaluator = self._evaluator_for(queued)
+        if evaluator is not None:
+            self.attempts.fail(self.attempts.begin(queued, evaluator), broken(problem))
 
     async def schedule_in_turns(self, queued: QueuedPod) -> None:
         """The same for a member of a group. Between the members of a large group others are heard, but nothing else is to be decided."""
@@ -273,7 +284,8 @@ class Scheduler:
             queued = self.queue.pop()
             if queued is None:
                 return
-            if queued.pod.extent is not SMALL or (self._preparations and self._preparations.holds_up(queued)):
+            unlike_most = queued.pod.extent is not SMALL or self._precautions.due(queued)
+            if unlike_most or (self._preparations and self._preparations.holds_up(queued)):
                 await self._schedule_unlike_most(queued)
             elif queued.pod_group is not None:
                 await self.schedule_in_turns(queued)
@@ -285,11 +297,24 @@ class Scheduler:
         if queued.pod_group is not None:  # it takes its turns itself, and others wait for it
             if self._preparations.holds_up(queued):
                 await self._preparations_done()
-            await self.schedule_in_turns(queued)
-        elif self._preparations.holds_up(queued) or self._is_long(queued):
+            if not self._precautions.due(queued) or await self._precautions_taken(queued):
+                await self.schedule_in_turns(queued)
+        elif self._preparations.holds_up(queued) or self._is_long(queued) or self._precautions.due(queued):
             self._preparations.add(queued)
         else:
             self.schedule_one(queued)
+
+    async def _precautions_taken(self, queued: QueuedPod) -> bool:
+        """Take precautions before a group is decided; False where it is not to be decided now, and its member has been seen to."""
+        problem = await self._precautions.take(queued)
+        flight = self.queue.in_flight.get(queued.uid)
+        if flight is None or flight.gone:
+            self.queue.done(queued.uid)
+            return False
+        if problem or not self._lead.active:
+            self.give_back(queued, problem or LEAD_LOST)
+            return False
+        return True
 
     async def _preparations_done(self) -> None:
         """Let those be decided that are being made ready."""

@@ -81,7 +81,8 @@ def endpoints(options: ServingOptions) -> StandBeside:
         @asynccontextmanager
         async def opened(engine: Engine) -> AsyncIterator[Served]:
             async with AsyncExitStack() as stack:
-                watchdog = stack.enter_context(LoopWatchdog(options.patience, leave_word=HangMark(engine)))
+                mark = HangMark(engine)
+                watchdog = stack.enter_context(LoopWatchdog(options.patience, leave_word=mark, warn_others=mark.mark_decision))
                 limit = TokenBucket(_REVIEWS_A_SECOND, _REVIEWS_AT_ONCE)
                 client = await stack.enter_async_context(ApiClient(engine.access, timeout=_REVIEW_SECONDS, limit=limit))
                 yield await _Serving(options, _routes(engine, options, heard, watchdog), AskingTheApiServer(client), stack).open()

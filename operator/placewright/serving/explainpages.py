@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
+from placewright.engine.decisionmarks import why_last
 from placewright.engine.engine import Engine
 from placewright.explain.claimfacts import claim_facts
-from placewright.explain.explanation import Explanation, Queued, Tried, evaluated, tried
+from placewright.explain.explanation import Explanation, Now, Queued, Tried, evaluated, tried
 from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes
 from placewright.explain.groupshortage import shortages
 from placewright.explain.records import OVERALL, AttemptRecord, Records
@@ -84,12 +85,23 @@ def _waiting(engine: Engine, queued: QueuedPod, kept: tuple[AttemptRecord, ...])
         node=placement.node if placement is not None else "",
         assumed=placement is not None,
         queue=_queued(engine, queued, pod, active.evaluator if active is not None else None),
-        now=evaluated(active.evaluator, engine.cluster, pod) if active is not None and placement is None else None,
+        now=_now(engine, queued, pod, active.evaluator) if active is not None and placement is None else None,
         group=_group(engine, pod, active.evaluator if active is not None and placement is None else None),
         claims=claim_facts(pod, engine.cluster.objects.devices.claims),
         tried=_latest_first(kept),
         source=engine.replica.identity,
     )
+
+
+def _now(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator) -> Now:
+    """What the profile says; a suspect is not evaluated, because that may be what ended the process."""
+    suspect = _suspect(engine, queued)
+    return Now(gated=suspect) if suspect else evaluated(evaluator, engine.cluster, pod)
+
+
+def _suspect(engine: Engine, queued: QueuedPod) -> str:
+    suspicion = queued.suspicion or (engine.queue.suspects.marks.of(queued.pod) if engine.queue.suspects else None)
+    return "" if suspicion is None else why_last(suspicion, time.monotonic())
 
 
 def _placed(engine: Engine, kept: tuple[AttemptRecord, ...]) -> Explanation:
@@ -143,6 +155,7 @@ def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluato
         profile=_profile_state(evaluator),
         meant="" if evaluator is not None else closest_name(pod.scheduler_name, engine.live.active),
         held="" if evaluator is not None else _held(engine, pod.scheduler_name),
+        suspect=_suspect(engine, queued),
     )
 
 

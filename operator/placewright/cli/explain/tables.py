@@ -119,6 +119,8 @@ def _queued(queue: Queued, scheduler_name: str) -> str:
         said.append(f"gated by {queue.gated_by}")
     if queue.nominated_node:
         said.append(f"room is being made on {queue.nominated_node}")
+    if queue.suspect:
+        said.append(queue.suspect)
     if queue.profile == "missing":
         meant = f" (did you mean {queue.meant!r}?)" if queue.meant else ""
         held = f": {queue.held}" if queue.held else ""

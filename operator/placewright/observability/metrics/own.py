@@ -100,6 +100,14 @@ TAKEOVER_SECONDS: Final = gauge(
 )
 COLUMN_BYTES: Final = gauge("placewright_column_bytes", "Memory that is taken by what is kept of nodes for pods that look alike, in bytes.")
 COLUMN_BYTES_LIMIT: Final = gauge("placewright_column_bytes_limit", "How much of it may be taken, in bytes: a quarter of the memory limit.")
+SUSPECTS: Final = gauge(
+    "placewright_suspect_pods", "Pods that are tried after all others because a decision about their like ended a replica or its term."
+)
+DECISION_MARKS: Final = counter(
+    "placewright_decision_marks_total",
+    "Marks of decisions that may end the process: 'opened' before one, 'closed' after it, 'death' counted by the next leader, 'failed'.",
+    "outcome",
+)
 BUILD: Final = info("placewright_build_info", "The version that runs.", "version", "python_version")
 
 # --- what is written and read ----------------------------------------------------------------------------------------------------

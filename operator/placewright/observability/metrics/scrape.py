@@ -54,6 +54,10 @@ def _queue(engine: Engine) -> Iterator[Metric]:
     yield counted(upstream.INFLIGHT_EVENTS, in_flight)
     kept = {(plugin, name): pods for name in engine.live.active for plugin, pods in queue.rejections(name).items()}
     yield counted(upstream.UNSCHEDULABLE_PODS, kept)
+    yield single(own.SUSPECTS, float(len(queue.suspects)))
+    marks = engine.marks.counts
+    outcomes = {"opened": marks.opened, "closed": marks.closed, "death": marks.deaths, "failed": marks.failed}
+    yield counted(own.DECISION_MARKS, _by_name(outcomes))
 
 
 def _cache(engine: Engine) -> Iterator[Metric]:

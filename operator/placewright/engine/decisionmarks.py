@@ -1,0 +1,338 @@
+"""Keeps the marks of decisions that may end the process: made before, counted by the next leader where they are left, gone on success.
+
+A mark is made before a decision for which much work is expected, and before a suspect is tried again. Ordinary pods cost one comparison,
+and no write. A pod of a spec whose decision has ended in this term needs none again, unless it has grown.
+
+Where the API server does not take the mark, the pod waits with backoff and others go on; nothing is written for a while then, so that a
+server that hangs costs one write's patience and not each pod's. Where it refuses for good (no right, no namespace) that is said once, and
+decisions go on without marks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.api.decisionmarks import DecisionMark, heavy_work, marked
+from placewright.api.decode import DecodeError
+from placewright.cluster.cluster import Cluster
+from placewright.kube.decisionmarks import MarkStore
+from placewright.kube.errors import CONFLICT, FORBIDDEN, INVALID, NOT_FOUND, ApiError, RequestError
+from placewright.kube.retry import RetryBackoff
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import QueuedPod
+from placewright.queue.suspects import Suspicion
+from placewright.scheduler.failures import FAILED_SCHEDULING, SCHEDULER_ERROR
+from placewright.scheduler.messages import go_duration
+from placewright.scheduler.ports import EventRecorder, EventType, StatusWriter
+
+_logger = logging.getLogger(__name__)
+
+BEAT_SECONDS: Final = 1.0
+#: How long a decision waits for its mark; others wait meanwhile.
+WRITE_SECONDS: Final = 2.0
+#: A mark of which nothing was heard for so long goes: what it was about has been mended, or is gone.
+FORGET_SECONDS: Final = 24 * 3600.0
+#: Marks of one namespace, and of all: those whose last death is longest ago go first.
+MOST_IN_NAMESPACE: Final = 16
+MOST_MARKS: Final = 256
+#: Members with which a group's decision counts as heavy.
+MANY_MEMBERS: Final = 256
+#: For how long decisions go on without marks where the API server refuses them.
+_WITHOUT_SECONDS: Final = 600.0
+_REFUSALS: Final = frozenset({INVALID, NOT_FOUND, FORBIDDEN})
+#: Specs whose decision has ended, the latest.
+_MOST_PROVEN: Final = 1024
+
+
+@dataclass(slots=True)
+class MarkCounts:
+    """What became of marks since the start."""
+
+    opened: int = 0
+    closed: int = 0
+    deaths: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Deciding:
+    """A mark that is open.
+
+    Attributes:
+        work: how much was expected.
+        accused: all marks of this very spec or group, which this decision clears if it ends.
+    """
+
+    mark: DecisionMark
+    work: int
+    accused: Sequence[DecisionMark]
+
+
+class MarkKeeper:
+    """Implements `scheduler.ports.Precautions`.
+
+    Attributes:
+        counts: for metrics.
+    """
+
+    def __init__(
+        self,
+        store: MarkStore,
+        identity: str,
+        queue: SchedulingQueue,
+        cluster: Cluster,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Make one.
+
+        Args:
+            store: where marks are.
+            identity: how this replica signs them.
+            queue: has the suspects, and says whether a decision is over.
+            cluster: says so of pods that have a node.
+            clock: seconds, monotonic: the queue's.
+            now: seconds since 1970, for the times in marks.
+        """
+        self.counts = MarkCounts()
+        self._store = store
+        self._identity = identity
+        self._queue = queue
+        self._cluster = cluster
+        self._clock = clock
+        self._now = now
+        #: By uid of the pod that was handed out.
+        self._open: dict[str, _Deciding] = {}
+        #: Held while a mark is opened or taken away: what is opened anew must not be taken away by a request of before.
+        self._writing = asyncio.Lock()
+        self._to_close: dict[str, DecisionMark] = {}
+        #: By spec, the work that a decision about it was known to bear.
+        self._proven: OrderedDict[str, int] = OrderedDict()
+        self._backoff, self._failures, self._not_before = RetryBackoff(1.0, 60.0), 0, 0.0
+        self._without_until = 0.0
+        self._told: dict[str, Suspicion] = {}
+
+    # --- before and after a decision -----------------------------------------------------------------------------------------------
+
+    def due(self, queued: QueuedPod) -> bool:
+        """Whether a mark is to be made before this pod is decided. Cheap: asked of every pod."""
+        group, suspects = queued.pod_group, self._queue.suspects
+        if group is not None and (len(group.members) >= MANY_MEMBERS or any(heavy_work(each.pod) for each in group.members.values())):
+            return True
+        return heavy_work(queued.pod) > 0 or (bool(suspects) and suspects.accuses(queued))
+
+    async def take(self, queued: QueuedPod) -> str:
+        """Mark the decision about this pod, or its group; why that is not possible, empty where the decision may begin."""
+        self.review()
+        heaviest = queued.pod if queued.pod_group is None else max((each.pod for each in queued.pod_group.members.values()), key=heavy_work)
+        work = heavy_work(heaviest)
+        accused = self._queue.suspects.marks.speaking_for(heaviest)
+        whom = accused[0].pod if accused else marked(heaviest, heavy=work > 0)
+        suspect = bool(self._queue.suspects) and self._queue.suspects.accuses(queued)
+        if self._clock() < self._without_until or (not suspect and 0 < work <= 2 * self._proven.get(whom.name, 0)):
+            return ""
+        if self._clock() < self._not_before:
+            return _cannot("the API server did not take the last one")
+        try:
+            async with asyncio.timeout(WRITE_SECONDS), self._writing:
+                self._to_close.pop(whom.name, None)
+                mark = await self._store.open(whom, self._identity)
+        except (RequestError, DecodeError, TimeoutError) as problem:
+            if not suspect:  # it may have been written all the same
+                self._to_close[whom.name] = DecisionMark(whom, opened_by=self._identity)
+            return self._not_taken(problem)
+        self._failures = 0
+        self.counts.opened += 1
+        self._open[queued.uid] = _Deciding(mark, work, accused)
+        return ""
+
+    def _not_taken(self, problem: Exception) -> str:
+        """What a failed write comes to: marks are done without from now on, or the pod waits."""
+        self.counts.failed += 1
+        if isinstance(problem, DecodeError) or _for_good(problem):
+            self._without_until = self._clock() + _WITHOUT_SECONDS
+            _logger.warning("decisions that may end the process are not marked: %s; apply manifests/base (role.yaml)", problem)
+            return ""
+        temporary = problem if isinstance(problem, RequestError) else None
+        self._not_before = self._clock() + self._backoff.delay(self._failures, temporary)
+        self._failures += 1
+        return _cannot(str(problem) or "no answer in time")
+
+    def review(self) -> None:
+        """Marks of decisions that are over are to go. Called before the next is made, and at every beat."""
+        for uid, deciding in tuple(self._open.items()):
+            flight = self._queue.in_flight.get(uid)
+            if flight is None or flight.gone or self._cluster.placement(uid) is not None:
+                del self._open[uid]
+                self._prove(deciding)
+
+    def _prove(self, deciding: _Deciding) -> None:
+        mark, suspects = deciding.mark, self._queue.suspects
+        name = mark.pod.name
+        self._to_close[name] = mark
+        self._proven[name] = max(deciding.work, self._proven.pop(name, 0))
+        if len(self._proven) > _MOST_PROVEN:
+            self._proven.popitem(last=False)
+        for each in deciding.accused:
+            self._to_close.setdefault(each.pod.name, each)
+            suspects.marks.clear(each.pod.namespace, each.pod.name)
+        if deciding.accused:
+            _logger.info("%s was decided, and is tried like any other again", mark.pod.subject)
+            suspects.anew()
+
+    # --- a loop that hangs: called from the watchdog's thread ------------------------------------------------------------------------
+
+    def marked_already(self, uid: str) -> bool:
+        """Whether the decision about this pod is marked."""
+        return uid in self._open
+
+    def hung(self, mark: DecisionMark) -> None:
+        """A mark was made while the loop hung. Called in the loop, which turns again: that decision is over."""
+        self._to_close[mark.pod.name] = mark
+
+    # --- terms ---------------------------------------------------------------------------------------------------------------------
+
+    async def begin_term(self) -> None:
+        """Read what earlier leaders left, before the first decision: a mark that is open counts a death. Raises `RequestError`."""
+        self._open, self._to_close, self._failures, self._not_before, self._without_until = {}, {}, 0, 0.0, 0.0
+        self._proven.clear()
+        self._told.clear()
+        inherited = [await self._inherited(mark) for mark in await self._listed()]
+        kept, surplus = _bounded([each for each in inherited if each is not None], self._clock())
+        self._to_close.update({mark.pod.name: mark for mark in surplus})
+        self._queue.suspects.marks.adopt(kept)
+        self._queue.suspects.anew()
+
+    async def _listed(self) -> list[DecisionMark]:
+        try:
+            return await self._store.marks()
+        except ApiError as refusal:
+            if not _for_good(refusal):
+                raise
+            self._not_taken(refusal)
+            return []
+
+    async def _inherited(self, mark: DecisionMark) -> tuple[DecisionMark, float] | None:
+        """A mark with the time of its last death on our clock; None for one that counts none."""
+        if mark.opened_by == self._identity:  # of an earlier term of this very process
+            self._to_close[mark.pod.name] = mark
+            return None
+        if not mark.opened_by:
+            age = min(max(self._now() - mark.died_at, 0.0), FORGET_SECONDS)
+            return mark, self._clock() - age
+        try:
+            died = await self._store.count_death(mark, self._now())
+        except RequestError as problem:
+            if isinstance(problem, ApiError) and problem.status == CONFLICT:
+                raise  # somebody changed it meanwhile: all is read again
+            _logger.warning("that deciding %s ended a replica could not be noted, and counts here alone: %s", mark.pod.subject, problem)
+            died = mark._replace(deaths=mark.deaths + 1)
+        self.counts.deaths += 1
+        what = "deciding %s ended a replica or its term (%s), %d times by now: it is tried after all others"
+        _logger.warning(what, mark.pod.subject, mark.opened_by, died.deaths)
+        return died, self._clock()
+
+    async def end_term(self) -> None:
+        """A clean end: no mark of ours stays open for the next leader to count. Best effort."""
+        self.review()
+        self._to_close.update({deciding.mark.pod.name: deciding.mark for deciding in self._open.values()})
+        self._open.clear()
+        await self._close_all()
+
+    # --- what runs -----------------------------------------------------------------------------------------------------------------
+
+    async def run(self, leads: Callable[[], bool], events: EventRecorder, status: StatusWriter) -> None:
+        """At every beat at which this replica leads: take away marks, let a suspect in, tell suspects why they wait; until cancelled."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            if leads():
+                await self.beat(events, status)
+
+    async def beat(self, events: EventRecorder, status: StatusWriter) -> None:
+        """One of them."""
+        self.review()
+        self._forget_old()
+        await self._close_all()
+        self._queue.suspects.let_in()
+        if self._queue.suspects or self._told:
+            self._tell(events, status)
+
+    async def _close_all(self) -> None:
+        for name, mark in tuple(self._to_close.items()):
+            try:
+                async with asyncio.timeout(WRITE_SECONDS), self._writing:
+                    if self._to_close.get(name) is not mark:
+                        continue
+                    await self._store.close(mark)
+                    del self._to_close[name]
+            except (RequestError, TimeoutError) as problem:
+                if _for_good(problem):
+                    del self._to_close[name]
+                _logger.info("the mark of %s is still there: %s", mark.pod.subject, str(problem) or "no answer in time")
+                return
+            self.counts.closed += 1
+
+    def _forget_old(self) -> None:
+        suspects = self._queue.suspects
+        old = suspects.marks.older_than(self._clock() - FORGET_SECONDS) if suspects else []
+        for mark in old:
+            suspects.marks.clear(mark.pod.namespace, mark.pod.name)
+            self._to_close[mark.pod.name] = mark
+        if old:
+            suspects.anew()
+
+    def _tell(self, events: EventRecorder, status: StatusWriter) -> None:
+        """Each suspect that waits, once for each number of deaths."""
+        waiting = {queued.uid: queued for queued in self._queue.suspects}
+        self._told = {uid: said for uid, said in self._told.items() if self._queue.get(uid) is not None}
+        for uid, queued in waiting.items():
+            suspicion = queued.suspicion
+            said = self._told.get(uid)
+            if suspicion is not None and (said is None or said.deaths != suspicion.deaths):
+                self._told[uid] = suspicion
+                message = why_last(suspicion, self._clock())
+                events.record(queued.pod, EventType.WARNING, FAILED_SCHEDULING, "Scheduling", message)
+                status.pod_unscheduled(queued.pod, SCHEDULER_ERROR, message, None)
+
+
+def why_last(suspicion: Suspicion, now: float) -> str:
+    """Why a suspect waits, for its owner."""
+    times = "once" if suspicion.deaths == 1 else f"{suspicion.deaths} times"
+    wait = max(suspicion.not_before - now, 0.0)
+    when = f"not before {go_duration(float(round(wait)))} have passed" if wait >= 1 else "as soon as that is so"
+    ended = f"deciding this pod, or one like it, ended the scheduler's process {times}"
+    return f"{ended}: it is tried again when no other pod is being decided or bound, {when}"
+
+
+def _cannot(why: str) -> str:
+    return f"this pod takes much work to decide, and that could not be noted before ({why}): it is tried again"
+
+
+def _for_good(problem: Exception) -> bool:
+    """Whether the API server would refuse the same again: no right, no namespace."""
+    return isinstance(problem, ApiError) and problem.status in _REFUSALS
+
+
+def _bounded(
+    known: Iterable[tuple[DecisionMark, float]], now: float
+) -> tuple[list[tuple[DecisionMark, float]], list[DecisionMark]]:
+    """Those that are kept, and those that go: what is old, and what is beyond the bounds, whose last death is longest ago."""
+    kept: list[tuple[DecisionMark, float]] = []
+    surplus: list[DecisionMark] = []
+    of_namespace: dict[str, int] = {}
+    for mark, at in sorted(known, key=lambda each: -each[1]):
+        many = of_namespace.get(mark.pod.namespace, 0)
+        if now - at >= FORGET_SECONDS or many >= MOST_IN_NAMESPACE or len(kept) >= MOST_MARKS or not mark.deaths:
+            surplus.append(mark)
+        else:
+            of_namespace[mark.pod.namespace] = many + 1
+            kept.append((mark, at))
+    return kept, surplus
+

@@ -1,0 +1,46 @@
+"""Finds the pod that is being decided among the frames of a loop that hangs, without a note at each pod.
+
+A pod whose queueing hint hangs counts as well: set apart, it waits where no hint is asked.
+"""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any, Final
+
+from placewright.queue import hints
+from placewright.queue.queued import QueuedPod
+from placewright.scheduler.attempts import Attempt
+from placewright.scheduler.podgroups.group import Group
+
+_ROOMS: Final = (__name__.rpartition(".")[0], hints.__name__)
+#: Functions in whose frames a pod is being decided, and under which name they have it. Others hold pods that were decided before.
+_DECIDING: Final = {
+    "schedule_one": "queued",
+    "schedule_in_turns": "queued",
+    "_prepare": "queued",
+    "scheduling_cycle": "attempt",
+    "_scheduling_cycle_in_turns": "group",
+    "_schedule_with_extenders": "group",
+    "_helps": "queued",
+}
+
+
+def pod_under_decision(frame: FrameType | None) -> QueuedPod | None:
+    """The pod whose decision this frame, or one of its callers, is part of; of a group, the member that was handed out or the first."""
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith(_ROOMS):
+            name = _DECIDING.get(frame.f_code.co_name)
+            found = None if name is None else _pod_in(frame.f_locals.get(name))
+            if found is not None:
+                return found
+        frame = frame.f_back
+    return None
+
+
+def _pod_in(held: Any) -> QueuedPod | None:
+    if isinstance(held, QueuedPod):
+        return held
+    if isinstance(held, Group):
+        held = held.attempts[0] if held.attempts else None
+    return held.queued if isinstance(held, Attempt) else None
