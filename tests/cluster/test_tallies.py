@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from cluster.makers import pod
 from placewright.api.objects import LabelSelector, Requirement
 from placewright.api.pods import PairwiseKey, PodInfo
-from placewright.api.selectors import compile_label_selector, selector_from_pairs
+from placewright.api.selectors import CompiledRequirement, Selector, compile_label_selector, selector_from_pairs
 from placewright.cluster import pairwisegroups, tallies
 from placewright.cluster import tally as tally_room
 from placewright.cluster.pairwisecounts import PairwiseCounts
@@ -431,3 +432,32 @@ def test_rows_of_a_group_can_only_be_read() -> None:
     with pytest.raises(TypeError):
         counts.rows(one().pairwise_key)[0] = 5  # type: ignore[index]
     assert dict(counts.rows(PairwiseKey("n", frozenset(), terminating=True, affinity=b""))) == {}
+
+
+def test_a_tally_counts_with_all_that_its_selection_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "_MAX_TALLY_BYTES", 100_000)
+    counts = PairwiseCounts()
+    few = counts.tally(PodSelection(frozenset({"n"})), ROWS)
+    assert counts.tally(PodSelection(frozenset({"n"})), ROWS) is few
+    for number in range(3):
+        values = frozenset(f"{number}-{'x' * 50}-{each}" for each in range(300))
+        wanted = PodSelection(None, Selector((CompiledRequirement("app", "In", values),)))
+        assert sys.getsizeof(wanted) > 300 * 50
+        counts.tally(wanted, ROWS)
+    assert len(counts._tallies) == 1, "two such selections are more than there is room for, and the latest one is always kept"
+
+
+@pytest.mark.parametrize("carries", [False, True])
+def test_groups_without_pods_are_kept_up_to_so_many_bytes(carries: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairwisegroups, "_MAX_EMPTY_BYTES", 50_000)
+    counts = PairwiseCounts()
+    there = one(app="there", carries=carries)
+    counts.add(there, 0, 1)
+    for number in range(50):
+        gone = one(carries=carries, **{f"label-{number}-{each}": "x" * 60 for each in range(20)})
+        counts.add(gone, 0, 1)
+        counts.add(gone, 0, -1)
+    groups = counts._groups
+    assert sum(group.nbytes for group in groups if not group.rows) == groups._empty_bytes <= 50_000
+    assert 2 <= len(list(groups)) < 15
+    assert list(counts) == [there.pairwise_key]

@@ -189,16 +189,17 @@ async def test_a_burst_of_others_does_not_push_out_why_a_pod_waits() -> None:
     assert sum(bool(records.of(f"placed-{number}")) for number in range(1000)) == 10
 
 
-async def test_characters_are_bounded_however_long_messages_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_records, "MOST_CHARACTERS", 20_000)
+async def test_bytes_are_bounded_however_long_messages_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_records, "MOST_BYTES", 60_000)
     records, ended = Records(lambda: 0.0, overall=300), Ending()
     for number in range(500):
         records.attempt_ended(ended(f"p-{number % 300}", failed=True, message="x" * 100_000))
     assert max(len(record.message) for record in records.last(2000)) <= 1024
+    assert 10 < sum(record.nbytes for record in records.last(2000)) / 2048 <= 60_000 / 2048
     for number in range(300):
         records.attempt_ended(ended(f"placed-{number}", failed=False))
     shelves = [record for number in range(300) for record in records.of(f"p-{number}")]
-    assert 10 < sum(record.characters for record in shelves) <= 20_000
+    assert 10_000 < sum(record.nbytes for record in shelves) <= 60_000
     assert len(records.of("p-199")) > 0
 
 

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 from fake_api import FakeApi, answer, hang_up, refuse
+from msgspec.structs import replace
 from pods import pod, pod_json
 
 from kubesandbox.server import Sandbox
 from placewright.api.decode import convert, decode
 from placewright.api.errors import EvictError
 from placewright.api.objects import NodeName, Pod
-from placewright.api.pods import PodInfo
+from placewright.api.pods import PodInfo, held_bytes
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import apply_status
@@ -161,6 +162,20 @@ async def test_only_the_latest_verdict_about_a_pod_is_written_and_keeps_a_nomina
     (body,) = office.patches
     assert body["status"]["conditions"][0]["message"] == "third" and body["status"]["nominatedNodeName"] == "node-7"
     assert writer.counts.overtaken == 2
+
+
+async def test_of_pods_that_wait_to_be_told_no_more_is_kept_than_what_is_to_be_written(office: Office) -> None:
+    writer = office.writer()
+    meta = {"annotations": {"a": "x" * 200_000}, "labels": {f"label-{number}": "x" for number in range(1000)}}
+    large = convert(pod_json() | {"metadata": pod_json()["metadata"] | meta}, Pod)
+    for number in range(1500):
+        info = PodInfo(replace(large, metadata=replace(large.metadata, name=f"web-{number}", uid=str(number))))
+        unschedulable(writer, info, message="0/3 nodes are available: " + "x" * 50_000)
+    assert len(writer._queue.waiting) == 1500
+    assert held_bytes(large) > 1_000_000
+    verdicts = list(writer._queue.waiting.values())
+    assert max(held_bytes(verdict.pod) for verdict in verdicts) < 4096
+    assert sum(len(verdict.message) for verdict in verdicts) < 500 * 32_768 + 1000 * 2048 + 1
 
 
 async def test_two_writes_about_one_pod_do_not_overtake_each_other(office: Office) -> None:

@@ -243,6 +243,17 @@ def test_more_events_than_are_kept_count_as_anything(monkeypatch: pytest.MonkeyP
     assert {told.world.place(f"p{index}") for index in range(5)} == {SubQueue.BACKOFF}
 
 
+def test_events_about_more_bytes_than_are_kept_count_as_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps, "EVENT_BYTES", 100_000)
+    told = Told(2)
+    told.waiting(5, "Node", shape="square")
+    for number in range(4):
+        told.queue.move(NODE_ADD, None, pod(f"large-{number}").labels(**{f"label-{each}": "x" * 60 for each in range(100)}).info())
+    told.slices()
+    assert told.asked == []
+    assert {told.world.place(f"p{index}") for index in range(5)} == {SubQueue.BACKOFF}
+
+
 async def test_catching_up_ends_when_all_that_happened_before_is_told_and_does_not_wait_for_what_comes_later() -> None:
     told = Told(2)
     told.waiting(9, "Node", shape="square")

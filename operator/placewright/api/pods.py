@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from placewright.api.objects import Affinity, NodeName, Pod, PodKey, Volume
+from placewright.api.bytecount import object_bytes, short_key
+from placewright.api.objects import Affinity, Node, NodeName, Pod, PodKey, Volume
 from placewright.api.podextent import PodExtent, extent_of
 from placewright.api.podgroups import GroupRef, group_of
 from placewright.api.requests import pod_requests, reports_resources, scoring_requests, spec_in_effect
@@ -35,8 +36,8 @@ class HostPort(NamedTuple):
 class PairwiseKey(NamedTuple):
     """What pairwise plugins see of a pod; pods with equal keys are counted together.
 
-    `affinity` is the pod's whole pod affinity and anti-affinity as canonical JSON, empty for most pods: existing pods' own terms matter
-    to newcomers.
+    `affinity` stands for the pod's whole pod affinity and anti-affinity, whose canonical JSON it is or, where that is long, a digest of
+    it; empty for most pods. Existing pods' own terms matter to newcomers.
     """
 
     namespace: str
@@ -161,6 +162,17 @@ class PodInfo:
         return NodeName(self.pod.status.nominated_node_name)
 
 
+def held_bytes(*held: object) -> int:
+    """About the memory that objects of the API keep from being freed; nodes, which are no tenant's and stay, are not counted."""
+    total = 0
+    for each in held:
+        if isinstance(each, PodInfo):
+            total += object_bytes(each.pod)
+        elif isinstance(each, msgspec.Struct) and not isinstance(each, Node):
+            total += object_bytes(each)
+    return total
+
+
 def _asks_alike(pod: Pod, other: Pod) -> bool:
     """Whether requests, ports and volumes follow from the same; what a kubelet reports of its containers may change what they come to."""
     one, another = pod.spec, other.spec
@@ -194,7 +206,7 @@ def _comes_from_storage(volume: Volume) -> bool:
 def _pod_affinity(affinity: Affinity | None) -> bytes:
     if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
         return b""
-    return msgspec.json.encode((affinity.pod_affinity, affinity.pod_anti_affinity), order="deterministic")
+    return short_key(msgspec.json.encode((affinity.pod_affinity, affinity.pod_anti_affinity), order="deterministic"))
 
 
 def _host_ports(pod: Pod) -> tuple[HostPort, ...]:

@@ -27,6 +27,8 @@ _SCALES: Final = {
 LARGEST_AMOUNT: Final = 2**53
 #: Characters; Python itself refuses to turn some thousand digits into a number.
 _LONGEST: Final = 1000
+#: Characters of those that are remembered, so that what is remembered takes 8 MiB at most.
+_LONGEST_KEPT: Final = 40
 
 
 class QuantityError(ValueError):
@@ -36,9 +38,17 @@ class QuantityError(ValueError):
         super().__init__(f"{shown(text)} is not a quantity; expected a number with an optional suffix such as 250m, 2, 1.5Gi or 1e3")
 
 
-@lru_cache(maxsize=65536, typed=True)  # True is 1 for a cache, and no quantity
 def nano(text: str | float) -> int:
     """Return the quantity in nano-units, rounded up; raise `QuantityError` on anything else."""
+    return _known_nano(text) if type(text) is str and len(text) <= _LONGEST_KEPT else _nano(text)
+
+
+@lru_cache(maxsize=32768)
+def _known_nano(text: str) -> int:
+    return _nano(text)
+
+
+def _nano(text: str | float) -> int:
     try:
         spelt = str(text)
     except ValueError:  # a number that Python refuses to write

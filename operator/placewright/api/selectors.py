@@ -241,7 +241,7 @@ def _is_label_key(key: str) -> bool:
     return len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=32768)
 def _is_label_value(value: str) -> bool:
     return not value or (len(value) <= _LONGEST_NAME and _NAME.fullmatch(value) is not None)
 

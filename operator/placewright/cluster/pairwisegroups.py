@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
+from placewright.api.bytecount import bytes_of, object_bytes
 from placewright.api.objects import Affinity
 from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.selectors import CompiledRequirement
@@ -16,8 +17,15 @@ from placewright.cluster.labeltests import LabelTest, label_tests
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.cluster.tally import CountedIn
 
-#: Groups without pods are kept for a while: preemption takes the last pod of a group away and puts it back, again and again.
+#: Groups without pods are kept for a while: preemption takes the last pod of a group away and puts it back, again and again. So many of
+#: them, and with all their labels so many bytes.
 _MAX_EMPTY_GROUPS: Final = 16_384
+_MAX_EMPTY_BYTES: Final = 32 * 2**20
+#: Of a group and its places in the indices, for each byte of its key: labels are there as pairs, by name, and under each indexed label.
+_GROUP_BYTES: Final = 1024
+_INDEXED: Final = 3
+#: An affinity is kept as it came, and by profiles compiled.
+_COMPILED: Final = 2
 #: Changes of what is carried, for readers that follow; one that is further behind starts anew.
 _CARRIER_CHANGES: Final = 4096
 #: Up to so many groups are asked about a selector's expressions one by one.
@@ -32,6 +40,12 @@ class PairwiseGroup:
     labels: Mapping[str, str]
     rows: dict[int, int] = field(default_factory=dict)
     tallies: list[CountedIn] = field(default_factory=list)
+    affinity_bytes: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """About the memory that it takes without pods."""
+        return _GROUP_BYTES + _INDEXED * bytes_of(self.key) + self.affinity_bytes
 
 
 _Groups = dict[PairwiseGroup, None]
@@ -56,7 +70,8 @@ class PairwiseGroups:
         self._by_label: dict[str, dict[str, dict[str, _Groups]]] = {}
         self._groups_with: Counter[str] = Counter()
         self.affinities: dict[AffinityCarrier, Affinity] = {}
-        self._empty: _Groups = {}
+        self._empty: dict[PairwiseGroup, int] = {}
+        self._empty_bytes = 0
 
     def __iter__(self) -> Iterator[PairwiseGroup]:
         """All of them, those without pods too."""
@@ -72,9 +87,10 @@ class PairwiseGroups:
     def open(self, pod: PodInfo) -> PairwiseGroup:
         """A group, without pods yet, for pods like this one; there is none so far."""
         key = pod.pairwise_key
-        group = PairwiseGroup(key, dict(key.labels))
+        affinity = None if pod.extent.excess else pod.pod.spec.affinity
+        group = PairwiseGroup(key, dict(key.labels), affinity_bytes=_COMPILED * object_bytes(affinity) if key.affinity and affinity else 0)
         self._by_namespace.setdefault(key.namespace, {})[key] = group
-        self._carry(group, None if pod.extent.excess else pod.pod.spec.affinity)
+        self._carry(group, affinity)
         for label, value in key.labels:
             self._groups_with[label] += 1
             by_value = self._by_label.get(label)
@@ -94,16 +110,17 @@ class PairwiseGroups:
 
     def filled(self, group: PairwiseGroup) -> None:
         """The group has pods, which it had not."""
-        self._empty.pop(group, None)
+        self._empty_bytes -= self._empty.pop(group, 0)
 
     def emptied(self, group: PairwiseGroup) -> None:
         """The group has no pods any more; of such groups the one that has had none for the longest time may be forgotten."""
-        self._empty[group] = None
-        if len(self._empty) > _MAX_EMPTY_GROUPS:
+        self._empty[group] = nbytes = group.nbytes
+        self._empty_bytes += nbytes
+        while len(self._empty) > _MAX_EMPTY_GROUPS or self._empty_bytes > _MAX_EMPTY_BYTES:
             self._close(next(iter(self._empty)))
 
     def _close(self, group: PairwiseGroup) -> None:
-        del self._empty[group]
+        self._empty_bytes -= self._empty.pop(group)
         key = group.key
         groups = self._by_namespace[key.namespace]
         del groups[key]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from placewright.api.bytecount import bytes_of
 from placewright.api.pods import PairwiseKey
 from placewright.api.selectors import EVERYTHING, Selector
+
+#: A name of a namespace and a digest.
+_CARRIER_BYTES: Final = 64
 
 
 class AffinityCarrier(NamedTuple):
@@ -44,6 +49,11 @@ class PodSelection:
         self.carriers = carriers
         self.weights = weights
         self._hash = hash(self._key())
+
+    def __sizeof__(self) -> int:
+        """With all it says; of carriers, which are shared by all selections that name them, a place in the set each."""
+        carriers = 0 if self.carriers is None else sys.getsizeof(self.carriers) + _CARRIER_BYTES * len(self.carriers)
+        return object.__sizeof__(self) + bytes_of((self.namespaces, self.selector)) + carriers
 
     def _key(self) -> tuple[object, ...]:
         said = (self.namespaces, self.selector, self.terminating, self.carriers)

@@ -24,6 +24,8 @@ StorageObject = (
     PersistentVolume | PersistentVolumeClaim | StorageClass | CSINode | CSIDriver | VolumeAttachment | CSIStorageCapacity
 )
 STORAGE_KINDS: Final = (PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver, VolumeAttachment, CSIStorageCapacity)
+#: Keys of each kind that are remembered; a reader that is further behind looks at everything anew. They are tenants' text.
+_CHANGES: Final = 8192
 
 
 
@@ -54,7 +56,7 @@ class Table(Generic[O]):
 
     def __init__(self, indexed_by: Callable[[O], str] | None = None) -> None:
         self.version = 0
-        self.changes: Log[str] = Log()
+        self.changes: Log[str] = Log(_CHANGES)
         self._items: dict[str, O] = {}
         #: What the API server shows of objects that are assumed to be otherwise.
         self._shown: dict[str, O] = {}

@@ -6,6 +6,7 @@ what a decision costs does not grow with the pods that it does not count.
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -21,13 +22,18 @@ _MAX_TALLY_BYTES: Final = 128 * 1024 * 1024
 _MOST_OF_A_GROUP: Final = 256
 #: Selections that name no label's value, at most: each new group is compared with all of them.
 _MOST_BROAD: Final = 1024
+#: A selection is in the table and in the index, with a place for each of its values.
+_INDEXED: Final = 2
+#: Bytes of it that a tally counts as its own.
+_USUAL_SELECTION: Final = 1024
 
 
 class _Charge(NamedTuple):
-    """What a tally took when it had this version."""
+    """What a tally took when it had this version, with the selection that it is kept under."""
 
     version: int
     nbytes: int
+    selection: int
 
 
 class Tallies:
@@ -92,7 +98,7 @@ class Tallies:
         else:
             for carrier in selection.carriers:
                 self._by_carrier.setdefault(carrier, {})[selection] = None
-        self._charged[tally] = _Charge(0, 0)
+        self._charged[tally] = _Charge(0, 0, max(0, _INDEXED * sys.getsizeof(selection) - _USUAL_SELECTION))
         self._charge(tally, size)
         self._make_room(selected)
         return tally
@@ -106,8 +112,9 @@ class Tallies:
 
     def _charge(self, tally: Tally, size: int) -> None:
         tally.fit(size)
-        charge = _Charge(tally.version, tally.nbytes)
-        self._bytes += charge.nbytes - self._charged[tally].nbytes
+        before = self._charged[tally]
+        charge = before._replace(version=tally.version, nbytes=tally.nbytes + before.selection)
+        self._bytes += charge.nbytes - before.nbytes
         self._charged[tally] = charge
         while self._bytes > _MAX_TALLY_BYTES and len(self._kept) > 1:
             self._stop(next(iter(self._kept)))

@@ -58,7 +58,7 @@ class Tally:
         serial, version: equal pairs promise equal counts.
     """
 
-    __slots__ = ("_changes", "_column", "_few", "_taken", "serial", "version")
+    __slots__ = ("__weakref__", "_changes", "_column", "_few", "_taken", "serial", "version")
 
     def __init__(self, serial: int) -> None:
         self.serial = serial

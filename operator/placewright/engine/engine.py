@@ -26,7 +26,7 @@ from placewright.engine.debugsignal import Debugger
 from placewright.engine.decisionmarks import MarkKeeper
 from placewright.engine.discovery import Discovery, survey
 from placewright.engine.extenders import Extenders
-from placewright.engine.memory import column_bytes
+from placewright.engine.memory import column_bytes, plugin_bytes
 from placewright.engine.options import EngineOptions
 from placewright.engine.pluginwatch import PluginWatch
 from placewright.engine.podgroupstatus import GroupStatusKeeper, Voices, WaitingMembers
@@ -64,6 +64,7 @@ from placewright.leadership.election import Alone, Election
 from placewright.leadership.leaserule import Timing
 from placewright.leadership.peers import Replica, make_replica
 from placewright.plugins.catalog import in_tree
+from placewright.plugins.shared.memory import PLUGIN_BYTES
 from placewright.profiles.difference import reconsidered
 from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.profilestate import ProfileStanding
@@ -123,6 +124,7 @@ class Engine:
         observed = ObservedCluster()
         self.cluster: Cluster = observed
         self.column_budget = ColumnBudget(column_bytes())
+        PLUGIN_BYTES.limit = plugin_bytes()
         self.shadows = Shadows(observed, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
         self.observers = Observers(heard.attempts, (self.shadows.decided,), heard.groups, (self.shadows,))
         self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered, heard.hints, slices=A_SLICE)

@@ -1,6 +1,6 @@
 """Decision records: what became of the last attempts of each pod, and of the last of all, so that people can ask why.
 
-In memory and bounded three ways: attempts of a pod, pods, and characters. Pods that have no node, and pods that took several attempts to
+In memory and bounded three ways: attempts of a pod, pods, and bytes. Pods that have no node, and pods that took several attempts to
 get one, are kept apart, so that a burst of placements does not push out why others still wait.
 """
 
@@ -24,8 +24,10 @@ from placewright.scheduler.decisiondetail import NodeRefusal, cut
 PER_POD: Final = 5
 #: Attempts kept of all pods, and pods of either kind whose own attempts are kept.
 OVERALL: Final = 2_000
-#: Characters of messages and reasons that may be kept; the oldest attempts go when there are more.
-MOST_CHARACTERS: Final = 4_000_000
+#: Bytes of the attempts that are kept pod by pod, and of the last of all; the oldest ones go when there are more.
+MOST_BYTES: Final = 16 * 2**20
+#: What an attempt takes without messages and reasons: mostly its steps.
+_RECORD_BYTES: Final = 2048
 _MESSAGE: Final = 1_024
 #: What a refusal is counted as: a long reason, and names of nodes of which few are long.
 _REFUSAL: Final = 512
@@ -77,11 +79,9 @@ class AttemptRecord(msgspec.Struct, frozen=True, gc=False):
     together: int = 0
 
     @property
-    def characters(self) -> int:
-        """A measure of its size, beside what every record has."""
-        if not self.message:
-            return 0
-        return len(self.message) + _REFUSAL * len(self.refusals)
+    def nbytes(self) -> int:
+        """A measure of its size."""
+        return _RECORD_BYTES + (len(self.message) + _REFUSAL * len(self.refusals) if self.message else 0)
 
 
 #: By uid, the last attempts of a pod; the pod that was tried last is the last.
@@ -96,10 +96,10 @@ class Records:
         self._clock = clock
         self._per_pod = per_pod
         self._overall = overall
-        self._last: deque[AttemptRecord] = deque(maxlen=overall)
+        self._last: deque[AttemptRecord] = deque()
         self._pending: _Shelf = OrderedDict()
         self._placed: _Shelf = OrderedDict()
-        self._characters = 0
+        self._last_bytes = self._shelf_bytes = 0
 
     # --- observing -----------------------------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class Records:
         """Keep it."""
         record = recorded(attempt, self._clock())
         uid = record.uid
-        self._last.append(record)
+        self._append(record)
         before = self._pending.pop(uid, None) or self._placed.pop(uid, ())
         if attempt.failure is not None:
             self._keep(self._pending, before, record)
@@ -118,20 +118,26 @@ class Records:
     def pod_entered(self, place: str, event: str) -> None:
         """Nothing to keep: the queue itself tells where a pod is."""
 
+    def _append(self, record: AttemptRecord) -> None:
+        self._last.append(record)
+        self._last_bytes += record.nbytes
+        while len(self._last) > self._overall or self._last_bytes > MOST_BYTES:
+            self._last_bytes -= self._last.popleft().nbytes
+
     def _keep(self, shelf: _Shelf, before: tuple[AttemptRecord, ...], record: AttemptRecord) -> None:
         if len(before) == self._per_pod:
-            self._characters -= before[0].characters
+            self._shelf_bytes -= before[0].nbytes
             before = before[1:]
-        self._characters += record.characters
+        self._shelf_bytes += record.nbytes
         shelf[record.uid] = (*before, record)
         if len(shelf) > self._overall:
             self._drop_oldest(shelf)
-        while self._characters > MOST_CHARACTERS:
+        while self._shelf_bytes > MOST_BYTES:
             self._drop_oldest(self._pending or self._placed)
 
     def _drop_oldest(self, shelf: _Shelf) -> None:
         _uid, gone = shelf.popitem(last=False)
-        self._characters -= sum([record.characters for record in gone])
+        self._shelf_bytes -= sum([record.nbytes for record in gone])
 
     # --- asking --------------------------------------------------------------------------------------------------------------
 

@@ -9,17 +9,13 @@ for plugins that the profile runs no longer. Deletions and scale-downs free reso
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
-import msgspec
-
-from placewright.api.objects import PodAffinity, PodAffinityTerm
+from placewright.api.boundedcache import BoundedCache
+from placewright.api.bytecount import bytes_of
+from placewright.api.objects import PodAffinityTerm
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import Selector, SelectorError, compile_label_selector
-
-#: So many different affinities of waiting pods are kept compiled.
-_MOST_AFFINITIES: Final = 4096
 
 
 def is_itself(rejected: PodInfo, _old: Any, new: Any) -> bool:
@@ -34,8 +30,7 @@ def in_its_namespace(rejected: PodInfo, _old: Any, new: Any) -> bool:
 
 def wanted_nearby(rejected: PodInfo, _old: Any, new: Any) -> bool:
     """For plugins that look at required affinity; False only where none of the rejected pod's terms can mean the other pod."""
-    affinity = rejected.pairwise_key.affinity
-    return bool(affinity) and any(term.may_match(new) for term in _required_terms(rejected.namespace, affinity))
+    return bool(rejected.pairwise_key.affinity) and any(term.may_match(new) for term in _required_terms(rejected))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +45,20 @@ class _AffinityTerm:
         return (self.namespaces is None or pod.namespace in self.namespaces) and self.selector.matches(pod.labels)
 
 
-@lru_cache(maxsize=_MOST_AFFINITIES)
-def _required_terms(namespace: str, affinity: bytes) -> tuple[_AffinityTerm, ...]:
-    """The terms of a `PodGroup.affinity`; those that do not parse select nothing and are left out."""
-    attraction, _ = msgspec.json.decode(affinity, type=tuple[PodAffinity | None, PodAffinity | None])
-    terms = attraction.required_during_scheduling_ignored_during_execution if attraction else None
-    return tuple([compiled for term in terms or () if (compiled := _compile(term, namespace)) is not None])
+#: Required affinities of waiting pods, compiled, by namespace and key of the affinity.
+_KNOWN_TERMS: Final[BoundedCache[tuple[str, bytes], tuple[_AffinityTerm, ...]]] = BoundedCache(8 * 2**20)
+
+
+def _required_terms(pod: PodInfo) -> tuple[_AffinityTerm, ...]:
+    """The terms of a pod's required affinity; those that do not parse select nothing and are left out."""
+    key = (pod.namespace, pod.pairwise_key.affinity)
+    known = _KNOWN_TERMS.get(key)
+    if known is None:
+        affinity = pod.pod.spec.affinity.pod_affinity if pod.pod.spec.affinity else None
+        terms = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        known = tuple([compiled for term in terms or () if (compiled := _compile(term, pod.namespace)) is not None])
+        _KNOWN_TERMS.put(key, known, bytes_of((key, known)))
+    return known
 
 
 def _compile(term: PodAffinityTerm, own_namespace: str) -> _AffinityTerm | None:

@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from placewright.api.bytecount import short_key
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -53,11 +54,11 @@ class ScalarPlugin(Plugin):
     """
 
     def sign(self, pod: PodInfo) -> Hashable | None:
-        """Namespace, labels, annotations, owners and spec, as text."""
+        """Namespace, labels, annotations, owners and spec: a digest of their text."""
         meta, spec = pod.pod.metadata, pod.pod.spec
         volumes = tuple(volume for volume in spec.volumes or () if not volume.name.startswith(_TOKEN_VOLUME))
         seen = (meta.namespace, meta.labels, meta.annotations, meta.owner_references, replace(spec, volumes=volumes))
-        return msgspec.json.encode(seen, order="deterministic")
+        return short_key(msgspec.json.encode(seen, order="deterministic"))
 
 
 class ScalarFilter(ScalarPlugin, FilterPlugin, ABC):

@@ -11,13 +11,13 @@ Objects are written as kube-scheduler holds them: without `kind` and `apiVersion
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
+from placewright.api.boundedcache import BoundedCache
 from placewright.api.decode import DECODE_ERRORS, DecodeError, decode
 from placewright.api.extenders import ExtenderError
 from placewright.api.objects import KubeObject, NodeName, ObjectMeta
@@ -26,8 +26,11 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
 
-#: Pods whose text is kept; more than are decided upon at the same time.
+#: Pods whose text is kept, more than are decided upon at the same time, and how many bytes of it; a larger pod than a quarter of that is
+#: read for each call.
 _REMEMBERED_PODS: Final = 1024
+_REMEMBERED_BYTES: Final = 16 * 2**20
+_LARGEST_POD: Final = _REMEMBERED_BYTES // 4
 #: Readings of pods under way at the same time, for one extender.
 _READING_AT_ONCE: Final = 16
 #: Seconds to wait for a node that the scheduler has heard of and this copy has not: another watch brings it.
@@ -115,7 +118,9 @@ class FullObjects:
         self._client = client
         self._patience = patience
         self._following: _Following | None = None
-        self._pods: OrderedDict[tuple[str, str], msgspec.Raw] = OrderedDict()
+        self._pods: BoundedCache[tuple[str, str], msgspec.Raw] = BoundedCache(
+            _REMEMBERED_BYTES, most=_REMEMBERED_PODS, largest=_LARGEST_POD
+        )
 
     # --- nodes ---------------------------------------------------------------------------------------------------------------
 
@@ -177,14 +182,11 @@ class FullObjects:
         key = (pod.uid, pod.pod.metadata.resource_version)
         known = self._pods.get(key)
         if known is not None:
-            self._pods.move_to_end(key)
             return known
         async with readers:
             text = await self._read(pod)
         if all(key):
-            self._pods[key] = text
-            if len(self._pods) > _REMEMBERED_PODS:
-                self._pods.popitem(last=False)
+            self._pods.put(key, text, len(memoryview(text)))
         return text
 
     async def pods(self, pods: Iterable[PodInfo], readers: asyncio.Semaphore) -> list[msgspec.Raw]:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from placewright.api import objects as kube
+from placewright.api.bytecount import short_key
 from placewright.api.objects import Node, NodeName, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import (
@@ -116,12 +117,12 @@ class NodeAffinity(PreFilterPlugin, RemedyPlugin, PreScorePlugin, MaxNormalised)
         self._added_preferences = _compile_preferences(_preferred(added))
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Selector and affinity as canonical text: they hold lists and maps."""
+        """Selector and affinity as canonical text, or its digest: they hold lists and maps."""
         spec = pod.pod.spec
         affinity = spec.affinity.node_affinity if spec.affinity else None
         if not spec.node_selector and affinity is None:
             return ()
-        return msgspec.json.encode((spec.node_selector, affinity), order="deterministic")
+        return short_key(msgspec.json.encode((spec.node_selector, affinity), order="deterministic"))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Skip pods that demand nothing; narrow to named nodes when every term names nodes."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from placewright.api.pods import PodInfo
+from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.events import WILDCARD, ClusterEvent
 from placewright.framework.podchanges import pod_update_events
 from placewright.queue.hints import Hints
@@ -20,14 +20,21 @@ from placewright.queue.room import NO_PLACE, RoomPlace
 
 #: Events kept at most. A pod that was handed out before the oldest of these is told "anything may have happened" instead.
 EVENT_LIMIT: Final = 10_000
+#: Bytes of the objects that these events are about, which may be gone, and large. For usual pods that is as many as may be kept.
+EVENT_BYTES: Final = 48 * 2**20
 
 
 class InFlightEvent(NamedTuple):
-    """An event with the object before and after."""
+    """An event with the object before and after.
+
+    Attributes:
+        nbytes: what the objects take.
+    """
 
     event: ClusterEvent
     old: Any
     new: Any
+    nbytes: int = 0
 
 
 _ANYTHING: Final = InFlightEvent(WILDCARD, None, None)
@@ -55,14 +62,19 @@ class InFlightPod:
 
 
 class InFlightPods:
-    """Attempts under way, by uid, with the events since the oldest of them began."""
+    """Attempts under way, by uid, with the events since the oldest of them began.
 
-    __slots__ = ("_count", "_events", "_limit", "_pods")
+    Attributes:
+        nbytes: what the objects of these events take, `EVENT_BYTES` at most.
+    """
+
+    __slots__ = ("_count", "_events", "_limit", "_pods", "nbytes")
 
     def __init__(self, limit: int = EVENT_LIMIT) -> None:
         self._pods: OrderedDict[str, InFlightPod] = OrderedDict()
         self._events: deque[InFlightEvent] = deque()
         self._count = 0  # events ever recorded
+        self.nbytes = 0
         self._limit = limit
 
     def __len__(self) -> int:
@@ -99,9 +111,14 @@ class InFlightPods:
         if not self._pods:
             return
         self._count += 1
-        self._events.append(InFlightEvent(event, old, new))
-        if len(self._events) > self._limit:
-            self._events.popleft()
+        nbytes = held_bytes(old, new)
+        self._events.append(InFlightEvent(event, old, new, nbytes))
+        self.nbytes += nbytes
+        while len(self._events) > self._limit or self.nbytes > EVENT_BYTES:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        self.nbytes -= self._events.popleft().nbytes
 
     def update(self, attempt: InFlightPod, new: PodInfo) -> None:
         """Take over a newer version of a pod; what changed about it is an event that its attempt missed."""
@@ -130,7 +147,8 @@ class InFlightPods:
     def _prune(self) -> None:
         if not self._pods:
             self._events.clear()
+            self.nbytes = 0
             return
         first = next(iter(self._pods.values()))
         while self._events and self._count - len(self._events) < first.start:
-            self._events.popleft()
+            self._forget_oldest()

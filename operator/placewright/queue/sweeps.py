@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from placewright.api.podgroups import FORM_OF, declares
+from placewright.api.pods import held_bytes
 from placewright.framework.events import UNSCHEDULABLE_TIMEOUT, WILDCARD, ClusterEvent, EventResource
 from placewright.queue.hints import Requeue
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, Reached
@@ -29,6 +30,8 @@ from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 A_SLICE: Final = 128
 #: Events kept at most. Where more come before a sweep can begin, waiting pods are told "anything may have happened" instead.
 EVENT_LIMIT: Final = 10_000
+#: The same of the bytes of the objects that they are about.
+EVENT_BYTES: Final = 24 * 2**20
 
 #: Puts a pod, wherever it was in its queue, into the place it belongs to now.
 RequeuePod = Callable[[ProfileQueue, QueuedPod, Requeue, str], SubQueue]
@@ -97,6 +100,7 @@ class EventSweeps:
         self._requeue = requeue
         self._a_slice = a_slice
         self._kept: deque[NumberedEvent] = deque()
+        self._kept_bytes = 0
         self._sweep: _Sweep | None = None
         self._requeueings: deque[_Requeueing] = deque()
         self._stirred = asyncio.Event()
@@ -185,8 +189,10 @@ class EventSweeps:
 
     def _keep(self, told: NumberedEvent) -> None:
         self._kept.append(told)
-        if len(self._kept) > EVENT_LIMIT:
+        self._kept_bytes += held_bytes(told.old, told.new)
+        if len(self._kept) > EVENT_LIMIT or self._kept_bytes > EVENT_BYTES:
             self._kept.clear()
+            self._kept_bytes = 0
             self._kept.append(NumberedEvent(told.number, WILDCARD, None, None))
         self._stirred.set()
 
@@ -231,6 +237,7 @@ class EventSweeps:
     def _begun(self) -> _Sweep:
         events = tuple(self._kept)
         self._kept.clear()
+        self._kept_bytes = 0
         kinds: dict[Hashable, NumberedEvent] = {}
         for told in events:
             by_group = told.event.resource is EventResource.POD_GROUP

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import enum
 from collections import deque
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from placewright.api.objects import NodeName
-from placewright.api.pods import PodInfo
+from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.scheduler.cycle import ScheduleResult
 
 #: Decisions that may wait, as bursts are followed by quiet times; at five percent of the time a shadow makes 50 to 300 a second.
 MOST_DECISIONS: Final = 5_000
-#: Entries of any kind that may wait: some 10 MB.
+#: Entries of any kind that may wait: some 10 MB, with pods that stand on nodes anyway.
 MOST_ENTRIES: Final = 100_000
+#: Bytes of the objects in them, which may be gone elsewhere.
+MOST_BYTES: Final = 128 * 2**20
 
 
 class EntryKind(enum.IntEnum):
@@ -78,6 +81,17 @@ class Decided(NamedTuple):
 Entry = tuple[EntryKind, Any, Any]
 
 
+def _objects(subject: Any) -> Iterator[object]:
+    """What an entry keeps."""
+    if isinstance(subject, Decided):
+        yield subject.pod
+    elif isinstance(subject, tuple):
+        for member in subject:
+            yield from _objects(member)
+    else:
+        yield subject
+
+
 class Tape:
     """One shadow's.
 
@@ -90,6 +104,8 @@ class Tape:
         self.torn = False
         self.passed_over = 0
         self._entries: deque[Entry] = deque()
+        self._sizes: deque[int] = deque()
+        self._bytes = 0
         self._decisions = 0
         self._most_entries = most_entries
         self._most_decisions = most_decisions
@@ -101,8 +117,11 @@ class Tape:
         """Something happened."""
         if self.torn:
             return
+        held = held_bytes(*_objects(subject))
         self._entries.append((kind, subject, where))
-        if len(self._entries) > self._most_entries:
+        self._sizes.append(held)
+        self._bytes += held
+        if len(self._entries) > self._most_entries or self._bytes > MOST_BYTES:
             self._drop()
             self.torn = True
 
@@ -128,6 +147,7 @@ class Tape:
         if not self._entries:
             return None
         entry = self._entries.popleft()
+        self._bytes -= self._sizes.popleft()
         if entry[0] is EntryKind.DECISION:
             self._decisions -= 1
         elif entry[0] is EntryKind.GROUP:
@@ -143,3 +163,5 @@ class Tape:
         self.passed_over += self._decisions
         self._decisions = 0
         self._entries.clear()
+        self._sizes.clear()
+        self._bytes = 0

@@ -8,11 +8,12 @@ while pods are nominated whose own terms such a filter would read.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from placewright.api.boundedcache import BoundedCache
+from placewright.api.bytecount import bytes_of
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -23,6 +24,9 @@ from placewright.framework.runtime.profileruntime import ProfileRuntime
 
 #: Answers kept at most, over all kinds of pods; each is some hundred bytes.
 MAX_ANSWERS: Final = 200_000
+#: What the kinds of pods are told apart by takes so much at most, over all of them and of one.
+MAX_KEY_BYTES: Final = 8 * 2**20
+LARGEST_KEY_BYTES: Final = 64 * 1024
 
 
 class NominationLog(Protocol):
@@ -75,7 +79,7 @@ class KeptAnswers:
         self._runtime = runtime
         self._cluster = cluster
         self._nominations = nominations
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._kept: BoundedCache[Hashable, _Kept] = BoundedCache(MAX_KEY_BYTES, largest=LARGEST_KEY_BYTES)
 
     def of(self, purpose: Hashable, state: CycleState, pod: PodInfo, none_yet: Callable[[], A]) -> A | None:
         """What is known and still true, to be added to; None where nothing can be kept. Nothing to hold over changes.
@@ -92,10 +96,11 @@ class KeptAnswers:
         key = (purpose, signature, pod.priority)
         kept = self._kept.get(key)
         if kept is None:
-            kept = self._kept[key] = _Kept(self._positions(), none_yet())
+            kept = _Kept(self._positions(), none_yet())
+            if not self._kept.put(key, kept, bytes_of(key, LARGEST_KEY_BYTES)):
+                return None
             self._bound()
         else:
-            self._kept.move_to_end(key)
             self._forget_changed(kept)
         return cast(A, kept.answers)
 
@@ -130,4 +135,4 @@ class KeptAnswers:
 
     def _bound(self) -> None:
         while len(self._kept) > 1 and len(self._kept) * max(self._cluster.size, 1) > MAX_ANSWERS:
-            self._kept.popitem(last=False)
+            self._kept.drop_oldest()

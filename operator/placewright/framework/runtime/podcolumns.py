@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.bytecount import bytes_of
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -152,6 +153,7 @@ class PodColumns:
         self._cluster_scores: dict[str, KeptColumn[np.int64]] = {}
         self._read = self._totals_read = NOTHING_READ
         self._held = 0
+        self._said: tuple[int, int] = (0, 0)
         self._asked = False
 
     def give_back(self) -> None:
@@ -179,9 +181,17 @@ class PodColumns:
     def _hold(self) -> None:
         """Count what is kept here, besides the parts."""
         kept: list[KeptColumn[Any]] = [*self._cluster_filters.values(), *self._cluster_scores.values()]
-        held = self.fits.nbytes + self.totals.nbytes + sum(column.nbytes for column in kept)
+        held = self.fits.nbytes + self.totals.nbytes + sum(column.nbytes for column in kept) + self._bytes_said()
         self._parts.bytes.held += held - self._held
         self._held = held
+
+    def _bytes_said(self) -> int:
+        """What plugins said of the pod, and fingerprints; counted again when there is more of it."""
+        things = len(self.data) + len(self.pre_filter_results) + len(self.pre_score_results) + len(self._fingerprints)
+        if things != self._said[0]:
+            said = (self.data, self.pre_filter_results, self.pre_score_results, self._fingerprints)
+            self._said = things, bytes_of(said)
+        return self._said[1]
 
     # --- filters -----------------------------------------------------------------------------------------------------------
 

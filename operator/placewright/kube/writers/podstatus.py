@@ -12,26 +12,32 @@ nomination are still what we knew: else another replica has said something newer
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, ClassVar, Final, Unpack
 
+from placewright.api.boundedcache import BoundedCache
+from placewright.api.bytecount import bytes_of
 from placewright.api.decode import decode
-from placewright.api.objects import Condition, NodeName, Pod, PodKey
+from placewright.api.objects import Condition, NodeName, ObjectMeta, Pod, PodKey, PodStatus
 from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
-from placewright.kube.writers.writer import QueueingWriter, WriterTiming, always, remember
+from placewright.kube.writers.writer import QueueingWriter, WriterTiming, always
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
 _LONGEST_MESSAGE: Final = 32_768
+#: The same while more than so many verdicts wait: these messages are all that is kept of their pods.
+_LONGEST_OF_MANY: Final = 2_048
+_MANY: Final = 500
+#: Pods, and bytes, of what was written last: of pods that are gone it is forgotten in this way.
 _REMEMBERED: Final = 10_000
+_REMEMBERED_BYTES: Final = 16 * 2**20
 #: Writes under way at once for one namespace.
 WORKERS: Final = 8
 #: Verdicts that may wait to be written.
@@ -48,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """The status somebody wants a pod to have; `nominated` None leaves the nomination, "" clears it."""
+    """The status somebody wants a pod to have; `nominated` None leaves the nomination, "" clears it. `pod`: in outline."""
 
     pod: PodInfo
     reason: str
@@ -114,11 +120,12 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         super().__init__(client, may_write, workers=workers, **timing)
         self.counts = StatusCounts()
         self._most_waiting = waiting
-        self._written: OrderedDict[str, _Written] = OrderedDict()
+        self._written: BoundedCache[str, _Written] = BoundedCache(_REMEMBERED_BYTES, most=_REMEMBERED)
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         """Queue PodScheduled=False; returns at once."""
-        verdict = _Verdict(pod, reason, message[:_LONGEST_MESSAGE], nominated_node)
+        longest = _LONGEST_MESSAGE if len(self._queue.waiting) < _MANY else _LONGEST_OF_MANY
+        verdict = _Verdict(_outline(pod), reason, message[:longest], nominated_node)
         overtaken = self._queue.waiting.get(pod.key)
         if overtaken is not None:
             self.counts.overtaken += 1
@@ -242,11 +249,22 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         if condition is not None:
             metadata = verdict.pod.pod.metadata
             written = _Written(metadata.resource_version, found.metadata.resource_version, condition, nominated)
-            remember(self._written, verdict.pod.uid, written, _REMEMBERED)
+            self._written.put(verdict.pod.uid, written, bytes_of((verdict.pod.uid, written)))
 
     def _failed(self, verdict: _Verdict, error: RequestError) -> None:
         self.counts.failed += 1
         _log.warning("status of %s not written: %s", verdict.pod.key, error)
+
+
+def _outline(pod: PodInfo) -> PodInfo:
+    """What is written about: a pod may be large, and gone long before its status is written."""
+    meta, status = pod.pod.metadata, pod.pod.status
+    named = ObjectMeta(
+        name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version, generation=meta.generation
+    )
+    condition = find_condition(pod.pod, POD_SCHEDULED)
+    conditions = None if condition is None else (condition,)
+    return PodInfo(Pod(metadata=named, status=PodStatus(conditions=conditions, nominated_node_name=status.nominated_node_name)))
 
 
 def find_condition(pod: Pod, kind: str) -> Condition | None:

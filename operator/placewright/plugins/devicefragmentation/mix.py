@@ -26,6 +26,8 @@ from placewright.plugins.nodeaffinity import RequiredNodeAffinity
 
 #: Of pods that go to any node.
 ANY_NODE: Final = b""
+#: Bytes of a selection; a pod that says more is in a class of its own, as good as certainly, and does not count: what is seen is kept.
+LONGEST_SELECTION: Final = 2048
 
 
 class Shape(NamedTuple):
@@ -101,7 +103,9 @@ class Mix:
         """Count a pod that is to be placed; those that ask for no device, or for what no pod may, change nothing."""
         asked = pod.requests.get(self._args.resource, 0)
         if not self._fixed and pod.uid not in self._seen and may_be_asked(asked, self._args.units_per_device):
-            self._add(pod.uid, shape_of(pod, self._args.resource))
+            shape = shape_of(pod, self._args.resource)
+            if len(shape.selection) <= LONGEST_SELECTION:
+                self._add(pod.uid, shape)
 
     def typical(self, cluster: Cluster) -> Typical:
         """The classes of pods, at most as many as the profile wants."""

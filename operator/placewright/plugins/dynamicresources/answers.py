@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from placewright.api.bytecount import bytes_of
 from placewright.api.devices import DeviceRequest, ResourceClaim
 from placewright.api.objects import NodeSelector
 from placewright.api.selectors import compile_node_selector
@@ -84,8 +85,9 @@ def _points(request: DeviceRequest, served: set[str]) -> int:
 # --- answers by row --------------------------------------------------------------------------------------------------------------
 
 
-#: Shapes of demand whose answers are kept.
+#: Shapes of demand whose answers are kept, and bytes of all of them but the latest: an answer that gives devices takes some KB.
 MAX_KEPT: Final = 64
+MAX_KEPT_BYTES: Final = 64 * 2**20
 
 
 class _ShapeAnswers:
@@ -96,6 +98,7 @@ class _ShapeAnswers:
         points: how well; see `preference`.
         ending: rows whose answer ends the attempt.
         unfinished: rows that were not searched to the end when steps ran out; `turn`: when that was.
+        nbytes: what all that is found takes.
         position: up to where in the journal of changed rows the columns are right; -1 before they are filled.
         everywhere: as of when.
     """
@@ -106,6 +109,7 @@ class _ShapeAnswers:
         self.points: IntColumn = np.zeros(0, np.int64)
         self.ending: set[int] = set()
         self.unfinished: set[int] = set()
+        self.nbytes = 0
         self.position = self.everywhere = self.turn = -1
 
     def note(self, row: int, answer: Allocated | Refusal | None, points: int) -> None:
@@ -136,6 +140,7 @@ class RowAnswers:
         self.gaps = 0
         self._cluster = cluster
         self._kept: OrderedDict[tuple[bytes, ...], _ShapeAnswers] = OrderedDict()
+        self._bytes = 0
 
     def fits(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> BoolColumn:
         """True for each row that can serve all claims; shape (len(rows),). `signature`: their shapes."""
@@ -181,10 +186,10 @@ class RowAnswers:
         answers = self._kept.get(signature)
         if answers is None:
             answers = self._kept[signature] = _ShapeAnswers()
-            if len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(signature)
+        while len(self._kept) > MAX_KEPT or (self._bytes > MAX_KEPT_BYTES and len(self._kept) > 1):
+            self._bytes -= self._kept.popitem(last=False)[1].nbytes
         return answers
 
     def _columns(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...]) -> _ShapeAnswers:
@@ -220,4 +225,7 @@ class RowAnswers:
         answer = self.devices.allocate(row, claims)
         if isinstance(answer, Allocated) or not answer.error:  # errors name a claim, and other claims have this shape too
             answers.found[row] = (version, answer)
+            grown_by = bytes_of(answer) - (0 if known is None else bytes_of(known[1]))
+            answers.nbytes += grown_by
+            self._bytes += grown_by
         return answer

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from placewright.api.bytecount import short_key
 from placewright.api.devices import (
     EXTENDED_CLAIM,
     MAX_RESERVED_FOR,
@@ -243,8 +244,8 @@ NOTHING_CLAIMED = PodDeviceClaims()
 
 
 def shape_of(claim: ResourceClaim) -> bytes:
-    """What a claim asks for, as canonical text: claims made from one template have one shape."""
-    return msgspec.json.encode(claim.spec, order="deterministic")
+    """What a claim asks for, as canonical text or its digest: claims made from one template have one shape."""
+    return short_key(msgspec.json.encode(claim.spec, order="deterministic"))
 
 
 def claims_of(pod: PodInfo, table: ClaimTable) -> list[ResourceClaim]:

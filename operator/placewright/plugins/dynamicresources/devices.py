@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.bytecount import object_bytes
 from placewright.api.devices import AllocatedDevice, AllocatedDevices, AllocationResult, ResourceClaim
 from placewright.api.objects import NodeSelector, NodeSelectorTerm, Requirement
 from placewright.api.selectors import NODE_NAME_FIELD
@@ -218,6 +219,8 @@ _STEPS_A_ROW: Final = 100
 #: Beyond these nobody is told how many devices a node lacks: somebody waits for the answer, and decisions wait meanwhile.
 MOST_STEPS_TO_TELL: Final = 2 * MOST_STEPS
 _MOST_CLAIMS: Final = 256
+#: Bytes of claims that are kept as read; a claim may be as large as an API server takes.
+_MOST_CLAIM_BYTES: Final = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +261,7 @@ class ClusterDevices:
         self._everywhere = self._classes = -1
         #: What is read of claims, with the claim: an id alone may come to stand for another.
         self._read: dict[int, tuple[ResourceClaim, ClaimDemand]] = {}
+        self._read_bytes = 0
         #: For whom steps are being counted, and how many searches took.
         self._asked: ResourceClaim | None = None
         self._spent = 0
@@ -271,6 +275,7 @@ class ClusterDevices:
         if self._inventory.classes_changed != self._classes:
             self._classes = self._inventory.classes_changed
             self._read.clear()
+            self._read_bytes = 0
 
     def version(self, row: int) -> int:
         """Grows whenever what that row could get changed."""
@@ -409,8 +414,10 @@ class ClusterDevices:
     def _demand(self, claim: ResourceClaim) -> ClaimDemand:
         known = self._read.get(id(claim))
         if known is None:
-            if len(self._read) >= _MOST_CLAIMS:
+            self._read_bytes += object_bytes(claim)
+            if len(self._read) >= _MOST_CLAIMS or self._read_bytes > _MOST_CLAIM_BYTES:
                 self._read.clear()
+                self._read_bytes = object_bytes(claim)
             known = self._read[id(claim)] = (claim, self._reader.read(claim))
         return known[1]
 

@@ -7,7 +7,7 @@ calls a function of ours.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -27,7 +27,13 @@ MOST_STEPS: Final = 20_000
 _DEVICE_SIZES: Final = ValueSizes(entries=32, characters=96, maps=frozenset({"attributes", "capacity"}))
 _LONGEST_SHOWN: Final = 160
 _MOST_EXPRESSIONS: Final = 1024
+#: Characters of the expressions that are kept compiled: measured, one takes some 60 bytes for each.
+_MOST_CHARACTERS: Final = 256 * 1024
+#: Verdicts that are kept of one shape of devices, and of all together (each takes 50 bytes; it is Kubernetes' drivers who say how many
+#: shapes there are, and tenants how many expressions).
 _MOST_VERDICTS: Final = 256
+_LEAST_VERDICTS: Final = 16
+_MOST_VERDICTS_IN_ALL: Final = 1_000_000
 _DEVICE: Final = "device"
 _FIELDS: Final = ("driver", "attributes", "capacity", "allowMultipleAllocations")
 _DOMAIN_OF: Final = {"attributes": "__attributes", "capacity": "__capacity"}
@@ -42,10 +48,12 @@ class DeviceShape:
         problem: why no expression can be evaluated on such a device, or nothing.
     """
 
-    __slots__ = ("__weakref__", "_attributes", "_capacity", "_device", "_verdicts", "problem")
+    __slots__ = ("__weakref__", "_attributes", "_capacity", "_device", "_shapes", "_verdicts", "problem")
 
-    def __init__(self, driver: str, device: Device) -> None:
+    def __init__(self, driver: str, device: Device, shapes: Sized = ()) -> None:
+        """`shapes`: all that there are; their verdicts share the room."""
         self.problem = ""
+        self._shapes = shapes
         self._attributes: DeviceDomains = {}
         self._capacity: DeviceDomains = {}
         try:
@@ -66,10 +74,13 @@ class DeviceShape:
         """Whether a device like this is selected, or why that cannot be said; kept."""
         verdict = self._verdicts.get(selector.source)
         if verdict is None:
-            if len(self._verdicts) >= _MOST_VERDICTS:
+            if len(self._verdicts) >= self._most_verdicts():
                 self._verdicts.clear()
             verdict = self._verdicts[selector.source] = self.problem or self._ask(selector)
         return verdict
+
+    def _most_verdicts(self) -> int:
+        return max(_LEAST_VERDICTS, min(_MOST_VERDICTS, _MOST_VERDICTS_IN_ALL // max(len(self._shapes), 1)))
 
     def _ask(self, selector: CompiledSelector) -> bool | str:
         domains = {_DOMAIN_OF["attributes"]: self._attributes_of, _DOMAIN_OF["capacity"]: self._capacity_of}
@@ -98,7 +109,7 @@ class DeviceShapes:
         key = (driver, bool(device.allow_multiple_allocations), attributes, capacity)
         shape = self._known.get(key)
         if shape is None:
-            shape = self._known[key] = DeviceShape(driver, device)
+            shape = self._known[key] = DeviceShape(driver, device, self._known)
         return shape
 
 
@@ -146,7 +157,7 @@ class CompiledSelector:
 
 
 class CompiledSelectors:
-    """Compiled expressions, the most recently used `_MOST_EXPRESSIONS` of them; those that do not compile are remembered as well.
+    """Compiled expressions, the most recently used ones within the limits; those that do not compile are remembered as well.
 
     Attributes:
         effort: what evaluating them may take.
@@ -155,13 +166,19 @@ class CompiledSelectors:
     def __init__(self) -> None:
         self.effort = StepBudget()
         self._known: dict[str, CompiledSelector | ExpressionError] = {}
+        self._characters = 0
 
     def get(self, source: str) -> CompiledSelector:
         """The compiled expression; raises `ExpressionError`."""
-        known = self._known.pop(source, None) or self._compile(source)
+        known = self._known.pop(source, None)
+        if known is None:
+            known = self._compile(source)
+            self._characters += len(source)
         self._known[source] = known  # at the end: the first ones were used longest ago
-        if len(self._known) > _MOST_EXPRESSIONS:
-            del self._known[next(iter(self._known))]
+        while len(self._known) > 1 and (len(self._known) > _MOST_EXPRESSIONS or self._characters > _MOST_CHARACTERS):
+            oldest = next(iter(self._known))
+            self._characters -= len(oldest)
+            del self._known[oldest]
         if isinstance(known, ExpressionError):
             raise known.with_traceback(None)
         return known

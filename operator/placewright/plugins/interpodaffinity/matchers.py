@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from placewright.api.bytecount import bytes_of
 from placewright.api.objects import Affinity
 from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.workloads import Namespace
@@ -104,6 +105,10 @@ class _Kept:
         self.version = -1
         self.facing = NONE_FACING
 
+    def __sizeof__(self) -> int:
+        """With all that it faces."""
+        return object.__sizeof__(self) + bytes_of((self.labels, self.stamps, self.facing))
+
 
 class Matcher:
     """Works out `OwnTerms` and `FacingTerms`, and remembers."""
@@ -164,13 +169,15 @@ class Matcher:
         """Pods that differ only in labels that no term mentions, such as the members of a StatefulSet, face the same."""
         carried, namespace = self._carried, key.namespace
         labels = carried.mentioned(key.labels)
-        kept = self._facing.recall((namespace, labels), lambda: _Kept(labels))
+        look = (namespace, labels)
+        kept = self._facing.recall(look, lambda: _Kept(labels))
         if kept.version != carried.version:
             stamps = carried.stamps(namespace, kept.labels)
             if stamps != kept.stamps:
                 terms = carried.meeting(namespace, kept.labels)
                 kept.facing = _facing(terms, namespace, dict(kept.labels), cluster.objects.namespace_labels(namespace))
                 kept.stamps = stamps
+                self._facing.remember(look, kept)
             kept.version = carried.version
         return kept
 

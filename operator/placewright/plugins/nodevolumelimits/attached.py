@@ -132,7 +132,8 @@ class AttachedVolumes:
         return True
 
     def _volumes_of(self, pod: PodInfo) -> frozenset[Attachable]:
-        return self._of_pods.recall(pod, lambda: frozenset(self._limits.resolver(nobody).of_placed_pod(pod)))
+        key = (pod.key, pod.volumes)  # not the pod itself, which may be large, and would be kept after it is gone
+        return self._of_pods.recall(key, lambda: frozenset(self._limits.resolver(nobody).of_placed_pod(pod)))
 
     def catch_up(self) -> None:
         """Count the rows anew that changed since the last call."""

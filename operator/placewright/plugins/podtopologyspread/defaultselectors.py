@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,8 +16,8 @@ from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.selectorindex import SelectorIndex
 from placewright.plugins.shared.memory import Memory
 
-#: Of one namespace; each of some 500 bytes.
-_MAX_LOOKS: Final = 4096
+#: Of all namespaces; each of some 500 bytes.
+_MAX_LOOKS: Final = 16_384
 #: By (apiVersion, kind) of an owner, as kube-scheduler knows them.
 _OWNERS: Final[dict[tuple[str, str], type[Any]]] = {
     ("v1", "ReplicationController"): ReplicationController,
@@ -41,20 +42,20 @@ class _Namespace:
     Attributes:
         selectors: what they select, by name; `index` finds those that may select a pod.
         mentioned: keys of labels that these selectors name, and how many do.
-        known: selectors by what decides them: those of the pod's labels that are mentioned, its owner, and when that last changed.
+        version: no two states of any namespaces have the same; 0 where nothing is selected.
     """
 
     selectors: dict[str, Mapping[str, str]] = field(default_factory=dict)
     index: SelectorIndex[str] = field(default_factory=SelectorIndex)
     mentioned: Counter[str] = field(default_factory=Counter)
-    known: Memory = field(default_factory=lambda: Memory(_MAX_LOOKS))
+    version: int = 0
 
-    def put(self, name: str, selector: Mapping[str, str] | None) -> None:
+    def put(self, name: str, selector: Mapping[str, str] | None, version: int) -> None:
         """A Service has this selector now; None: it has none, or is gone."""
         before = self.selectors.get(name)
         if before == (selector or None):
             return
-        self.known.forget()
+        self.version = version
         if before is not None:
             del self.selectors[name]
             self.index.discard(name)
@@ -75,11 +76,16 @@ class _Namespace:
         return selector_from_pairs(pairs)
 
 
+#: Every namespace without Services that select something; there may be many of them, that come and go.
+_NO_SERVICES: Final = _Namespace()
+
+
 class DefaultSelectors:
     """Default selectors by pod look.
 
-    Invariant: after `_follow` each namespace has its Services as they are, and knows only what was worked out since these last changed;
-    `_changed` says of each workload that there is when it last changed, so that what was worked out from an earlier one is not found.
+    Invariant: after `_follow` each namespace with Services has them as they are, with a version of when these last changed; `_changed` says
+    of each workload that there is when it last changed. Both are part of what `_known` is looked up by (with those of the pod's labels that
+    are mentioned, and its owner), so that what was worked out from an earlier one is not found.
     """
 
     def __init__(self) -> None:
@@ -87,24 +93,24 @@ class DefaultSelectors:
         self._position = self._objects.changes.position
         self._namespaces: dict[str, _Namespace] = {}
         self._changed: dict[tuple[type[Any] | None, str], int] = {}
+        self._known = Memory(_MAX_LOOKS)
+        self._versions = itertools.count(1)
 
     def of(self, pod: PodInfo, objects: ClusterObjects) -> Selector:
         """The selector for this pod; an empty one when nothing selects or owns it."""
         if objects is not self._objects or objects.changes.position != self._position:
             self._follow(objects)
         owner = owner_of(pod) if pod.pod.metadata.owner_references else None
-        here = self._namespaces.get(pod.namespace)
-        if here is None:
-            if owner is None:
-                return EVERYTHING
-            here = self._namespaces[pod.namespace] = _Namespace()
+        here = self._namespaces.get(pod.namespace, _NO_SERVICES)
+        if owner is None and here is _NO_SERVICES:
+            return EVERYTHING
         labels = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in here.mentioned])
         if owner is None:
-            return here.known.recall(labels, lambda: here.selecting(labels))
+            return self._known.recall((here.version, labels), lambda: here.selecting(labels))
         kind, name = _OWNERS.get((owner.api_version, owner.kind)), f"{pod.namespace}/{owner.name}"
         changed = self._changed.get((kind, name), _UNKNOWN)
-        return here.known.recall(
-            (labels, kind, name, changed),
+        return self._known.recall(
+            (here.version, labels, kind, name, changed),
             lambda: Selector((*here.selecting(labels).expressions, *_owner_selector(kind, name, objects).expressions)),
         )
 
@@ -136,7 +142,9 @@ class DefaultSelectors:
             if service is None or not service.spec.selector:
                 return
             here = self._namespaces[namespace] = _Namespace()
-        here.put(name, None if service is None else service.spec.selector)
+        here.put(name, None if service is None else service.spec.selector, next(self._versions))
+        if not here.selectors:
+            del self._namespaces[namespace]
 
 
 def _owner_selector(kind: type[Any] | None, key: str, objects: ClusterObjects) -> Selector:

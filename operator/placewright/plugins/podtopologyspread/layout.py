@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from placewright.api.bytecount import short_key
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.api.tolerations import TolerationSet
@@ -48,6 +49,11 @@ class Field:
         present = np.flatnonzero(cluster.present & place.labelled if require_all else cluster.present)
         self._expected, first = np.unique(place.codes[present], return_index=True)
         self._witnesses: Rows = present[first]
+
+    def __sizeof__(self) -> int:
+        """With its columns; `place` is kept by itself."""
+        own = self.recorded.nbytes + self._expected.nbytes + self._witnesses.nbytes
+        return object.__sizeof__(self) + self.counting.__sizeof__() + own
 
     @property
     def codes(self) -> Codes:
@@ -93,12 +99,12 @@ class Layout:
 
 
 def placement_wishes(pod: PodInfo) -> bytes:
-    """What of the pod decides whether a node counts, as text that can key a cache."""
+    """What of the pod decides whether a node counts, as text, or its digest, that can key a cache."""
     spec = pod.pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     if not (spec.node_selector or affinity or spec.tolerations):
         return b""
-    return msgspec.json.encode((spec.node_selector, affinity, spec.tolerations))
+    return short_key(msgspec.json.encode((spec.node_selector, affinity, spec.tolerations)))
 
 
 class Layouts:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
+from placewright.api.bytecount import short_key
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import SelectorError
 from placewright.cluster.cluster import Cluster
@@ -270,7 +271,7 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
     def _constraints(self, pod: PodInfo, action: str, cluster: Cluster) -> tuple[Constraint, ...]:
         own = pod.pod.spec.topology_spread_constraints
         if own:
-            written = msgspec.json.encode(own)
+            written = short_key(msgspec.json.encode(own))
             keys = self._looked_at.recall(written, lambda: labels_looked_at(own))
             labels = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in keys])
             return self._compiled.recall((action, written, pod.namespace, labels), lambda: compile_own(own, action, pod))

@@ -1,34 +1,48 @@
-"""What a plugin worked out before and need not work out again; bounded, and what was not asked for the longest time is forgotten first."""
+"""What a plugin worked out before and need not work out again, in so many bytes; what nobody asked for longest is forgotten first.
+
+The keys and values follow from pods, whose size others decide. So all plugins of all profiles together keep no more than `PLUGIN_BYTES`,
+which belongs to the process as its memory does; what is too large for it is worked out each time.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
+from placewright.api.boundedcache import BoundedCache, SharedBytes
+from placewright.api.bytecount import bytes_of
 from placewright.cluster.cluster import Cluster
 
 T = TypeVar("T")
+
+#: What all memories of this process take together. The engine makes it smaller where there is little memory.
+PLUGIN_BYTES: Final = SharedBytes(64 * 2**20)
+#: A key with its value; larger ones are worked out each time. A Deployment's constraints and terms are some KB.
+_LARGEST: Final = 256 * 1024
 
 
 class Memory:
     """Values by key, at most `limit` of them. A key always stands for one type of value, and no value is None."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._known: OrderedDict[Hashable, Any] = OrderedDict()
+        self._known: BoundedCache[Hashable, Any] = BoundedCache(most=limit, largest=_LARGEST, shared=PLUGIN_BYTES)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that is taken."""
+        return self._known.nbytes
 
     def recall(self, key: Hashable, work_out: Callable[[], T]) -> T:
         """The value under this key, worked out now if it is not known."""
         value = self._known.get(key)
         if value is None:
             value = work_out()
-            if len(self._known) >= self._limit:
-                self._known.popitem(last=False)
-            self._known[key] = value
-        else:
-            self._known.move_to_end(key)
+            self.remember(key, value)
         return cast(T, value)
+
+    def remember(self, key: Hashable, value: object) -> None:
+        """Keep this value, which may be one that was kept and has become another size."""
+        self._known.put(key, value, bytes_of((key, value), _LARGEST))
 
     def forget(self) -> None:
         """Start anew."""

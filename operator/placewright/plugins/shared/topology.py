@@ -8,15 +8,17 @@ which few hold any; otherwise per code, and the sums are kept and follow the pod
 from __future__ import annotations
 
 import enum
-from collections import OrderedDict
+import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.boundedcache import BoundedCache
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
 from placewright.cluster.tally import TakenRows, Tally
@@ -30,18 +32,23 @@ Codes = NDArray[np.intp]
 MISSING: Final = 0
 #: No row has any.
 NO_PODS: Final = TakenRows(np.zeros(0, np.intp), np.zeros(0, np.int64))
-#: Sums that are kept for one label, in bytes; more are added up anew when they are asked for again.
-_MAX_SUMS: Final = 2 * 1024 * 1024
 #: What a sum takes beside its numbers, about.
 _SUM_BYTES: Final = 256
 
 
 @dataclass(slots=True)
 class _Sum:
-    """Pods by code, and where the tally's changes stood then."""
+    """Pods by code, and where the tally's changes stood then. The tally goes when the cluster has no room for it any more."""
 
+    tally: ref[Tally]
     by_code: IntColumn
     position: int
+
+
+#: By the numbers of domains and tally: sums of all labels and layouts of the process together, as pods name both as they please. Those that
+#: find no room are added up anew when they are asked for again.
+_SUMS: Final[BoundedCache[tuple[int, int], _Sum]] = BoundedCache(32 * 2**20)
+_numbers: Final = itertools.count()
 
 
 class Domains:
@@ -53,8 +60,11 @@ class Domains:
     def __init__(self, codes: Codes, distinct: int) -> None:
         self.codes = codes
         self.distinct = distinct
-        self._sums: OrderedDict[Tally, _Sum] = OrderedDict()
-        self._most_sums = _MAX_SUMS // (_SUM_BYTES + 8 * distinct)
+        self._number = next(_numbers)
+
+    def __sizeof__(self) -> int:
+        """With its columns, and without the sums, which are counted where they are kept."""
+        return object.__sizeof__(self) + self.codes.nbytes + len(self.codes)
 
     @cached_property
     def labelled(self) -> BoolColumn:
@@ -74,8 +84,8 @@ class Domains:
 
     def pods(self, tally: Tally) -> IntColumn:
         """The tally's pods by code, those on nodes without the label under `MISSING`; shape (distinct,), not to be written."""
-        known = self._sums.get(tally)
-        if known is not None:
+        known = _SUMS.get((self._number, tally.serial))
+        if known is not None and known.tally() is tally:
             changes = tally.changes_since(known.position)
             if changes is not None:
                 for row, delta in changes:
@@ -103,10 +113,7 @@ class Domains:
     def _add_up(self, tally: Tally) -> IntColumn:
         rows, counts = tally.taken()
         by_code = np.bincount(self.codes[rows], weights=counts, minlength=self.distinct).astype(np.int64)
-        if self._most_sums:
-            self._sums[tally] = _Sum(by_code, tally.follow())
-            if len(self._sums) > self._most_sums:
-                self._sums.popitem(last=False)
+        _SUMS.put((self._number, tally.serial), _Sum(ref(tally), by_code, tally.follow()), _SUM_BYTES + by_code.nbytes)
         return by_code
 
 

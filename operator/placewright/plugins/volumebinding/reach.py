@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.boundedcache import BoundedCache
+from placewright.api.bytecount import bytes_of
 from placewright.api.objects import NodeName, NodeSelector
 from placewright.api.quantity import QuantityError, ceil_units, nano
 from placewright.api.selectors import (
@@ -132,8 +134,9 @@ def _bytes(quantity: str | float | None) -> int | None:
 # --- rows ------------------------------------------------------------------------------------------------------------------------
 
 
-#: Selectors whose rows are kept; a cluster with local disks has one a node.
+#: Selectors whose rows are kept, and how many bytes of them; a cluster with local disks has one a node.
 _MAX_KEPT: Final = 100_000
+_MAX_KEPT_BYTES: Final = 128 * 2**20
 
 
 class StorageReach:
@@ -144,7 +147,7 @@ class StorageReach:
     """
 
     def __init__(self) -> None:
-        self._rows: dict[Hashable, Rows] = {}
+        self._rows: BoundedCache[Hashable, Rows] = BoundedCache(_MAX_KEPT_BYTES, most=_MAX_KEPT)
         self._labels: dict[str, tuple[list[str | None], NDArray[np.int32]]] = {}
         self._everywhere: Rows = np.zeros(0, np.intp)
         self._capacities = StorageCapacities()
@@ -157,8 +160,7 @@ class StorageReach:
     def look(self, cluster: Cluster) -> None:
         """Forget what does not hold any more; to be called before the rows of selectors are asked for."""
         everywhere = np.arange(cluster.size)
-        same = len(everywhere) == len(self._everywhere) and len(self._rows) <= _MAX_KEPT
-        if same and all(self._unchanged(cluster, key) for key in self._labels):
+        if len(everywhere) == len(self._everywhere) and all(self._unchanged(cluster, key) for key in self._labels):
             return
         self._everywhere = everywhere
         self._epoch += 1
@@ -207,7 +209,8 @@ class StorageReach:
             return self._everywhere
         rows = self._rows.get(selector)
         if rows is None:
-            rows = self._rows[selector] = np.flatnonzero(self._any_term(cluster, selector))
+            rows = np.flatnonzero(self._any_term(cluster, selector))
+            self._rows.put(selector, rows, bytes_of((selector, rows)))
         return rows
 
     def _where_taken_over(self, cluster: Cluster) -> dict[str, BoolColumn]:
