@@ -39,7 +39,7 @@ def recounted(evaluator: Evaluator) -> int:
     """Bytes of all arrays that are kept, each once, of signatures, of what plugins said, and what a shape takes besides."""
     shapes, parts = evaluator.kept._shapes.values(), evaluator.kept._parts._parts.values()
     said = [(each.data, each.pre_filter_results, each.pre_score_results, each._fingerprints) for each in shapes]
-    beside = sum(map(bytes_of, (*said, *evaluator.kept._shapes)))
+    beside = sum(bytes_of(each) for each in said if any(each)) + sum(map(bytes_of, evaluator.kept._shapes))
     columns = [column for shape in shapes for kept in (shape._cluster_filters, shape._cluster_scores) for column in kept.values()]
     own = sum(SHAPE_BYTES + shape.fits.nbytes + shape.totals.nbytes for shape in shapes)
     return own + beside + sum(part.nbytes for part in parts) + sum(column.nbytes for column in columns)

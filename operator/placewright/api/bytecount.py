@@ -86,7 +86,7 @@ _PARTS: Final[dict[type, _Parts]] = {tuple: _themselves, list: _themselves, froz
 
 
 def _parts_of(kind: type) -> _Parts:
-    parts = _nothing
+    parts: _Parts = _nothing
     if issubclass(kind, Enum):
         parts = _nothing
     elif issubclass(kind, msgspec.Struct):

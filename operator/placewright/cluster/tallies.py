@@ -25,7 +25,7 @@ _MOST_BROAD: Final = 1024
 #: A selection is in the table and in the index, with a place for each of its values.
 _INDEXED: Final = 2
 #: Bytes of it that a tally counts as its own.
-_USUAL_SELECTION: Final = 1024
+_USUAL_SELECTION: Final = 2048
 
 
 class _Charge(NamedTuple):

@@ -25,16 +25,11 @@ EVENT_BYTES: Final = 48 * 2**20
 
 
 class InFlightEvent(NamedTuple):
-    """An event with the object before and after.
-
-    Attributes:
-        nbytes: what the objects take.
-    """
+    """An event with the object before and after."""
 
     event: ClusterEvent
     old: Any
     new: Any
-    nbytes: int = 0
 
 
 _ANYTHING: Final = InFlightEvent(WILDCARD, None, None)
@@ -68,11 +63,12 @@ class InFlightPods:
         nbytes: what the objects of these events take, `EVENT_BYTES` at most.
     """
 
-    __slots__ = ("_count", "_events", "_limit", "_pods", "nbytes")
+    __slots__ = ("_count", "_events", "_limit", "_pods", "_sizes", "nbytes")
 
     def __init__(self, limit: int = EVENT_LIMIT) -> None:
         self._pods: OrderedDict[str, InFlightPod] = OrderedDict()
         self._events: deque[InFlightEvent] = deque()
+        self._sizes: deque[int] = deque()  # bytes of each event's objects
         self._count = 0  # events ever recorded
         self.nbytes = 0
         self._limit = limit
@@ -112,13 +108,15 @@ class InFlightPods:
             return
         self._count += 1
         nbytes = held_bytes(old, new)
-        self._events.append(InFlightEvent(event, old, new, nbytes))
+        self._events.append(InFlightEvent(event, old, new))
+        self._sizes.append(nbytes)
         self.nbytes += nbytes
         while len(self._events) > self._limit or self.nbytes > EVENT_BYTES:
             self._forget_oldest()
 
     def _forget_oldest(self) -> None:
-        self.nbytes -= self._events.popleft().nbytes
+        self._events.popleft()
+        self.nbytes -= self._sizes.popleft()
 
     def update(self, attempt: InFlightPod, new: PodInfo) -> None:
         """Take over a newer version of a pod; what changed about it is an event that its attempt missed."""
@@ -147,6 +145,7 @@ class InFlightPods:
     def _prune(self) -> None:
         if not self._pods:
             self._events.clear()
+            self._sizes.clear()
             self.nbytes = 0
             return
         first = next(iter(self._pods.values()))
