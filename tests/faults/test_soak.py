@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,39 @@ async def _placed(api: Api, operator: LimitedOperator, name: str) -> None:
         while not (await api.get(f"{OWN_PODS}/{name}"))["spec"].get("nodeName"):
             assert operator.alive, operator.process.last_words()
             await asyncio.sleep(0.05)
+
+
+#: Large buffers with small ones behind them, freed but for the small ones: what is resident afterwards, MiB.
+_BUFFERS = """
+import ctypes
+import sys
+from placewright.engine.freedmemory import trim_heap
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+def buffer(size):
+    at = libc.malloc(size)
+    ctypes.memset(at, 1, size)
+    return at
+libc.free(buffer(300_000))  # from here on the heap is where pieces as large as that come from
+kept, freed = [], []
+for _ in range(200):
+    freed.append(buffer(256 * 1024))
+    kept.append(buffer(2000))
+for at in freed:
+    libc.free(at)
+if sys.argv[1] == "trimmed":
+    assert trim_heap()
+print(int(open("/proc/self/statm").read().split()[1]) * 4096 // 2**20)
+"""
+
+
+def test_buffers_that_were_freed_are_not_resident_any_more_once_the_heap_is_trimmed() -> None:
+    def resident(how: str) -> int:
+        return int(subprocess.run([sys.executable, "-c", _BUFFERS, how], check=True, capture_output=True, text=True).stdout)
+
+    assert resident("trimmed") < resident("untouched") - 30
 
 
 def test_the_slope_of_what_grows_steadily_is_its_growth() -> None:

@@ -1,11 +1,15 @@
-"""How much memory may be used, as a container shows it and as a machine has it."""
+"""How much memory may be used, as a container shows it and as a machine has it; and when what was freed is given back."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from placewright.engine.freedmemory import give_back_memory
 from placewright.engine.memory import COLUMNS_SHARE, column_bytes, memory_limit
 
 
@@ -32,3 +36,23 @@ def test_the_limit_is_the_containers_where_it_has_one_below_what_the_machine_has
 
 def test_columns_may_take_a_quarter_of_what_this_process_may_use() -> None:
     assert 2**20 < column_bytes() == memory_limit() // COLUMNS_SHARE
+
+
+@pytest.mark.parametrize(("takes", "pauses"), [((0.01, 0.02), (60.0, 60.0, 60.0)), ((1.0, 0.5, 0.01), (60.0, 500.0, 250.0, 60.0))])
+async def test_memory_is_given_back_once_a_minute_and_more_rarely_where_that_takes_long(
+    takes: Sequence[float], pauses: Sequence[float]
+) -> None:
+    now, slept, left = 0.0, [], list(takes)
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if not left:
+            raise asyncio.CancelledError
+
+    def act() -> None:
+        nonlocal now
+        now += left.pop(0)
+
+    with suppress(asyncio.CancelledError):
+        await give_back_memory(act, sleep, lambda: now)
+    assert slept == pytest.approx(list(pauses))

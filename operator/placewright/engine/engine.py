@@ -26,6 +26,7 @@ from placewright.engine.debugsignal import Debugger
 from placewright.engine.decisionmarks import MarkKeeper
 from placewright.engine.discovery import Discovery, survey
 from placewright.engine.extenders import Extenders
+from placewright.engine.freedmemory import give_back_memory
 from placewright.engine.memory import column_bytes, plugin_bytes
 from placewright.engine.options import EngineOptions
 from placewright.engine.pluginwatch import PluginWatch
@@ -204,6 +205,7 @@ class Engine:
         self._deciding = asyncio.create_task(self._schedule_when_synced(), name="scheduler")
         self._spawn(self.takeover.run(), "takeover")
         self._spawn(self.queue.sweeps.run(), "events for waiting pods")
+        self._spawn(give_back_memory(), "freed memory")
         self._spawn(self._every(BACKOFF_FLUSH_SECONDS, self._flush_backoff), "backoff flush")
         self._spawn(self._every(UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable), "unschedulable flush")
         self._spawn(self.reconcile_loop.run(), "reconciler")

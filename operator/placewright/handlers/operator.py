@@ -36,6 +36,7 @@ def run(
     `beside`: what hears the engine, and is open for as long as it is there; what it raises when it is opened ends the run.
     """
     access = load_config(kubeconfig, context)
+    gc.freeze()  # what is loaded by now stays, and need not be looked at
     gc.set_threshold(*GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
