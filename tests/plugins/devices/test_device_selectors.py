@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from typing import Any
 
+import hypothesis
 import msgspec
 import pytest
 from device_selectors import NoAnswer, some_test
@@ -27,6 +29,7 @@ from device_worlds import (
     wish,
     world,
 )
+from hypothesis import strategies as st
 from test_device_order import ask, message, names
 
 from placewright.api.devices import Device
@@ -306,6 +309,31 @@ def test_what_grows_beyond_all_numbers_is_refused_like_what_grows_a_little(tower
     """The estimate is a product of powers: it must not leave the range of numbers itself."""
     with pytest.raises(ExpressionError, match=r"may take|deeper|characters long|tokens"):
         CompiledSelector(nested(levels, TOWERS[tower]) + (" && " + nested(0, TOWERS[tower])) * 2)
+
+
+GROWTH = (
+    "+ {0}", ".map(v{1}, [{0}])", ".filter(v{1}, true)", '.replace("", "{2}")', '.split("")', '.join("{2}")', ' + "{2}"', " + [{0}]",
+    ".all(v{1}, [{0}].size() > 0)", ".exists(v{1}, {0} == {0})", '.matches("({2}){{9}}")', ".sum()", ".contains({0})", ".indexOf({0})",
+)  # fmt: skip
+
+
+@hypothesis.settings(max_examples=150, deadline=None)
+@hypothesis.given(
+    begin=st.sampled_from(['"a"', "[1]", "[[1]]", '["a"]', f"{MINE}.model", "1"]),
+    growth=st.lists(st.tuples(st.sampled_from(GROWTH), st.integers(1, 60)), max_size=6),
+    levels=st.integers(0, 38),
+)
+def test_whatever_grows_out_of_whatever_is_weighed_or_refused(begin: str, growth: list[tuple[str, int]], levels: int) -> None:
+    """The estimate itself ends, in numbers that there are: nothing but a refusal comes of it."""
+    made = begin
+    for step, times in growth:
+        for turn in range(times):
+            more = step.format(begin, turn, "b" * 20)
+            if len(made) + len(more) > 9_000:
+                break
+            made += more
+    with contextlib.suppress(ExpressionError):
+        assert 0 < steps(nested(levels, made)) <= 20_000
 
 
 @pytest.mark.parametrize("letter", ["a", "Z", "é", "ß", "İ", "ﬁ", "😀", "\u0000", "ǅ"])
