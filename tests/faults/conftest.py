@@ -67,3 +67,4 @@ async def stage(request: pytest.FixtureRequest, tmp_path: Path, seed: int, forki
         assert found.faults == []
         assert found.pods == len(made.created)
         assert [line for each in made.replicas for line in each.breakdowns()] == []
+        assert [line for each in made.replicas for line in each.forgotten()] == []

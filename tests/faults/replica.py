@@ -22,6 +22,7 @@ _END_SECONDS: Final = 10.0
 #: A line that begins a record: time, level.
 _RECORD: Final = re.compile(r"^\d{4}-\d\d-\d\d\S* ?\S* (?P<level>[A-Z]+) ")
 _COMPARED: Final = re.compile(r"debug: (not )?compared with the API server: | could not be compared with the API server: ")
+_FORGOTTEN: Final = re.compile(r" forgotten: pod |decided afresh: \d+; forgotten: [1-9]")
 _OUR_FRAME: Final = re.compile(r'File ".*/operator/placewright/')
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
@@ -110,6 +111,11 @@ class Replica:
     def comparisons(self) -> list[str]:
         """What it found each time, one line each."""
         return [line for line in self.log.read_text(errors="replace").splitlines() if _COMPARED.search(line)]
+
+    def forgotten(self) -> list[str]:
+        """Pods that waited although they would have fitted, as it found them: a line each."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return [f"{self.name}: {line}" for line in lines if _FORGOTTEN.search(line)]
 
     def memory(self) -> int:
         """Bytes that are resident; 0 when it has ended."""

@@ -55,6 +55,7 @@ async def test_the_signal_compares_and_then_tells_everything(stage: Stage, caplo
         assert "debug: profile default of placewright: generation 1 decides, 1 is Active" in lines
         assert "debug: cached nodes: 3; pods on nodes: 2; of these assumed: 0" in lines
         assert "debug: queue: activeQ:0; backoffQ:0; unschedulablePods:1" in lines
+        assert "debug: waiting pods decided afresh: 1; forgotten: 0" in lines
         uid = stage.show("big")["metadata"]["uid"]
         assert any(line.startswith(f"debug: pod default/big uid {uid} of placewright: unschedulable; attempts ") for line in lines)
         (home,) = {stage.node_of(names[0])}

@@ -262,6 +262,11 @@ STORIES = (
         "PlacewrightMissingHint", {'scheduler_pod_scheduled_after_flush_total{job="placewright"}': "0x60 3x60"},
         "55m", "70m", "3 pods fitted when only the long timeout tried them again.",
     ),
+    Story(
+        "PlacewrightForgottenPods", {'placewright_forgotten_pods_total{job="placewright", plugin="NodePorts"}': "0x60 3x60"},
+        "55m", "70m", "3 pods waited although they would have fitted; the hint of NodePorts slept.",
+        {"job": "placewright", "plugin": "NodePorts"},
+    ),
 )  # fmt: skip
 
 

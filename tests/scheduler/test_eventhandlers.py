@@ -8,7 +8,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import ObjectMeta, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
-from placewright.api.workloads import Namespace
+from placewright.api.workloads import PodDisruptionBudget, ReplicaSet
 from placewright.framework.events import ClusterEvent
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
@@ -229,9 +229,18 @@ def test_every_change_of_a_volume_is_told_once(world: World, moved: list[str]) -
 
 
 def test_kinds_that_no_plugin_waits_for_move_nobody(world: World, moved: list[str]) -> None:
-    world.intake.cluster_object(Namespace(metadata=ObjectMeta(name="default")))
-    world.intake.cluster_object_gone(Namespace(metadata=ObjectMeta(name="default")))
+    budget = PodDisruptionBudget(metadata=ObjectMeta(name="calm", namespace="default"))
+    world.intake.cluster_object(budget)
+    world.intake.cluster_object_gone(budget)
     assert moved == []
+
+
+def test_a_workload_is_told_of_when_it_selects_other_pods_and_not_when_its_status_changes(world: World, moved: list[str]) -> None:
+    for version, app in (("1", "web"), ("2", "web"), ("3", "db")):
+        body = {"metadata": {"name": "web", "namespace": "default", "resourceVersion": version}}
+        body["spec"] = {"selector": {"matchLabels": {"app": app}}}
+        world.intake.cluster_object(convert(body, ReplicaSet))
+    assert moved == ["ReplicaSetAdd", "ReplicaSetUpdate"]
 
 
 def test_a_pod_that_waits_for_its_claim_is_tried_again_when_the_claim_comes(world: World) -> None:

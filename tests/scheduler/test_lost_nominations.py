@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from placewright.api.objects import NodeName
 from placewright.queue.queued import SubQueue
 
 from .makers import PodMaker, World, node, pod
@@ -63,3 +64,31 @@ def test_a_nominated_pod_that_gets_its_node_brings_nobody_back(world: World) -> 
 def test_the_deletion_of_a_pod_without_nomination_brings_nobody_back(world: World) -> None:
     world.intake.unscheduled_pod_gone(pod("greater").info())
     assert {world.place(name) for name in ("peer", "lesser", "vip")} == {SubQueue.UNSCHEDULABLE}
+
+
+def test_a_nominated_pod_that_goes_to_another_node_brings_back_pods_that_are_no_more_important(world: World) -> None:
+    world.nodes(node("b").offers(cpu="4"))
+    while (queued := world.queue.pop()) is not None:  # the new node brought all of them back
+        world.queue.return_unschedulable(queued, {"NodeResourcesFit"})
+    world.intake.assigned_pod(pod("on-a").requests(cpu="1").on("a").info())
+    world.queue.activate([vip().info()])
+    binding = world.decide()
+    assert binding is not None
+    binding.close()
+    assert world.node_of("vip") == "b"
+    assert (world.place("peer"), world.place("lesser"), world.place("greater")) == (
+        SubQueue.BACKOFF, SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE
+    )  # fmt: skip
+
+
+def test_the_deletion_of_a_pod_that_is_nominated_in_memory_only_does_so_too(world: World) -> None:
+    world.pods(vip(""))
+    for _ in range(2):  # its own withdrawal woke them
+        world.queue.return_unschedulable(world.pop(), {"NodeResourcesFit"})
+    known = world.queue.latest("uid-vip")
+    assert known is not None
+    world.queue.nominate(known, NodeName("a"))
+    world.intake.unscheduled_pod_gone(vip("").info())
+    assert (world.place("peer"), world.place("lesser"), world.place("greater")) == (
+        SubQueue.BACKOFF, SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE
+    )  # fmt: skip

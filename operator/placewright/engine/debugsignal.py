@@ -1,4 +1,7 @@
-"""SIGUSR2, as kube-scheduler has it: compare cache and queue with the API server, then write both to the log."""
+"""SIGUSR2, as kube-scheduler has it: compare cache and queue with the API server, then write both to the log.
+
+Before that the waiting pods are decided afresh (`engine.reconcile.forgotten`).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Protocol
 
 from placewright.api.bad_input import printable
@@ -14,6 +17,7 @@ from placewright.api.decode import DecodeError
 from placewright.cluster.cluster import Cluster
 from placewright.engine.debuglines import cache_lines, profile_lines, queue_lines
 from placewright.engine.profilekeeper import ProfileKeeper
+from placewright.engine.reconcile.forgotten import ForgottenPods
 from placewright.engine.reconcile.loop import ReconcileLoop
 from placewright.kube.errors import RequestError
 from placewright.kube.listwatch import Malformed
@@ -46,6 +50,7 @@ class Debugged(Protocol):
     queue: SchedulingQueue
     profiles: ProfileKeeper
     reconcile_loop: ReconcileLoop
+    forgotten: ForgottenPods
 
     @property
     def replica(self) -> Replica:
@@ -76,8 +81,18 @@ class Debugger:
             while True:
                 await self._asked.wait()
                 self._asked.clear()
+                waiting = await self._waiting_pods()
                 await self._compare()
-                await self._dump()
+                await self._dump(waiting)
+
+    async def _waiting_pods(self) -> list[str]:
+        """They are decided afresh before anything is mended, which may bring pods back by itself. A line for the dump."""
+        if not self._engine.leadership.active:
+            return []
+        before = self._engine.forgotten.counts.looked
+        found = await self._engine.forgotten.look_at_all()
+        looked = self._engine.forgotten.counts.looked - before
+        return [f"debug: waiting pods decided afresh: {looked}; forgotten: {len(found)}"]
 
     async def _compare(self) -> None:
         if unsynced := self._engine.unsynced():
@@ -92,18 +107,19 @@ class Debugger:
             differences = ", ".join(f"{kind.replace('_', ' ')} {count}" for kind, count in found.counts() if count)
             _logger.info("debug: compared with the API server: %s", differences or "no difference", extra=_NO_REPEAT)
 
-    async def _dump(self) -> None:
-        for count, line in enumerate(self._lines(), 1):
+    async def _dump(self, waiting: Iterable[str] = ()) -> None:
+        for count, line in enumerate(self._lines(waiting), 1):
             _logger.info("%s", line, extra=_NO_REPEAT)
             if count % _SLICE == 0:
                 await asyncio.sleep(0)
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self, waiting: Iterable[str]) -> Iterator[str]:
         engine = self._engine
         state = "active" if engine.leadership.active else "standing by"
         lines = (
             f"debug: replica {engine.replica.identity} is {state}",
             *profile_lines(engine.profiles.standings().values()),
+            *waiting,
             *cache_lines(engine.cluster, engine.queue.nominator),
             *queue_lines(engine.queue),
         )

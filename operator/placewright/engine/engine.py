@@ -34,6 +34,7 @@ from placewright.engine.podgroupstatus import GroupStatusKeeper, Voices, Waiting
 from placewright.engine.profilehistory import HistoryKeeper, LastGood
 from placewright.engine.profilekeeper import FileProfiles, ProfileKeeper
 from placewright.engine.profilestatus import StatusReporter
+from placewright.engine.reconcile.forgotten import ForgottenPods
 from placewright.engine.reconcile.loop import ReconcileLoop
 from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.reflectors import NODES_PATH, PODS_PATH, reflected_core
@@ -79,6 +80,7 @@ from placewright.scheduler.eventhandlers import ClusterEventHandlers, Untimed
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.scheduler import DRAIN_SECONDS, Ports, Scheduler
+from placewright.scheduler.selfcheck import SelfCheck
 from placewright.shadow.shadows import Shadows
 
 _logger = logging.getLogger(__name__)
@@ -106,6 +108,7 @@ class Engine:
         history: records every generation of a profile, and what came of it.
         intake: takes in what Kopf shows of pods.
         marks: keeps marks of decisions that may end the process.
+        forgotten: finds pods that wait although they would fit.
         discovery: adds to what is reflected what the API server serves.
     """
 
@@ -163,6 +166,7 @@ class Engine:
         # --- what is read from the API server
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
         self.reconcile_loop = ReconcileLoop(self.client, reconciler, options.reconcile_seconds, self.leadership, self.profiles)
+        self.forgotten = ForgottenPods(SelfCheck(self.cluster, self.queue, self._evaluator), self._events, self._leads, time.monotonic)
         self._reflectors = reflected_core(self.client, self.intake, self.reconcile_loop.pods_listed)
         self.discovery = Discovery(self.client, self.intake, self._reflectors, options.reconcile_seconds)
         # --- what runs
@@ -210,6 +214,7 @@ class Engine:
         self._spawn(self._every(UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable), "unschedulable flush")
         self._spawn(self.reconcile_loop.run(), "reconciler")
         self._spawn(self.marks.run(self._leads, self._events, self._status), "decision marks")
+        self._spawn(self.forgotten.run(), "forgotten pods")
         self._spawn(self.profiles.run(), "profile status")
         self._spawn(self.history.run(), "profile history")
         self._spawn(self.discovery.run(), "rediscovery")

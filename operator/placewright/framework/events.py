@@ -34,6 +34,10 @@ class EventResource(enum.StrEnum):
     DEVICE_CLASS = "DeviceClass"
     DEVICE_TAINT_RULE = "DeviceTaintRule"
     SERVICE = "Service"
+    NAMESPACE = "Namespace"
+    REPLICATION_CONTROLLER = "ReplicationController"
+    REPLICA_SET = "ReplicaSet"
+    STATEFUL_SET = "StatefulSet"
     POD_GROUP = "PodGroup"
 
 
@@ -53,6 +57,7 @@ class Action(enum.IntFlag):
     UPDATE_POD_TOLERATION = enum.auto()
     UPDATE_POD_GATES_ELIMINATED = enum.auto()
     UPDATE_POD_GENERATED_CLAIM = enum.auto()
+    UPDATE_POD_TERMINATING = enum.auto()
     UPDATE_OTHER = enum.auto()
 
     UPDATE = (
@@ -67,6 +72,7 @@ class Action(enum.IntFlag):
         | UPDATE_POD_TOLERATION
         | UPDATE_POD_GATES_ELIMINATED
         | UPDATE_POD_GENERATED_CLAIM
+        | UPDATE_POD_TERMINATING
         | UPDATE_OTHER
     )
     ALL = ADD | DELETE | UPDATE

@@ -14,6 +14,7 @@ _SHORT: Final = {
     Action.UPDATE_POD_GATES_ELIMINATED: "UpdateGatesEliminated",
     Action.UPDATE_POD_TOLERATION: "UpdateToleration",
     Action.UPDATE_POD_GENERATED_CLAIM: "UpdateGeneratedResourceClaim",
+    Action.UPDATE_POD_TERMINATING: "UpdateTerminating",
     Action.UPDATE_OTHER: "Update",
 }
 
@@ -38,6 +39,7 @@ def _changes(old: PodInfo, new: PodInfo) -> list[Action]:
         (bool(before.scheduling_gates) and not after.scheduling_gates, Action.UPDATE_POD_GATES_ELIMINATED),
         ((before.tolerations or ()) != (after.tolerations or ()), Action.UPDATE_POD_TOLERATION),
         (_made_claims(old) != _made_claims(new), Action.UPDATE_POD_GENERATED_CLAIM),
+        (old.terminating != new.terminating, Action.UPDATE_POD_TERMINATING),
     ]
     return [action for changed, action in found if changed] or [Action.UPDATE_OTHER]
 

@@ -154,7 +154,7 @@ class SchedulingQueue:
         if queue.place_of(new.uid) in (SubQueue.ACTIVE, SubQueue.BACKOFF):
             queue.resort(queued)
             return
-        events = pod_update_events(old, new)
+        events = self.sweeps.noted(pod_update_events(old, new), old, new)
         any(self._move(queue, queued, queue.hints.about(event), event.label, old, new) for event in events)  # the first that helps
 
     def delete(self, uid: str) -> PodInfo | None:
@@ -172,9 +172,9 @@ class SchedulingQueue:
         self._forget(uid, pod.key)
         if pod_group is not None:
             self.stir(pod_group.ref)
-            if kept is not None and not pod.nominated_node:
-                # Kept in memory only, so nobody else will tell those who took the room for taken.
-                self.move(ASSIGNED_POD_DELETE, pod.on(kept), None, up_to_priority=pod.priority)
+        if kept is not None and not pod.nominated_node:
+            # Kept in memory only, so nobody else will tell those who took the room for taken.
+            self.move(ASSIGNED_POD_DELETE, pod.on(kept), None, up_to_priority=pod.priority)
         return pod
 
     def nominate(self, pod: PodInfo, node: NodeName | None = None) -> None:
@@ -248,15 +248,15 @@ class SchedulingQueue:
             self._forget(uid, flight.latest.key)
 
     def return_unschedulable(
-        self, queued: QueuedPod, unschedulable_plugins: AbstractSet[str] = NO_PLUGINS, pending_plugins: AbstractSet[str] = NO_PLUGINS
-    ) -> SubQueue | None:
+        self, queued: QueuedPod, unschedulable_plugins: AbstractSet[str] = NO_PLUGINS, pending_plugins: AbstractSet[str] = NO_PLUGINS,
+        *, filtered: bool = False,
+    ) -> SubQueue | None:  # fmt: skip
         """End a pod's attempt without a node; where the pod waits now, or None when it was deleted or replaced meanwhile.
 
         Without plugins the attempt failed by error. With plugins, the events that happened since `pop` are put before them, so that a
-        change in mid-attempt is not missed. Raises `AlreadyQueuedError` for a pod that is not in flight but waiting.
+        change in mid-attempt is not missed. `filtered`: no node passed the filters. Raises `AlreadyQueuedError` for a pod that waits.
         """
-        uid = queued.uid
-        flight = self.in_flight.get(uid)
+        uid, flight = queued.uid, self.in_flight.get(queued.uid)
         if flight is None and uid in self._pods:
             raise AlreadyQueuedError(f"Pod {queued.key} is already present in the {self.locate(uid)} queue")
         if flight.gone if flight else queued.key in self._uids:
@@ -265,7 +265,7 @@ class SchedulingQueue:
         if flight is not None:
             queued.pod = flight.latest
             self._regroup(queued)
-        queued.record_failure(self._clock(), unschedulable_plugins, pending_plugins)
+        queued.record_failure(self._clock(), unschedulable_plugins, pending_plugins, filtered=filtered)
         queue = self._queues.of(queued.pod.scheduler_name)
         how = Requeue.AFTER_BACKOFF
         if flight is not None:
@@ -315,10 +315,10 @@ class SchedulingQueue:
                 self._requeue(queue, queued, Requeue.AFTER_BACKOFF, GANG_AGAIN)
                 return
 
-    def retry(self, uid: str) -> None:
-        """Try this pod again once its backoff is over; one that is active, in flight or unknown is left alone."""
+    def retry(self, uid: str, label: str = FORCE_ACTIVATE.label) -> None:
+        """Try this pod again once its backoff is over; one that is active, in flight or unknown is left alone. `label`: for metrics."""
         if (queued := self._pods.get(uid)) is not None and self.locate(uid) in (SubQueue.UNSCHEDULABLE, SubQueue.GATED):
-            self._requeue(self._queues.of(queued.pod.scheduler_name), queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label)
+            self._requeue(self._queues.of(queued.pod.scheduler_name), queued, Requeue.AFTER_BACKOFF, label)
 
     def lift_gate(self, uid: str) -> bool:
         """Let a gated pod wait for events like a rejected one, if no PreEnqueue plugin keeps it back any longer; True if so."""
@@ -454,6 +454,7 @@ class SchedulingQueue:
 
     def _hand_out(self, queued: QueuedPod, queue: ProfileQueue) -> None:
         queued.attempts += 1
+        queued.seen = self.sweeps.recent.noted
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock()
         self.in_flight.begin(queued, queue.hints, queue.room.enter(queue.lane_of(queued)))

@@ -56,6 +56,8 @@ class QueuedPod:
         unschedulable_count: how often plugins rejected it.
         consecutive_errors: how often in a row it came back without any plugin having rejected it.
         unschedulable_plugins, pending_plugins: who rejected it last; pending ones bring it back without backoff.
+        filtered: True when it waits because no node passed PreFilter and Filter; False where something else failed.
+        seen: how many events had been noted (`RecentEvents.noted`) when it was last handed out.
         gating_plugin: who keeps it gated; meaningful only in `SubQueue.GATED`.
         gated: True while it is in `SubQueue.GATED`.
         told: as long as it waits, the number of the last event that it was told of, or need not be told of (see `queue.sweeps`).
@@ -73,6 +75,8 @@ class QueuedPod:
     consecutive_errors: int = 0
     unschedulable_plugins: AbstractSet[str] = frozenset()
     pending_plugins: AbstractSet[str] = frozenset()
+    filtered: bool = False
+    seen: int = 0
     gating_plugin: str = ""
     gated: bool = False
     told: int = 0
@@ -115,9 +119,12 @@ class QueuedPod:
             if self.pod_group is not None:
                 self.pod_group.gated.pop(self.uid, None)
 
-    def record_failure(self, now: float, unschedulable: AbstractSet[str], pending: AbstractSet[str]) -> None:
+    def record_failure(
+        self, now: float, unschedulable: AbstractSet[str], pending: AbstractSet[str], *, filtered: bool = False
+    ) -> None:
         """Note a failed attempt: a rejection when plugins are named, otherwise an error."""
         self.timestamp = now
+        self.filtered = filtered
         self.flushed = self.recalled = False
         self.unschedulable_plugins, self.pending_plugins = frozenset(unschedulable), frozenset(pending)
         if unschedulable or pending:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +25,7 @@ from placewright.framework.events import UNSCHEDULABLE_TIMEOUT, WILDCARD, Cluste
 from placewright.queue.hints import Requeue
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, Reached
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
+from placewright.queue.recentevents import RecentEvents
 
 #: So many pods are told of an event at once, or in one slice: 1 to 3 ms.
 A_SLICE: Final = 128
@@ -90,11 +91,13 @@ class EventSweeps:
 
     Attributes:
         happened: how many events there were.
+        recent: what happened lately while pods waited.
     """
 
     def __init__(self, queues: ProfileQueues, pod_groups: QueuedPodGroups, requeue: RequeuePod, a_slice: int | None) -> None:
         """`a_slice`: so many pods are told at once; None: all."""
         self.happened = 0
+        self.recent = RecentEvents()
         self._queues = queues
         self._pod_groups = pod_groups
         self._requeue = requeue
@@ -114,12 +117,20 @@ class EventSweeps:
     def tell(self, event: ClusterEvent, old: Any, new: Any, except_uid: str, up_to_priority: int | None) -> int:
         """Something happened: the number of pods that it moved at once."""
         self.happened += 1
+        if any(queue.unschedulable for queue in self._queues):
+            self.recent.note(event, old, new)
         told = NumberedEvent(self.happened, event, old, new, except_uid, up_to_priority)
         reach = [(queue, self._reach(queue, event, old, new)) for queue in self._queues if queue.served]
         if self._a_slice is not None and sum(len(reached.pods) for _, by_plugin in reach for reached in by_plugin) > self._a_slice:
             self._keep(told)
             return 0
         return sum(self._tell_now(queue, queued, told) for queue, by_plugin in reach for queued in _each_once(by_plugin, old, new))
+
+    def noted(self, events: Sequence[ClusterEvent], old: Any, new: Any) -> Sequence[ClusterEvent]:
+        """What changed about a waiting pod, which is told to it alone."""
+        for event in events:
+            self.recent.note(event, old, new)
+        return events
 
     def flush(self, oldest: float) -> int:
         """Let the pods be tried again in slices that have waited for an event since before this time; 0 are by now."""

@@ -52,6 +52,10 @@ class UnschedulablePods:
         """All pods, in order of arrival."""
         return (entry.queued for entry in self._pods.values())
 
+    def uids(self) -> list[str]:
+        """Uids of all pods as they are now, in order of arrival."""
+        return list(self._pods)
+
     def get(self, uid: str) -> QueuedPod | None:
         """The pod of this uid, or None."""
         found = self._pods.get(uid)

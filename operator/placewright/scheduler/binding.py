@@ -179,9 +179,17 @@ class Reserver:
         """The pod is on its way: it waits for permission where it has to, its nomination ends, and pods that it helps are tried."""
         self.counts.scheduled += 1
         self.waiting.enter(placement.pod, waits)
-        self.queue.nominator.delete(placement.pod.uid)
+        self._end_nomination(placement)
         self.queue.activate(placement.state.activate.values())
         placement.state.activate.clear()
+
+    def _end_nomination(self, placement: ScheduleResult) -> None:
+        """Pods that are no more important took the room it was nominated to for taken; if it goes elsewhere, that room is free."""
+        pod, nominator = placement.pod, self.queue.nominator
+        nominated = nominator.node_of(pod.uid)
+        nominator.delete(pod.uid)
+        if nominated is not None and nominated != placement.node:
+            self.queue.move(ASSIGNED_POD_DELETE, pod.on(nominated), None, except_uid=pod.uid, up_to_priority=pod.priority)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Condition, Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
-from placewright.api.workloads import Service
+from placewright.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from placewright.cluster.cluster import Cluster, PodOnNode
 from placewright.cluster.devices import DEVICE_KINDS
 from placewright.cluster.objects import ClusterObject
@@ -56,8 +56,12 @@ _CLAIM_GONE: Final = ClusterEvent(EventResource.RESOURCE_CLAIM, Action.DELETE, "
 POD_UPDATE: Final = "UnscheduledPodUpdate"
 POD_DELETE: Final = "UnscheduledPodDelete"
 
-#: Kinds whose changes may help rejected pods, by name. Nobody hears of namespaces, workloads and budgets.
-_EVENT_RESOURCES: Final = {kind.__name__: EventResource(kind.__name__) for kind in (Service, *STORAGE_KINDS, *DEVICE_KINDS)} | {
+#: What selects pods that are spread by default. Its status changes with each of its pods, and that helps nobody.
+_SELECTING: Final = (Service, ReplicationController, ReplicaSet, StatefulSet)
+#: Kinds whose changes may help rejected pods, by name. Nobody hears of budgets.
+_EVENT_RESOURCES: Final = {
+    kind.__name__: EventResource(kind.__name__) for kind in (*_SELECTING, Namespace, *STORAGE_KINDS, *DEVICE_KINDS)
+} | {
     kind.__name__: EventResource.POD_GROUP for kind in GROUP_KINDS
 }
 
@@ -298,7 +302,7 @@ class ClusterEventHandlers:
         self._listener.object_put(item)
         if old is None:
             self._moved_by(item, Action.ADD, None, item)
-        elif not _same_revision(old, item):
+        elif not _same_revision(old, item) and not _selects_as_before(old, item):
             self._moved_by(item, Action.UPDATE, old, item)
 
     def cluster_object_gone(self, item: ClusterObject) -> None:
@@ -326,6 +330,10 @@ class ClusterEventHandlers:
 def _same_revision(old: ClusterObject, new: ClusterObject) -> bool:
     """Relists show objects that did not change; without a resourceVersion nobody can tell."""
     return old.metadata.resource_version == new.metadata.resource_version != ""
+
+
+def _selects_as_before(old: ClusterObject, new: ClusterObject) -> bool:
+    return isinstance(old, _SELECTING) and isinstance(new, _SELECTING) and old.spec == new.spec
 
 
 def node_update_events(old: Node, new: Node) -> Iterator[ClusterEvent]:

@@ -29,7 +29,8 @@ class FailureHandler:
 
     def handle(self, queued: QueuedPod, failure: FitError) -> PodInfo | None:
         """Requeue and report; returns the pod as it now waits, or None when it is gone, was replaced, or is not ours to see to any more."""
-        self.queue.return_unschedulable(queued, failure.unschedulable_plugins, failure.pending_plugins)
+        filtered = failure.diagnosis is not None
+        self.queue.return_unschedulable(queued, failure.unschedulable_plugins, failure.pending_plugins, filtered=filtered)
         waiting = self.queue.get(queued.uid)
         if waiting is None:
             return None

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from framework.makers import node, pod
 from hints.node_rows import TAINT, nominated
 from hints.rows import (
+    NAMESPACE_ADDED,
+    NAMESPACE_CHANGED,
+    NAMESPACE_DELETED,
     NODE_ADDED,
     NODE_DELETED,
     NODE_LABELLED,
@@ -16,6 +21,11 @@ from hints.rows import (
     POD_CHANGED,
     POD_DELETED,
     POD_LABELLED,
+    POD_TERMINATES,
+    REPLICA_SET_DELETED,
+    SERVICE_ADDED,
+    SERVICE_CHANGED,
+    SERVICE_DELETED,
     WAITING_LABELLED,
     WAITING_TOLERATES,
     Rejected,
@@ -24,10 +34,12 @@ from hints.rows import (
 from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
+from placewright.api.workloads import Namespace, ReplicaSet, Service
 
 Body = dict[str, Any]
 WEB: Final = {"app": "web"}
 DB: Final = {"app": "db"}
+RED: Final = {"team": "red"}
 ZONE: Final = "zone"
 ANY_TOLERATION: Final = {"tolerations": [{"operator": "Exists"}]}
 Z1, Z2 = {ZONE: "1"}, {ZONE: "2"}
@@ -65,11 +77,37 @@ def apart(*terms: Body) -> Body:
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}}
 
 
+def namespace(name: str, labels: Body | None = None) -> Namespace:
+    return convert({"metadata": {"name": name, "labels": labels or {}}}, Namespace)
+
+
+def leaving(info: PodInfo) -> PodInfo:
+    meta = msgspec.structs.replace(info.pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    return PodInfo(msgspec.structs.replace(info.pod, metadata=meta))
+
+
+def service(selector: Body, where: str = "default") -> Service:
+    return convert({"metadata": {"name": "front", "namespace": where}, "spec": {"selector": selector}}, Service)
+
+
+def replica_set(name: str) -> ReplicaSet:
+    return convert({"metadata": {"name": name, "namespace": "default"}, "spec": {"selector": {"matchLabels": WEB}}}, ReplicaSet)
+
+
+def owned(labels: Body) -> PodInfo:
+    """The rejected pod, of the ReplicaSet `mine`."""
+    owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "mine", "uid": "mine", "controller": True}]
+    meta = {"name": "me", "namespace": "default", "uid": "me", "labels": labels, "ownerReferences": owners}
+    return PodInfo(convert({"metadata": meta}, Pod))
+
+
 def me(spec: Body, labels: Body | None = None) -> PodInfo:
     return pod("me", labels=WEB if labels is None else labels, spec=spec)
 
 
 _spread = Rejected("PodTopologySpread", me(spread()))
+_DEFAULT: Final = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+_default = Rejected("PodTopologySpread", owned(WEB), {"defaultingType": "List", "defaultConstraints": [_DEFAULT]})
 _honest = Rejected("PodTopologySpread", me(spread(nodeTaintsPolicy="Honor")))
 
 SPREAD: Final[tuple[Row, ...]] = (
@@ -83,6 +121,8 @@ SPREAD: Final[tuple[Row, ...]] = (
     _spread.rests("a pod of another namespace that leaves", POD_DELETED, old=away("else", WEB)),
     _spread.wakes("a pod that begins to count", POD_LABELLED, old=on("else", DB), new=on("else", WEB)),
     _spread.wakes("a pod that ceases to count", POD_LABELLED, old=on("else", WEB), new=on("else", DB)),
+    _spread.wakes("a counted pod that begins to leave", POD_TERMINATES, old=on("else", WEB), new=leaving(on("else", WEB))),
+    _spread.rests("a pod of another look that begins to leave", POD_TERMINATES, old=on("else", DB), new=leaving(on("else", DB))),
     _spread.rests("a pod that counts as before", POD_LABELLED, old=on("else", WEB), new=on("else", WEB | {"x": ""})),
     _spread.rests("a pod without a node that begins to count", WAITING_LABELLED, old=pod("else"), new=pod("else", labels=WEB)),
     _spread.wakes("a label of its own that takes it out of the count", WAITING_LABELLED, old=me(spread()), new=me(spread(), DB)),
@@ -108,6 +148,14 @@ SPREAD: Final[tuple[Row, ...]] = (
     _spread.rests("another label of a node", NODE_LABELLED, old=at(Z1), new=at(Z1 | {"disk": "ssd"})),
     _spread.wakes("a taint of a node in a domain", NODE_TAINTED, old=at(Z1, taints=[TAINT]), new=at(Z1)),
     _spread.rests("a taint of a node in no domain", NODE_TAINTED, old=at({}, taints=[TAINT]), new=at({})),
+    _default.wakes("a Service that begins to select it", SERVICE_ADDED, new=service(WEB)),
+    _default.wakes("a Service that selects it no more", SERVICE_CHANGED, old=service(WEB), new=service(DB)),
+    _default.rests("a Service of other pods", SERVICE_CHANGED, old=service(DB), new=service({"app": "cache"})),
+    _default.rests("a Service of another namespace", SERVICE_ADDED, new=service(WEB, "away")),
+    _default.wakes("a Service that selected it and goes", SERVICE_DELETED, old=service(WEB)),
+    _default.wakes("its owner that goes", REPLICA_SET_DELETED, old=replica_set("mine")),
+    _default.rests("another owner that goes", REPLICA_SET_DELETED, old=replica_set("other")),
+    _spread.rests("a Service where the pod has constraints of its own", SERVICE_ADDED, new=service(WEB)),
     _spread.rests("a node that grows", NODE_RESIZED, old=at(Z1), new=at(Z1, cpu="9")),
 )  # fmt: skip
 
@@ -116,6 +164,8 @@ _picky = Rejected("InterPodAffinity", me(near(term(DB), term({"tier": "gold"})))
 _repelled = Rejected("InterPodAffinity", me(apart(term(DB))))
 _shy = Rejected("InterPodAffinity", me(apart(term(DB), term({"tier": "gold"}))))
 _shunned = Rejected("InterPodAffinity", me({}), placed=(on("wary", DB, spec=apart(term(WEB))),))
+_barred = Rejected("InterPodAffinity", me(apart(term(DB))), placed=(on("unwanted", DB),))
+_attracted_by_team = Rejected("InterPodAffinity", me(near(term(DB) | {"namespaceSelector": {"matchLabels": RED}})))
 
 AFFINITY: Final[tuple[Row, ...]] = (
     _attracted.wakes("a wanted pod that appears", POD_ADDED, new=on("else", DB)),
@@ -153,6 +203,17 @@ AFFINITY: Final[tuple[Row, ...]] = (
     _shunned.wakes("a new node out of the wary pod's reach", NODE_ADDED, new=at({})),
     _shunned.wakes("a node that moves out of the wary pod's domain", NODE_LABELLED, old=at(Z1), new=at(Z2)),
     _attracted.rests("a node that goes", NODE_DELETED, old=at(Z1)),
+    _shunned.wakes("a node that goes with the wary pod", NODE_DELETED, old=at(Z1)),
+    _barred.wakes("a node that goes with an unwanted pod", NODE_DELETED, old=at(Z1)),
+    _barred.rests("another node that goes", NODE_DELETED, old=node("other", labels=Z1)),
+    _attracted_by_team.wakes("a new namespace with labels", NAMESPACE_ADDED, new=namespace("away", RED)),
+    _attracted_by_team.rests("a new namespace without labels", NAMESPACE_ADDED, new=namespace("away")),
+    _attracted_by_team.wakes("a namespace that gets a label", NAMESPACE_CHANGED, old=namespace("away"), new=namespace("away", RED)),
+    _attracted_by_team.rests("another change of a namespace", NAMESPACE_CHANGED, old=namespace("away", RED), new=namespace("away", RED)),
+    _attracted_by_team.wakes("a namespace that goes with its labels", NAMESPACE_DELETED, old=namespace("away", RED)),
+    _shunned.wakes("labels of its own namespace", NAMESPACE_CHANGED, old=namespace("default"), new=namespace("default", RED)),
+    _shunned.rests("labels of another namespace", NAMESPACE_CHANGED, old=namespace("away"), new=namespace("away", RED)),
+    _shunned.rests("another namespace that goes", NAMESPACE_DELETED, old=namespace("away", RED)),
 )  # fmt: skip
 
 ROWS: Final = (*SPREAD, *AFFINITY)

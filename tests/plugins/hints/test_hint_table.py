@@ -45,7 +45,13 @@ UPSTREAM: Final[dict[str, dict[EventResource, Action]]] = {
         EventResource.DEVICE_CLASS: _CHANGE,
     },
     "VolumeRestrictions": {_POD: _DELETE, _NODE: _ADD, _CLAIM: _ADD},
-    "NodeVolumeLimits": {EventResource.CSI_NODE: _CHANGE, _POD: _DELETE, _CLAIM: _ADD, EventResource.VOLUME_ATTACHMENT: _DELETE},
+    "NodeVolumeLimits": {
+        EventResource.CSI_NODE: _CHANGE | _DELETE,  # upstream: not when one goes, and with it limits
+        _POD: _DELETE,
+        _CLAIM: _ADD,
+        EventResource.VOLUME_ATTACHMENT: _DELETE,
+        _CLASS: _DELETE,  # upstream: not when one goes by which claims are counted
+    },
     "VolumeBinding": {
         _CLASS: _CHANGE,
         _CLAIM: _CHANGE,
@@ -57,8 +63,15 @@ UPSTREAM: Final[dict[str, dict[EventResource, Action]]] = {
         EventResource.ASSIGNED_POD: _DELETE,  # upstream: not when what was taken for a pod is given back unwritten
     },
     "VolumeZone": {_CLASS: _ADD, _NODE: _ADD | _NODE_LABEL, _CLAIM: _CHANGE, _VOLUME: _CHANGE},
-    "PodTopologySpread": {_POD: _ADD | _POD_LABEL | _TOLERATION | _DELETE, _NODE: _ADD | _DELETE | _NODE_LABEL | _TAINT},
-    "InterPodAffinity": {_POD: _ADD | _POD_LABEL | _DELETE, _NODE: _ADD | _NODE_LABEL},
+    "PodTopologySpread": {
+        _POD: _ADD | _POD_LABEL | _TOLERATION | _DELETE | Action.UPDATE_POD_TERMINATING,  # upstream: when it is gone, not when it leaves
+        _NODE: _ADD | _DELETE | _NODE_LABEL | _TAINT,
+    },
+    "InterPodAffinity": {
+        _POD: _ADD | _POD_LABEL | _DELETE,
+        _NODE: _ADD | _NODE_LABEL | _DELETE,  # upstream: not when one goes, and with it pods that kept others away
+        EventResource.NAMESPACE: Action.ADD | Action.UPDATE | Action.DELETE,  # upstream: not at all
+    },
     "NodeDeclaredFeatures": {_NODE: _ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _POD: Action.UPDATE},
     "DynamicResources": {
         _NODE: _ADD | _NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE,

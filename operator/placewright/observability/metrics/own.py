@@ -148,6 +148,14 @@ REPAIRS: Final = counter(
     "placewright_reconciler_repairs_total",
     "What was believed of the cluster, turned out wrong, and was put right; docs/reconciler.md has the kinds.", "kind",
 )
+FORGOTTEN: Final = counter(
+    "placewright_forgotten_pods_total",
+    "Pods that waited although they would have fitted, by the plugin whose hint slept; they were put back. It must stay 0.",
+    "plugin",
+)
+REDECIDED: Final = counter(
+    "placewright_waiting_pods_decided_afresh_total", "Waiting pods that were looked at for that; so many would have been found."
+)
 WATCHES: Final = counter("placewright_watch_starts_total", "Watches that were begun; each ends by itself after minutes.", "resource")
 LISTS: Final = counter(
     "placewright_watch_lists_total", "Complete lists; more than one where the server forgot, or sent what nobody can read.", "resource"

@@ -99,6 +99,11 @@ def _writing(engine: Engine) -> Iterator[Metric]:
     yield counted(own.GROUP_STATUS_WRITES, _by_name(groups))
     yield counted(own.WRITER_RESTARTS, _by_name(restarts))
     yield counted(own.REPAIRS, _by_name(repairs))
+    # Each plugin that may reject has its 0, so that the first forgotten pod shows as an increase.
+    plugins = {name for active in engine.live.active.values() for name in active.evaluator.runtime.interests}
+    counts = engine.forgotten.counts
+    yield counted(own.FORGOTTEN, _by_name(dict.fromkeys(sorted(plugins), 0) | counts.forgotten))
+    yield single(own.REDECIDED, counts.looked)
 
 
 def _counts(counts: EventCounts | StatusCounts | GroupStatusCounts) -> Iterator[tuple[str, int]]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
+from placewright.api.workloads import Namespace
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.podselections import PodSelection
 from placewright.cluster.selectorindex import Place, places_met, places_of
@@ -92,6 +93,32 @@ def after_node_change(own: OwnTerms, facing: FacingTerms, old: Any, new: Any) ->
     before = _labels(old)
     gained = any(key in labels and labels[key] != before.get(key) for key in own.keys)
     return _hint(gained or any(key in before and labels.get(key) != before[key] for key in barring))
+
+
+def after_node_is_gone(
+    own: OwnTerms, aversions: Callable[[PodInfo], Iterable[Term]], pod: PodInfo, left: Iterable[PodInfo], objects: ClusterObjects
+) -> QueueingHint:
+    """A node went with its pods: those of them that barred the rejected pod do so no more, although they are not deleted yet."""
+    return _hint(any(_unwanted(own, each, None) or _bans(aversions(each), pod, objects) for each in left))
+
+
+def after_namespace_change(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    """A namespace's labels changed: the rejected pod selects namespaces by them, or is itself of that namespace and selected by others."""
+    known = [each for each in (old, new) if isinstance(each, Namespace)]
+    if not known or _namespace_labels(old) == _namespace_labels(new):
+        return QueueingHint.SKIP
+    return _hint(known[0].metadata.name == pod.namespace or _selects_namespaces(pod))
+
+
+def _namespace_labels(namespace: Any) -> Mapping[str, str]:
+    return (namespace.metadata.labels if isinstance(namespace, Namespace) else None) or NO_LABELS
+
+
+def _selects_namespaces(pod: PodInfo) -> bool:
+    affinity = pod.pod.spec.affinity
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    required = (side.required_during_scheduling_ignored_during_execution or () for side in sides if side is not None)
+    return any(term.namespace_selector is not None for terms in required for term in terms)
 
 
 def _hint(worth_it: bool) -> QueueingHint:

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import within
@@ -256,20 +257,27 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
     # --- events --------------------------------------------------------------------------------------------------------------
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Pods that the terms on either side concern, and nodes that gain, lose or change a label of these terms."""
+        """Pods that the terms on either side concern, nodes that gain, lose or change a label of these terms, and namespaces' labels.
+
+        kube-scheduler hears neither of nodes that go, whose pods bar nobody any more, nor of namespaces: there pods wait for the timeout.
+        """
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
-        nodes = Action.ADD | Action.UPDATE_NODE_LABEL
+        nodes = Action.ADD | Action.UPDATE_NODE_LABEL | Action.DELETE
         return (
             interest(EventResource.POD, pods, self._pod_changed, hints.may_concern, hints.POD_KEYS),
             interest(EventResource.NODE, nodes, self._node_changed),
+            interest(EventResource.NAMESPACE, Action.ADD | Action.UPDATE | Action.DELETE, hints.after_namespace_change),
         )
 
     def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         return hints.after_pod_change(self._own_or_none(pod), self._aversions, pod, old, new, self.handle.cluster.objects)
 
     def _node_changed(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-        facing = self._matcher.facing(pod, self.handle.cluster)
-        return hints.after_node_change(self._own_or_none(pod), facing, old, new)
+        own, cluster = self._own_or_none(pod), self.handle.cluster
+        if isinstance(old, Node) and new is None:
+            left = cluster.pods_on(NodeName(old.metadata.name))
+            return hints.after_node_is_gone(own, self._aversions, pod, left, cluster.objects)
+        return hints.after_node_change(own, self._matcher.facing(pod, cluster), old, new)
 
     def _aversions(self, other: PodInfo) -> tuple[Term, ...]:
         """Its required anti-affinity; kept, because each pod that waits asks about the same other pod."""

@@ -43,12 +43,16 @@ class DiskCountLimit(VolumeCountLimit):
         return DiskLimits(self.kind, self.args.max_volumes, cluster)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Nodes that come or take more, disks that leave one, a claim that the pod waits for, and a CSI driver that takes over."""
+        """Nodes that come or take more, disks that leave one, a claim that the pod waits for, and a CSI driver that takes over.
+
+        Without its class, what a claim without a volume stands for is not known, and is not counted.
+        """
         node = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL
         return (
             interest(EventResource.NODE, node),
             interest(EventResource.POD, Action.DELETE, self._after_pod_deletion),
             interest(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _after_claim_added),
+            interest(EventResource.STORAGE_CLASS, Action.DELETE),
             interest(EventResource.CSI_NODE, Action.ADD | Action.UPDATE, self._after_csi_node_change),
         )
 

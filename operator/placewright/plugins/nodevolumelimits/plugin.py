@@ -19,11 +19,11 @@ _UNLIMITED: Final = float("inf")
 
 
 def after_csi_node_change(_pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    """Some driver takes more volumes than before."""
-    if not isinstance(new, CSINode):
+    """Some driver takes more volumes than before; or all of them take any number, as nobody says how many."""
+    if not isinstance(new, CSINode) and not isinstance(old, CSINode):
         return QueueingHint.SKIP
     before = limits_of(old if isinstance(old, CSINode) else None)
-    after = limits_of(new)
+    after = limits_of(new if isinstance(new, CSINode) else None)
     more = any(after.get(driver, _UNLIMITED) > limit for driver, limit in before.items())
     return _hint(more or any(driver not in before for driver in after))
 
@@ -79,13 +79,17 @@ class NodeVolumeLimits(VolumeCountLimit):
         return any(_may_be_attached(volume) for volume in pod.volumes)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Limits that grow, volumes that leave a node, and a claim that the pod waits for."""
+        """Limits that grow or go, volumes that leave a node, a claim that the pod waits for, and a class by which claims were counted.
+
+        kube-scheduler hears neither of limits that go nor of classes.
+        """
         return (
             interest(EventResource.CSI_NODE, Action.ADD),
-            interest(EventResource.CSI_NODE, Action.UPDATE, after_csi_node_change),
+            interest(EventResource.CSI_NODE, Action.UPDATE | Action.DELETE, after_csi_node_change),
             interest(EventResource.POD, Action.DELETE, after_pod_deletion),
             interest(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_added),
             interest(EventResource.VOLUME_ATTACHMENT, Action.DELETE, after_detachment),
+            interest(EventResource.STORAGE_CLASS, Action.DELETE),
         )
 
 

@@ -8,10 +8,17 @@ from typing import Any, Final
 from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import EVERYTHING, Selector, SelectorError
+from placewright.api.workloads import Service
 from placewright.cluster.selectorindex import places_met, places_of
-from placewright.framework.events import EventKeys, QueueingHint
+from placewright.framework.events import EventKeys, EventResource, QueueingHint
 from placewright.plugins.podtopologyspread.args import HARD
 from placewright.plugins.podtopologyspread.constraints import Constraint, compile_own
+from placewright.plugins.podtopologyspread.defaultselectors import owner_of
+
+#: Kinds whose selectors say which pods default constraints count.
+SELECTING: Final = (
+    EventResource.SERVICE, EventResource.REPLICATION_CONTROLLER, EventResource.REPLICA_SET, EventResource.STATEFUL_SET
+)  # fmt: skip
 
 
 def involved(pod: PodInfo, old: Any, new: Any) -> bool:
@@ -20,7 +27,7 @@ def involved(pod: PodInfo, old: Any, new: Any) -> bool:
 
 
 def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    """A matching pod came or went, a pod began or ceased to match, or the pod gained a toleration that its constraints honour."""
+    """A matching pod came, left or went, a pod began or ceased to match, or the pod gained a toleration that its constraints honour."""
     if isinstance(old, PodInfo) and isinstance(new, PodInfo):
         return _hint(_own_tolerations_matter(constraints, pod, old, new) or _match_changed(constraints, old, new))
     changed = new if isinstance(new, PodInfo) else old
@@ -34,6 +41,22 @@ def after_node_change(constraints: Sequence[Constraint], old: Any, new: Any) -> 
     if isinstance(old, Node) and isinstance(new, Node):
         return _hint(before != after or (after and _differ(constraints, old, new)))
     return _hint(before or after)
+
+
+def after_selector_change(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    """What selects the rejected pod's peers changed: a Service of its namespace that selects it before or after, or what it belongs to."""
+    known = [each for each in (old, new) if each is not None and each.metadata.namespace == pod.namespace]
+    if pod.pod.spec.topology_spread_constraints or not known:
+        return QueueingHint.SKIP
+    return _hint(any(_selects(each, pod) for each in known))
+
+
+def _selects(item: Any, pod: PodInfo) -> bool:
+    if type(item) is Service:
+        wanted = item.spec.selector or {}
+        return bool(wanted) and wanted.items() <= pod.labels.items()
+    owner = owner_of(pod)
+    return owner is not None and (owner.kind, owner.name) == (type(item).__name__, item.metadata.name)
 
 
 def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
@@ -85,6 +108,8 @@ def _own_tolerations_matter(constraints: Sequence[Constraint], pod: PodInfo, old
 
 
 def _match_changed(constraints: Sequence[Constraint], old: PodInfo, new: PodInfo) -> bool:
+    if old.terminating != new.terminating:  # what leaves is not counted
+        return any(c.matches(old.labels) for c in constraints)
     return old.labels != new.labels and any(c.matches(old.labels) != c.matches(new.labels) for c in constraints)
 
 

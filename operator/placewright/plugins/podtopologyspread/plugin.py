@@ -289,13 +289,20 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
     # --- events --------------------------------------------------------------------------------------------------------------
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """Pods that count in the constraints, and nodes that are or become part of a domain."""
-        pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
+        """Pods that count in the constraints, nodes that are or become part of a domain, and what selects pods for default constraints.
+
+        kube-scheduler does not hear of the latter, and of pods that leave only when they are gone, although they count no more before.
+        """
+        pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.UPDATE_POD_TERMINATING
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
-        return (
+        found = [
             interest(EventResource.POD, pods, self._pod_changed, in_its_namespace, hints.POD_KEYS),
             interest(EventResource.NODE, nodes, self._node_changed),
-        )
+        ]
+        if self._hard_defaults:
+            changes = Action.ADD | Action.UPDATE | Action.DELETE
+            found += [interest(resource, changes, hints.after_selector_change) for resource in hints.SELECTING]
+        return found
 
     def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         if not hints.involved(pod, old, new):

@@ -1,0 +1,186 @@
+"""Is this waiting pod forgotten: would it fit now, though no event has brought it back?
+
+Queueing hints decide which events a rejected pod is tried again after. A hint that sleeps leaves its pods waiting until a timeout of
+minutes, and users see pods that wait beside room that would hold them. So a waiting pod is filtered afresh, as if it were tried now, and
+nothing is changed by that: nobody is assumed, nominated or evicted, no draw is taken, and the columns that decisions keep are not touched
+(the check makes its own, and so would also see that kept ones are wrong).
+
+A pod that fits is forgotten only if nothing else can explain that it waits. Left out are, with the reason in `Left`:
+
+- members of groups, which are decided together, and with what the group needs;
+- pods that extenders are asked about, as only they know;
+- pods that no filter rejected: something after Filter did (Reserve, Permit, PreBind), which filtering again says nothing of;
+- nominated pods whose victims still leave: they are tried when the last victim is gone, wherever they would fit until then;
+- pods of a profile that is paused, or decides one of its pods right now; pods that are being deleted or have a node already;
+- pods in whose decision a process ended (`queue.suspects`);
+- pods whose decision takes so long that it is prepared (`scheduler.preparations`): the timeout brings them back;
+- all pods while events have not been told to all of them (`queue.sweeps`).
+
+A pod that would need preemption does not fit.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from placewright.api.objects import NodeName, PodKey
+from placewright.api.podextent import estimated_work
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.runtime.columnbudget import ColumnBudget
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator
+from placewright.framework.runtime.profileruntime import ProfileRuntime
+from placewright.queue.profilequeue import ProfileQueue
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import QueuedPod
+from placewright.queue.recentevents import RecentEvent
+
+#: The evaluator of a schedulerName, or None where no profile has it.
+Evaluators = Callable[[str], Evaluator | None]
+#: Where a pod's rejecting plugins are no filters of its profile any more.
+_UNKNOWN_PLUGIN: Final = ""
+
+
+class Left(enum.Enum):
+    """Why nothing is said of a pod that waits."""
+
+    BEHIND = "it has not been told of all that happened"
+    NOT_WAITING = "it does not wait for an event"
+    CLOSED = "its profile hands out no pods now"
+    GONE = "it needs no node any more"
+    GROUP = "it is decided with its group"
+    NOT_FILTERED = "something after the filters rejected it"
+    EXTENDERS = "extenders are asked about it"
+    VICTIMS = "it waits for its victims to leave"
+    SUSPECT = "the process ended in its decision"
+    LARGE = "deciding it takes long"
+    BROKEN = "a plugin fails"
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """A pod that fits, and that nobody has tried since.
+
+    Attributes:
+        plugin: whose hint slept: of the plugins that rejected the pod, the first in the order of filters that asked to hear of `event`.
+        event: what should have brought the pod back, as far as it can be told: the latest event since the pod's attempt that such a plugin
+            asked to hear of, about the node that fits if there is one; None where nobody told of any, so that an event is missing.
+        node: a node that would hold it.
+        since: labels of the kinds of events since its attempt.
+    """
+
+    uid: str
+    key: PodKey
+    plugin: str
+    event: RecentEvent | None
+    node: NodeName
+    since: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """In words."""
+        if self.event is None:
+            why = f"no event told {self.plugin or 'its plugins'} of it; since then: {', '.join(self.since) or 'none'}"
+        else:
+            about = f" ({self.event.about})" if self.event.about else ""
+            why = f"{self.plugin} did not ask for another try after {self.event.event.label}{about}"
+        return f"it would fit on {self.node}, and nothing had brought it back: {why}"
+
+
+class SelfCheck:
+    """Filters waiting pods afresh; `evaluators`: the evaluator of a schedulerName, or None."""
+
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, evaluators: Evaluators) -> None:
+        self.cluster = cluster
+        self.queue = queue
+        self._evaluators = evaluators
+
+    def look(self, lane: ProfileQueue, queued: QueuedPod) -> Forgotten | Left | None:
+        """None: it fits nowhere. Costs one evaluation of all nodes, and nothing where the pod is left out."""
+        left, evaluator = self._left(lane, queued), self._evaluators(lane.name)
+        if left is not None or evaluator is None:
+            return left or Left.CLOSED
+        if evaluator.runtime.extenders_for(queued.pod):
+            return Left.EXTENDERS
+        if evaluator.prepares(queued.pod):
+            return Left.LARGE
+        return self._decided(queued, evaluator) if self.cluster.node_count else None
+
+    def work(self, pod: PodInfo) -> int:
+        """How many things a look at the pod looks at, about."""
+        return estimated_work(pod, self.cluster.node_count)
+
+    def likeness(self, queued: QueuedPod) -> Hashable | None:
+        """Pods of which this is equal, and not None, get the same answer at the same time."""
+        pod = queued.pod
+        evaluator = self._evaluators(pod.scheduler_name)
+        if evaluator is None or self.queue.nominator.node_of(pod.uid) is not None:
+            return None
+        signature = evaluator.runtime.sign(pod)
+        return None if signature is None else (pod.scheduler_name, pod.priority, signature)
+
+    def _left(self, lane: ProfileQueue, queued: QueuedPod) -> Left | None:
+        """The first reason that holds; the cheap ones come first."""
+        pod = queued.pod
+        reasons: tuple[tuple[Left, Callable[[], bool]], ...] = (
+            (Left.BEHIND, lambda: self.queue.sweeps.behind),
+            (Left.NOT_WAITING, lambda: lane.unschedulable.get(pod.uid) is not queued),
+            (Left.CLOSED, lambda: not lane.open),
+            (Left.GONE, lambda: pod.terminating or self.cluster.placement(pod.uid) is not None),
+            (Left.GROUP, lambda: pod.pod_group is not None),
+            (Left.NOT_FILTERED, lambda: not queued.filtered),
+            (Left.SUSPECT, lambda: bool(self.queue.suspects) and self.queue.suspects.accuses(queued)),
+            (Left.VICTIMS, lambda: self._waits_for_victims(pod.uid)),
+        )
+        return next((left for left, holds in reasons if holds()), None)
+
+    def _waits_for_victims(self, uid: str) -> bool:
+        nominator = self.queue.nominator
+        node = nominator.node_of(uid)
+        if uid in nominator.making_room_for:
+            return True
+        return node is not None and any(self.cluster.leaves(each) for each in self.cluster.pods_on(node))
+
+    def _decided(self, queued: QueuedPod, evaluator: Evaluator) -> Forgotten | Left | None:
+        """With columns of its own, which nobody has read before."""
+        own = Evaluator(evaluator.runtime, self.cluster, self.queue.nominator, ColumnBudget(0))
+        try:
+            evaluation = own.evaluate(queued.pod)
+        except Exception:  # noqa: BLE001 - a plugin is anybody's code; what it raises is told when the pod is tried
+            return Left.BROKEN
+        return self._forgotten(queued, evaluation, evaluator.runtime) if evaluation.count else None
+
+    def _forgotten(self, queued: QueuedPod, evaluation: Evaluation, runtime: ProfileRuntime) -> Forgotten:
+        rows = np.flatnonzero(evaluation.feasible)
+        names = [name for row in rows.tolist() if (name := self.cluster.names[row]) is not None]
+        events = self.queue.sweeps.recent.since(queued.seen)
+        plugin, event = who_slept(queued.rejecting_plugins, events, frozenset(names), runtime)
+        node = NodeName(event.node) if event is not None and event.node in names else names[0]
+        since = tuple(dict.fromkeys(each.event.label for each in events))
+        return Forgotten(queued.uid, queued.key, plugin, event, node, since)
+
+
+def who_slept(
+    rejecting: Collection[str], events: Collection[RecentEvent], fitting: Collection[str], runtime: ProfileRuntime
+) -> tuple[str, RecentEvent | None]:
+    """Whose hint should have spoken, and after which event; `events`, the latest first, and `fitting`, names of nodes."""
+    order = [plugin.name for plugin in runtime.filter]
+    ordered = sorted(rejecting, key=lambda name: (order.index(name) if name in order else len(order), name))
+    best: tuple[str, RecentEvent] | None = None
+    for each in events:
+        plugin = next((name for name in ordered if asked_for(name, each, runtime)), None)
+        if plugin is None:
+            continue
+        if each.node in fitting:
+            return plugin, each
+        best = best or (plugin, each)
+    return best or (ordered[0] if ordered else _UNKNOWN_PLUGIN, None)
+
+
+def asked_for(plugin: str, noted: RecentEvent, runtime: ProfileRuntime) -> bool:
+    """Whether the plugin asked to hear of such events."""
+    return any(noted.event.concerns(each.event) for each in runtime.interests.get(plugin) or ())

@@ -1,0 +1,60 @@
+"""Whatever happens, nobody is forgotten: pods that wait when nothing is left to decide would fit nowhere, decided afresh."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+
+from placewright.framework.events import QueueingHint
+from placewright.plugins.catalog import in_tree
+
+from .histories import History, watched
+
+STEPS = 40
+#: By plugin, a history in which pods are woken by its hint alone.
+FOUND = {
+    "NodeResourcesFit": 2, "NodeAffinity": 0, "DynamicResources": 3, "NodePorts": 142, "PodTopologySpread": 83, "InterPodAffinity": 12,
+    "VolumeBinding": 89, "TaintToleration": 333,
+}  # fmt: skip
+KINDS = (
+    "Pod", "Node", "Namespace", "Service", "PersistentVolume", "PersistentVolumeClaim", "CSINode", "ResourceSlice", "ResourceClaim"
+)  # fmt: skip
+NOT_SMALLER = (Phase.explicit, Phase.reuse, Phase.generate)  # a smaller seed makes no simpler history
+
+
+@settings(max_examples=40, phases=NOT_SMALLER)
+@given(seed=st.integers(0, 2**32), in_slices=st.booleans())
+@example(seed=12, in_slices=False)  # a node goes with a pod that kept others out of its zone
+@example(seed=32, in_slices=False)  # a namespace gets a label by which an affinity selects it
+@example(seed=83, in_slices=True)  # a Service selects other pods, and default constraints count these
+@example(seed=94, in_slices=False)  # a pod that counts in a constraint begins to leave
+@example(seed=123, in_slices=False)  # a CSINode goes that said how many volumes the node takes
+def test_whatever_happens_nobody_is_forgotten(seed: int, in_slices: bool) -> None:
+    found = watched(History(seed).scenario(STEPS), in_slices=in_slices).found
+    assert [(at, each.key, str(each)) for at, each in found] == []
+
+
+def test_the_histories_are_worth_watching() -> None:
+    """Everything that placement reads comes, changes and goes, and many pods wait for all kinds of reasons."""
+    seen: Counter[str] = Counter()
+    looked: Counter[str] = Counter()
+    for seed in range(20):
+        history = History(seed)
+        looked.update(watched(history.scenario(STEPS)).looked)
+        seen += history.seen
+    assert looked.keys() >= FOUND.keys()
+    assert looked.total() > 500
+    assert {f"{kind} {act}" for kind in KINDS for act in ("MODIFIED", "DELETED")} <= seen.keys()
+
+
+@pytest.mark.parametrize(("plugin", "seed"), [*FOUND.items()])
+def test_with_one_hint_asleep_its_pods_are_found_and_nobody_elses(plugin: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind: Any = in_tree()[plugin]
+    events = kind.events
+    monkeypatch.setattr(kind, "events", lambda self: tuple(replace(each, hint=lambda *_: QueueingHint.SKIP) for each in events(self)))
+    assert {found.plugin for _, found in watched(History(seed).scenario(STEPS)).found} == {plugin}
