@@ -28,7 +28,7 @@ from placewright.scheduler.podgroups.seats import Seat, Seating
 from placewright.scheduler.podgroups.turns import Steps
 
 #: Seats and victims that are laid down and taken up again cost this small a part of a step each.
-_MOVES_A_STEP: Final = 32
+_MOVES_A_STEP: Final = 128
 
 
 @dataclass(slots=True)
