@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from handlers.stage import Stage
+from placewright.api.decisionmarks import DecisionMark, marked
 from placewright.cli.explain.tables import _queued
 from placewright.explain.explanation import Queued
 from placewright.explain.records import Records
 from placewright.profiles.profilestate import ProfileStanding, Reason
+from placewright.serving import explainpages
 from placewright.serving.explainpages import _held, explain_endpoint, records_endpoint
 from placewright.serving.routes import Audience, Question, RequestRefused
 
@@ -61,6 +64,26 @@ async def test_a_pending_pod_is_explained_by_its_queue_its_attempts_and_the_colu
         assert (found["now"]["nodes"], sum(each["nodes"] for each in found["now"]["refusals"])) == (3, 3)
         opening = [miss for miss in found["now"]["misses"] if miss["node"] == "roomy"]
         assert [change["text"] for change in opening[0]["changes"]] == ["a toleration for taint kept=:NoSchedule"]
+
+
+async def test_a_pod_whose_like_ended_a_process_is_not_evaluated_to_be_explained(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fatal(*_: object) -> None:
+        raise AssertionError("this ended the process")
+
+    async with desk(stage) as asked:
+        await asked.until_ready()
+        queue = asked.engine.queue
+        stage.pod("poison", cpu="4500m")
+        await stage.until(lambda: stage.condition("poison"))
+        monkeypatch.setattr(explainpages, "evaluated", fatal)
+        queued = queue.get(stage.show("poison")["metadata"]["uid"])
+        assert queued is not None
+        queue.suspects.marks.adopt([(DecisionMark(marked(queued.pod, heavy=False), 2), time.monotonic())])
+        found = await read(asked, "/debug/explain?pod=default/poison")
+    ended = "deciding this pod, or one like it, ended the scheduler's process 2 times: it is tried again when no other pod"
+    assert found["queue"]["suspect"].startswith(ended)
+    assert found["now"]["gated"].startswith(ended)
+    assert ended in _queued(Queued("backoff", 1.0, suspect=found["queue"]["suspect"]), "placewright")
 
 
 async def test_looking_changes_nothing(stage: Stage) -> None:
