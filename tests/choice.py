@@ -52,7 +52,10 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/logs.md": ("observability/test_logs_document.py", "observability/test_logs_writer.py"),
     "docs/tracing.md": ("observability/test_tracing.py",),
     "docs/runbook.md": ("packaging/test_monitoring.py",),
-    "docs/security.md": ("packaging/test_rights.py", "serving/test_access.py"),
+    "docs/security.md": (
+        "packaging/test_rights.py", "serving/test_access.py",
+        "hostile/test_attacks.py::test_healthy_pods_are_placed_beside_it[spread constraints times affinity terms-1]",
+    ),
     "docs/overload.md": (
         "handlers/test_overload.py",
         "faults/test_api_server.py::test_10_percent_of_bindings_answered_409_429_500_or_never",

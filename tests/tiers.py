@@ -87,6 +87,7 @@ LONG: Final = frozenset({
     "faults/test_two_schedulers.py",
     "handlers/test_hanging_plugins.py",
     "handlers/test_takeover.py",
+    "hostile/test_attacks.py",
     "kubectl/test_device_jobs.py",
     "kubectl/test_operating_pages.py",
     "kubectl/test_sandbox_page.py",

@@ -1,0 +1,366 @@
+"""The attacks: each is one line of `ATTACKS`, and a function that begins it and goes on with it for as long as its context is open.
+
+Sizes, mixtures and order come from a seeded generator, so that a bound which holds for one size alone is found out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from serving.desk import trusting
+from serving.intruders import HABITS, intruders
+
+from .siege import HOSTILE, NAMESPACES, PODS, PROFILES, Object, Siege, profile
+
+GROUPS: Final = f"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{HOSTILE}/podgroups"
+CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{HOSTILE}/resourceclaims"
+DRIVER: Final = "gpu.sandbox.placewright.dev"
+HOST: Final = "kubernetes.io/hostname"
+LOOPBACK: Final = "127.0.0.1"
+#: What a node says of itself, each a storm of its own.
+_ROOM: Final = ("3", "4", "8", "16")
+
+Begin = Callable[[Siege, Random], AbstractAsyncContextManager[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One attack.
+
+    Attributes:
+        begin: a context; it is entered when everything is in the API server.
+        most: MiB that the operator may have had resident at its end.
+        devices: of each node.
+    """
+
+    begin: Begin
+    most: int = 400
+    devices: int = 0
+
+
+def terms(count: int, rng: Random) -> list[Object]:
+    """Required node affinity that all nodes meet, as long as wanted."""
+    operator = rng.choice(("DoesNotExist", "NotIn"))
+    values = {} if operator == "DoesNotExist" else {"values": ["x"]}
+    return [{"matchExpressions": [{"key": f"l{number}", "operator": operator, **values}]} for number in range(count)]
+
+
+def node_affinity(wanted: list[Object]) -> Object:
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": wanted}}}
+
+
+def spread(count: int, rng: Random) -> list[Object]:
+    """Constraints of different topologies; some of them required."""
+    when = rng.choice(("ScheduleAnyway", "DoNotSchedule"))
+    return [
+        {"maxSkew": 1, "topologyKey": f"k{number}", "whenUnsatisfiable": when, "labelSelector": {"matchLabels": {"a": "b"}}}
+        for number in range(count)
+    ]
+
+
+@asynccontextmanager
+async def churned(siege: Siege, rng: Random, names: list[str], body: Callable[[], Object]) -> AsyncIterator[None]:
+    """Sometimes: pods are deleted, and others like them created, all the while."""
+    if rng.random() < 0.5:
+        yield
+        return
+
+    async def replace(_number: int) -> None:
+        await siege.delete_pod(names.pop(rng.randrange(len(names))))
+        names.extend(await siege.pods([body()]))
+
+    async with siege.storm(2.0, replace):
+        yield
+
+
+# --- pods that are much work to decide --------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def giant_spread(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """Spread constraints times node affinity terms."""
+    pods, constraints, wanted = rng.choice(((1, 1000, 1000), (3, 400, 800), (60, 60, 60), (400, 16, 16)))
+
+    def body() -> Object:
+        return siege.pod("spread", topologySpreadConstraints=spread(constraints, rng), affinity=node_affinity(terms(wanted, rng)))
+
+    names = await siege.pods(body() for _ in range(pods))
+    async with churned(siege, rng, names, body):
+        yield
+
+
+@asynccontextmanager
+async def giant_affinity(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """Terms of affinity to pods, times kinds of pods that run."""
+    kinds, pods, wanted = rng.choice(((600, 1, 2000), (300, 4, 700), (300, 100, 30)))
+    nodes = await siege.node_names()
+    await siege.pods(
+        siege.pod("kind", meta={"labels": {"kind": f"k{number}"}}, nodeName=nodes[number % len(nodes)]) for number in range(kinds)
+    )
+    of = rng.choice(("podAffinity", "podAntiAffinity"))
+
+    def term(number: int) -> Object:
+        others = [{"key": "kind", "operator": "NotIn", "values": [f"v{number}"]}]
+        return {"labelSelector": {"matchExpressions": others}, "topologyKey": HOST}
+
+    def body() -> Object:
+        listed = [term(number) for number in range(wanted)]
+        if rng.random() < 0.5:
+            return siege.pod("affine", affinity={of: {"requiredDuringSchedulingIgnoredDuringExecution": listed}})
+        weighed = [{"weight": 1, "podAffinityTerm": each} for each in listed]
+        return siege.pod("affine", affinity={of: {"preferredDuringSchedulingIgnoredDuringExecution": weighed}})
+
+    names = await siege.pods(body() for _ in range(pods))
+    async with churned(siege, rng, names, body):
+        yield
+
+
+@asynccontextmanager
+async def selector_flood(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """Terms with selectors of namespaces, times namespaces, whose labels change all the while."""
+    spaces, pods, wanted = rng.choice(((200, 1, 800), (300, 20, 60), (100, 200, 8)))
+    names = [siege.name("space") for _ in range(spaces)]
+    await siege.create(NAMESPACES, ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names))
+
+    def term(number: int) -> Object:
+        return {
+            "namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [f"t{number}"]}]},
+            "labelSelector": {"matchLabels": {"app": f"a{number}"}}, "topologyKey": HOST,
+        }  # fmt: skip
+
+    def body() -> Object:
+        listed = {"requiredDuringSchedulingIgnoredDuringExecution": [term(number) for number in range(wanted)]}
+        return siege.pod("select", affinity={"podAntiAffinity": listed})
+
+    await siege.pods(body() for _ in range(pods))
+
+    async def relabel(number: int) -> None:
+        await siege.api.patch(f"{NAMESPACES}/{rng.choice(names)}", {"metadata": {"labels": {"team": f"t{number % wanted}"}}})
+
+    async with siege.storm(rng.choice((10.0, 50.0)), relabel):
+        yield
+
+
+# --- pods that are much to keep ---------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def resource_names(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """Names of resources that no node offers, asked for by pods that their author put on nodes, or by pods that wait."""
+    pods, named = rng.choice(((1, 15_000), (6, 3000), (300, 60)))
+    assigned = rng.random() < 0.7
+    nodes = await siege.node_names()
+
+    def body() -> Object:
+        asked = {f"{siege.name('r')}.example.test/x": "1" for _ in range(named)}
+        made = siege.pod("names", **({"nodeName": rng.choice(nodes)} if assigned else {}))
+        made["spec"]["containers"][0]["resources"] = {"requests": asked, "limits": asked}
+        return made
+
+    names = await siege.pods(body() for _ in range(pods))
+    async with churned(siege, rng, names, body):
+        yield
+
+
+@asynccontextmanager
+async def signature_flood(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """Pods of which no two are alike, one after the other, never many at once: a quota on pods is no help."""
+    size, at_once = rng.choice(((6000, 1), (2000, 4), (20, 40)))
+
+    def body() -> Object:
+        values = [f"{siege.name('none')}-{'x' * 40}" for _ in range(size)]
+        return siege.pod("alone", affinity=node_affinity([{"matchExpressions": [{"key": HOST, "operator": "NotIn", "values": values}]}]))
+
+    names = await siege.pods(body() for _ in range(at_once))
+
+    async def next_one(_number: int) -> None:
+        names.extend(await siege.pods([body()]))
+        await siege.delete_pod(names.pop(0))
+
+    for number in range(20):
+        await next_one(number)
+    async with siege.storm(10.0, next_one):
+        yield
+
+
+@asynccontextmanager
+async def huge_annotations(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """Pods with all the annotations that they may have, which change all the while; on nodes or waiting."""
+    pods, size = rng.choice(((60, 240_000), (200, 40_000)))
+    nodes = await siege.node_names()
+    text = "".join(rng.choices("abcdefgh", k=size))
+
+    def body() -> Object:
+        place = rng.choice(({"nodeName": rng.choice(nodes)}, {"schedulerName": "nobody"}, {"nodeSelector": {"no": "node"}}, {}))
+        return siege.pod("huge", meta={"annotations": {"example.test/huge": text}}, **place)
+
+    names = await siege.pods(body() for _ in range(pods))
+
+    async def change(number: int) -> None:
+        await siege.api.patch(f"{PODS.format(HOSTILE)}/{rng.choice(names)}", {"metadata": {"annotations": {"example.test/n": str(number)}}})
+
+    async with siege.storm(20.0, change):
+        yield
+
+
+# --- groups, devices, extenders -----------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def group_flood(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """Groups that never have all their members, and one that never fits."""
+    groups, members = rng.choice(((150, 2), (20, 20), (1, 400)))
+
+    def member(group: str, number: int) -> Object:
+        made = siege.pod(f"{group}-m{number}", meta={"labels": {"scheduling.x-k8s.io/pod-group": group}})
+        made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": rng.choice(("1m", "30"))}}
+        return made
+
+    names = [siege.name("group") for _ in range(groups)]
+    least = members + rng.choice((0, 0, 5))
+    await siege.create(GROUPS, (
+        {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": name}, "spec": {"minMember": least}}
+        for name in names
+    ))  # fmt: skip
+    made = await siege.pods(member(name, number) for name in names for number in range(members))
+    async with churned(siege, rng, made, lambda: member(rng.choice(names), 0)):
+        yield
+
+
+@asynccontextmanager
+async def device_selectors(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """Claims whose selectors are long to read and to ask, in many alternatives."""
+    text = rng.choice(("1", "9")) * rng.choice((500, 3000, 8000))
+    expression = rng.choice((
+        f'isQuantity("{text}!")', f'quantity("1").isLessThan(quantity("{text[:200]}"))', f'"{text}".matches("(1*)*!")',
+        " && ".join(f'isQuantity("{text[:300]}{number}!")' for number in range(20)), "false",
+    ))  # fmt: skip
+    requests, alternatives, claims = rng.choice(((16, 8, 2), (1, 1, 60), (8, 4, 10)))
+
+    def request(number: int) -> Object:
+        wish = {"deviceClassName": DRIVER, "allocationMode": "ExactCount", "count": 1, "selectors": [{"cel": {"expression": expression}}]}
+        if alternatives == 1:
+            return {"name": f"r{number}", "exactly": wish}
+        return {"name": f"r{number}", "firstAvailable": [{"name": f"s{each}", **wish} for each in range(alternatives)]}
+
+    names = [siege.name("claim") for _ in range(claims)]
+    made = await siege.create(CLAIMS, (
+        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name, "namespace": HOSTILE},
+         "spec": {"devices": {"requests": [request(number) for number in range(requests)]}}}
+        for name in names
+    ))  # fmt: skip
+    if made:  # what the API server refuses is no attack
+        await siege.pods(siege.pod("claiming", resourceClaims=[{"name": "c", "resourceClaimName": name}]) for name in made)
+    yield
+
+
+@asynccontextmanager
+async def hung_extender(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """An extender of another profile that takes what it is asked, and never answers."""
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.read()
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(hang, LOOPBACK, 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        verbs = rng.choice(({"bindVerb": "bind"}, {"filterVerb": "filter"}, {"prioritizeVerb": "score", "weight": 1}))
+        extender = {"urlPrefix": f"http://{LOOPBACK}:{port}", "httpTimeout": "300s", **verbs}
+        await siege.create(PROFILES, [profile("slow", schedulerName="slow", extenders=[extender])])
+        await siege.pods(siege.pod("slow", scheduler="slow") for _ in range(rng.choice((600, 700))))
+        yield
+
+
+# --- the network, the nodes ---------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def silent_connections(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """More connections than the port has places for, of all habits; `/livez` is asked beside them."""
+    client = trusting()
+    port = siege.secure_port
+    kinds = rng.choice((list(HABITS), [rng.choice(list(HABITS))], ["silent within TLS", "silent before TLS"]))
+    # Open pages alone are asked for: a tenant has no token.
+    async with intruders(port, rng.choices(kinds, k=rng.choice((300, 500))), client):
+        probes = asyncio.create_task(_probes(port, client), name="probes")
+        try:
+            yield
+            assert not probes.done(), probes
+        finally:
+            probes.cancel()
+            await asyncio.gather(probes, return_exceptions=True)
+
+
+async def _probes(port: int, client: Any) -> None:
+    while True:
+        reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=client)
+        try:
+            async with asyncio.timeout(15.0):  # as the kubelet's probe does
+                writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+                answer = await reader.read()
+            assert answer.startswith(b"HTTP/1.1 200 OK"), answer
+        finally:
+            writer.transport.abort()
+        await asyncio.sleep(0.5)
+
+
+@asynccontextmanager
+async def node_storm(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """Nodes that say something else of themselves all the time, beside pods that wait for something of a node."""
+    nodes = await siege.node_names()
+    await siege.pods(siege.pod("waits", affinity=node_affinity(terms_that_none_meets(rng))) for _ in range(rng.choice((20, 300))))
+
+    async def change(number: int) -> None:
+        room = {"cpu": rng.choice(_ROOM), "memory": "16Gi", "pods": "110"}
+        kind = rng.randrange(3)
+        path = f"/api/v1/nodes/{rng.choice(nodes)}"
+        if kind == 0:
+            await siege.api.patch(f"{path}/status", {"status": {"allocatable": room, "capacity": room}})
+        elif kind == 1:
+            await siege.api.patch(path, {"metadata": {"labels": {f"l{number % 50}": str(number)}}})
+        else:
+            await siege.api.patch(path, {"metadata": {"annotations": {"example.test/beat": str(number)}}})
+
+    async with siege.storm(rng.choice((50.0, 200.0)), change):
+        yield
+
+
+def terms_that_none_meets(rng: Random) -> list[Object]:
+    count = rng.choice((10, 300))
+    return [{"matchExpressions": [{"key": f"l{number}", "operator": "In", "values": ["never"]}]} for number in range(count)]
+
+
+@asynccontextmanager
+async def mixture(siege: Siege, rng: Random) -> AsyncIterator[None]:
+    """Three of the others at once."""
+    alone = [each.begin for each in ATTACKS.values() if each.begin is not mixture and not each.devices]
+    async with AsyncExitStack() as stack:
+        for begin in rng.sample(alone, 3):
+            await stack.enter_async_context(begin(siege, random.Random(rng.random())))
+        yield
+
+
+#: By name.
+ATTACKS: Final[dict[str, Attack]] = {
+    "spread constraints times affinity terms": Attack(giant_spread),
+    "affinity terms times kinds of pods": Attack(giant_affinity),
+    "namespace selectors times namespaces": Attack(selector_flood),
+    "resource names that no node has": Attack(resource_names),
+    "pods of which no two are alike": Attack(signature_flood),
+    "huge annotations": Attack(huge_annotations),
+    "groups that never fit": Attack(group_flood),
+    "device selectors": Attack(device_selectors, devices=8),
+    "a hung extender in another profile": Attack(hung_extender),
+    "silent connections": Attack(silent_connections),
+    "nodes that change all the time": Attack(node_storm),
+    "three at once": Attack(mixture),
+}

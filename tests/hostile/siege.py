@@ -1,0 +1,273 @@
+"""A cluster under attack: an API server and an operator in processes of their own, and a healthy tenant who goes on beside the attack.
+
+The operator has a gibibyte for its data and no more, as its container has. How long a pod waits is told twice: in seconds of the clock, and
+in seconds of the operator's own processor time, which a machine that does other work does not lengthen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import re
+import resource
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from faults.api import Api, Refused
+from kubesandbox.process import SandboxProcess, end_process
+from ports import reserved_port
+
+Object = dict[str, Any]
+_DEFINITIONS: Final = Path(__file__).parents[2] / "crds"
+PODS: Final = "/api/v1/namespaces/{}/pods"
+NAMESPACES: Final = "/api/v1/namespaces"
+PROFILES: Final = "/apis/placewright.dev/v1alpha1/schedulingprofiles"
+#: The profile of all tenants but where an attack brings one of its own.
+SCHEDULER: Final = "placewright"
+HOSTILE: Final = "hostile"
+INNOCENT: Final = "innocent"
+#: What the operator may have of memory for its data, bytes: its container's limit.
+DATA_LIMIT: Final = 2**30
+#: How long anything may take before the test fails, seconds. Far more than a pod may wait: so that a failure says by how much.
+DEADLINE: Final = 90.0
+_END_SECONDS: Final = 15.0
+_LOOK_SECONDS: Final = 0.02
+_CREATING_AT_ONCE: Final = 16
+_TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
+_PORT: Final = re.compile(r"HTTPS on \S+, port (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """A healthy pod that was placed: how long it waited, in seconds of the clock and of the operator's processor time."""
+
+    name: str
+    seconds: float
+    processor: float
+
+
+class Siege:
+    """What an attack may use, and what is looked at meanwhile."""
+
+    def __init__(self, api: Api, operator: Process, log: Path) -> None:
+        self.api = api
+        self.tenant = Tenant(self)
+        self._operator = operator
+        self._log = log
+        self._names = itertools.count()
+        self._storms: list[asyncio.Task[None]] = []
+
+    # --- the operator ---
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while the operator runs."""
+        return self._operator.returncode
+
+    @property
+    def processor(self) -> float:
+        """Seconds of processor time that it has used."""
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{self._operator.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
+        return 0.0
+
+    @property
+    def peak(self) -> float:
+        """The most memory that was resident, MiB."""
+        with contextlib.suppress(OSError):
+            (line,) = (each for each in Path(f"/proc/{self._operator.pid}/status").read_text().splitlines() if each.startswith("VmHWM"))
+            return int(line.split()[1]) / 1024
+        return float("inf")
+
+    @property
+    def secure_port(self) -> int:
+        """Where it serves health."""
+        found = _PORT.search(self.words)
+        assert found is not None, self.words[-2000:]
+        return int(found[1])
+
+    @property
+    def words(self) -> str:
+        """Its log."""
+        return self._log.read_text(errors="replace")
+
+    # --- what attacks do ---
+
+    def name(self, of: str) -> str:
+        """One that no object has."""
+        return f"{of}-{next(self._names)}"
+
+    def pod(self, of: str = "pod", *, scheduler: str = SCHEDULER, meta: Object | None = None, **spec: Any) -> Object:
+        """A pod's body, in the hostile namespace."""
+        container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "1m"}}}
+        metadata = {"name": self.name(of), "namespace": HOSTILE, **(meta or {})}
+        whole = {"schedulerName": scheduler, "containers": [container], **spec}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole}
+
+    async def create(self, path: str, bodies: Iterable[Object]) -> list[str]:
+        """Create them all; the names of those that the API server lets through."""
+        slots = asyncio.Semaphore(_CREATING_AT_ONCE)
+
+        async def one(body: Object) -> str:
+            async with slots:
+                with contextlib.suppress(Refused):
+                    await self.api.request("POST", path, body)
+                    return str(body["metadata"]["name"])
+            return ""
+
+        return [name for name in await asyncio.gather(*(one(body) for body in bodies)) if name]
+
+    async def pods(self, bodies: Iterable[Object]) -> list[str]:
+        """Create pods; an attack of which the API server lets nothing through is none."""
+        made = await self.create(PODS.format(HOSTILE), bodies)
+        assert made, "the API server refuses all of it"
+        return made
+
+    async def delete_pod(self, name: str) -> None:
+        """At once."""
+        await self.api.delete(f"{PODS.format(HOSTILE)}/{name}")
+
+    async def node_names(self) -> list[str]:
+        """All nodes."""
+        return [each["metadata"]["name"] for each in (await self.api.get("/api/v1/nodes"))["items"]]
+
+    @asynccontextmanager
+    async def storm(self, a_second: float, act: Callable[[int], Any]) -> AsyncIterator[None]:
+        """Do something again and again, so many times a second as far as the API server takes it; what it refuses is passed over."""
+
+        async def blow() -> None:
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            for number in itertools.count():
+                with contextlib.suppress(Refused):
+                    await act(number)
+                await asyncio.sleep(max(began + number / a_second - loop.time(), 0.0))
+
+        blowing = asyncio.create_task(blow(), name="storm")
+        try:
+            yield
+        finally:
+            blowing.cancel()
+            await asyncio.gather(blowing, return_exceptions=True)
+
+
+class Tenant:
+    """Creates one small pod a second, and sees when each gets its node."""
+
+    def __init__(self, siege: Siege) -> None:
+        self.waited: dict[str, Waited] = {}
+        self._siege = siege
+        self._made: dict[str, tuple[float, float]] = {}
+        self._seen: dict[str, tuple[float, float]] = {}
+        self._news = asyncio.Event()
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        """Pods are created while this is open."""
+        watching = asyncio.create_task(self._siege.api.watch(PODS.format(INNOCENT), self._heard), name="watch of healthy pods")
+        creating = asyncio.create_task(self._create(), name="healthy pods")
+        try:
+            yield
+        finally:
+            for task in (watching, creating):
+                task.cancel()
+            await asyncio.gather(watching, creating, return_exceptions=True)
+
+    def begin_anew(self) -> None:
+        """Those that were placed until now count no more."""
+        for name in self.waited:
+            del self._made[name]
+        self.waited.clear()
+
+    async def until_placed(self, more: int) -> None:
+        """Until so many pods, made from now on, have a node. Raises where the operator ends, or one waits for longer than `DEADLINE`."""
+        known = set(self._made)
+        try:
+            async with asyncio.timeout(DEADLINE):
+                while len(self.waited.keys() - known) < more or len(self._made.keys() - self.waited.keys()) > 1:
+                    assert self._siege.exit_code is None, f"the operator ended with {self._siege.exit_code}"
+                    self._news.clear()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(1.0):
+                            await self._news.wait()
+        except TimeoutError:
+            waiting = sorted(self._made.keys() - self.waited.keys())
+            raise AssertionError(f"healthy pods wait for {DEADLINE:g} s and more: {waiting}") from None
+
+    async def _create(self) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}}}
+        for number in itertools.count():
+            metadata = {"name": f"healthy-{number}", "namespace": INNOCENT}
+            spec = {"schedulerName": SCHEDULER, "containers": [container]}
+            await self._siege.api.create(PODS.format(INNOCENT), {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+            self._made[metadata["name"]] = (time.monotonic(), self._siege.processor)
+            self._judge(metadata["name"])
+            await asyncio.sleep(max(began + number + 1 - loop.time(), 0.0))
+
+    def _heard(self, _kind: str, pod: Object, at: float) -> None:
+        name = pod["metadata"]["name"]
+        if pod["spec"].get("nodeName") and name not in self._seen:
+            self._seen[name] = (at, self._siege.processor)
+            self._judge(name)
+
+    def _judge(self, name: str) -> None:
+        """The answer to the creation and the watch may come in either order."""
+        if name in self._seen and name in self._made and name not in self.waited:
+            (made, before), (seen, after) = self._made[name], self._seen[name]
+            self.waited[name] = Waited(name, max(seen - made, 0.0), max(after - before, 0.0))
+            self._news.set()
+
+
+@asynccontextmanager
+async def besieged(folder: Path, nodes: int, devices: int = 0) -> AsyncIterator[Siege]:
+    """A cluster with a profile, and an operator at work on it that has placed pods already."""
+    crds = (_DEFINITIONS, _DEFINITIONS / "groups")
+    async with SandboxProcess(nodes=nodes, crds=crds, arguments=("--devices", str(devices))) as server:
+        api = Api(server.kubeconfig)
+        try:
+            await _furnish(api)
+            log = folder / "operator.log"
+            async with _operator(server.kubeconfig, log) as operator:
+                siege = Siege(api, operator, log)
+                async with siege.tenant.at_work():
+                    await siege.tenant.until_placed(2)
+                    siege.tenant.begin_anew()
+                    yield siege
+        finally:
+            await api.close()
+
+
+async def _furnish(api: Api) -> None:
+    for name in (HOSTILE, INNOCENT):
+        await api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    await api.create(PROFILES, profile("default", schedulerName=SCHEDULER, backoff={"maxSeconds": 1}))
+
+
+def profile(name: str, **spec: Any) -> Object:
+    """A profile's body."""
+    return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": spec}
+
+
+@asynccontextmanager
+async def _operator(kubeconfig: Path, log: Path) -> AsyncIterator[Process]:
+    """`placewright run` as in a cluster, on a port of loopback, with the memory of its container."""
+    served = ("--bind-address", "127.0.0.1", "--secure-port", str(reserved_port()))
+    command = [sys.executable, "-m", "placewright.cli.main", "run", "--kubeconfig", str(kubeconfig), "--exit-with-stdin", *served]
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=output, stderr=output, start_new_session=True)
+    try:
+        resource.prlimit(process.pid, resource.RLIMIT_DATA, (DATA_LIMIT, DATA_LIMIT))
+        yield process
+    finally:
+        await end_process(process, _END_SECONDS)

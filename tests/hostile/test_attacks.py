@@ -1,0 +1,48 @@
+"""Nothing that one person may create stops the others: beside each attack healthy pods are placed, and the operator keeps its bounds."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+
+from .attacks import ATTACKS
+from .siege import Waited, besieged
+
+#: PLACEWRIGHT_HOSTILE_SEEDS: variants of each attack; PLACEWRIGHT_HOSTILE_NODES: of the cluster; PLACEWRIGHT_HOSTILE_REPORT: a file that
+#: gets a line of JSON for each run.
+SEEDS: Final = int(os.environ.get("PLACEWRIGHT_HOSTILE_SEEDS", "1"))
+NODES: Final = int(os.environ.get("PLACEWRIGHT_HOSTILE_NODES", "100"))
+REPORT: Final = os.environ.get("PLACEWRIGHT_HOSTILE_REPORT", "")
+#: Healthy pods that are created, and placed, while the attack goes on.
+PODS: Final = 4
+#: Seconds of the operator's processor time in which a healthy pod is placed. Of the clock's seconds there are more on a machine that does
+#: other work. Who only waits, as for an extender, is found by the order: the attack lasts until all are placed.
+PROMISED: Final = 2.0
+
+
+@pytest.mark.parametrize("seed", range(1, 1 + SEEDS))
+@pytest.mark.parametrize("name", ATTACKS)
+async def test_healthy_pods_are_placed_beside_it(name: str, seed: int, tmp_path: Path) -> None:
+    attack = ATTACKS[name]
+    async with besieged(tmp_path, NODES, attack.devices) as siege, attack.begin(siege, Random(f"{name} {seed}")):
+        await siege.tenant.until_placed(PODS)
+        assert siege.exit_code is None, siege.words[-3000:]
+        waited, peak = list(siege.tenant.waited.values()), siege.peak
+    note(name, seed, waited, peak)
+    slow = [each for each in waited if each.processor > PROMISED]
+    assert slow == []
+    assert peak <= attack.most
+
+
+def note(name: str, seed: int, waited: list[Waited], peak: float) -> None:
+    """Write down what came of a run, for the table of docs/security.md."""
+    if REPORT:
+        slowest = max(waited, key=lambda each: each.processor)
+        told = {"attack": name, "seed": seed, "seconds": round(max(each.seconds for each in waited), 2), "processor": slowest.processor}
+        with Path(REPORT).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**told, "pods": len(waited), "peak MiB": round(peak)}) + "\n")
