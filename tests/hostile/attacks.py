@@ -85,7 +85,7 @@ async def churned(siege: Siege, rng: Random, names: list[str], body: Callable[[]
 @asynccontextmanager
 async def giant_spread(siege: Siege, rng: Random) -> AsyncIterator[None]:
     """Spread constraints times node affinity terms."""
-    pods, constraints, wanted = rng.choice(((1, 1000, 1000), (3, 400, 800), (60, 60, 60), (400, 16, 16)))
+    pods, constraints, wanted = rng.choice(((1, 1000, 1000), (3, 400, 800), (4, 64, 2000), (60, 60, 60), (400, 16, 16)))
 
     def body() -> Object:
         return siege.pod("spread", topologySpreadConstraints=spread(constraints, rng), affinity=node_affinity(terms(wanted, rng)))
@@ -98,7 +98,7 @@ async def giant_spread(siege: Siege, rng: Random) -> AsyncIterator[None]:
 @asynccontextmanager
 async def giant_affinity(siege: Siege, rng: Random) -> AsyncIterator[None]:
     """Terms of affinity to pods, times kinds of pods that run."""
-    kinds, pods, wanted = rng.choice(((600, 1, 2000), (300, 4, 700), (300, 100, 30)))
+    kinds, pods, wanted = rng.choice(((600, 1, 2000), (300, 4, 700), (600, 8, 64), (300, 100, 30)))
     nodes = await siege.node_names()
     await siege.pods(
         siege.pod("kind", meta={"labels": {"kind": f"k{number}"}}, nodeName=nodes[number % len(nodes)]) for number in range(kinds)
@@ -124,7 +124,7 @@ async def giant_affinity(siege: Siege, rng: Random) -> AsyncIterator[None]:
 @asynccontextmanager
 async def selector_flood(siege: Siege, rng: Random) -> AsyncIterator[None]:
     """Terms with selectors of namespaces, times namespaces, whose labels change all the while."""
-    spaces, pods, wanted = rng.choice(((200, 1, 800), (300, 20, 60), (100, 200, 8)))
+    spaces, pods, wanted = rng.choice(((200, 1, 800), (300, 20, 64), (100, 200, 8)))
     names = [siege.name("space") for _ in range(spaces)]
     await siege.create(NAMESPACES, ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names))
 
@@ -153,7 +153,7 @@ async def selector_flood(siege: Siege, rng: Random) -> AsyncIterator[None]:
 @asynccontextmanager
 async def resource_names(siege: Siege, rng: Random) -> AsyncIterator[None]:
     """Names of resources that no node offers, asked for by pods that their author put on nodes, or by pods that wait."""
-    pods, named = rng.choice(((1, 15_000), (6, 3000), (300, 60)))
+    pods, named = rng.choice(((1, 15_000), (6, 3000), (40, 250), (300, 60)))
     assigned = rng.random() < 0.7
     nodes = await siege.node_names()
 
