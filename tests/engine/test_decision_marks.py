@@ -199,6 +199,23 @@ async def test_an_innocent_pod_is_placed_at_once_and_the_poison_is_tried_last_an
         assert not await successor.waits(1), "it is tried again all the same"
 
 
+async def test_a_tenant_that_makes_another_poison_after_each_death_ends_few_processes_in_an_hour() -> None:
+    """Never the same spec twice, the highest priority, always there before the innocent pod of the same moment."""
+    shelf = Shelf()
+    until, ended, placed = shelf.now + 3600.0, 0, 0
+    for number in range(100):
+        replica = await Replica(shelf, f"r-{number}").begins(deadly(heavy(f"poison-{number}", str(number)).priority(100)), pod("web"))
+        alive = await replica.decides_all()
+        while alive and shelf.now < until:
+            alive = await replica.waits(30.0)
+        placed += "web" in replica.decided
+        if alive:
+            break
+        ended += 1
+    assert ended <= 6
+    assert placed >= ended - 1, "from the third on it comes after all others"
+
+
 async def test_a_group_in_whose_decision_the_process_ends_is_tried_last_as_a_whole() -> None:
     def members(of: str) -> list[PodMaker]:
         ordinary = [member(of, 0, "2"), member(of, 1, "2")]
