@@ -30,6 +30,7 @@ from device_worlds import (
 from hypothesis import strategies as st
 
 from placewright.api.devices import ResourceClaimStatus
+from placewright.framework.status import Code
 from placewright.plugins.dynamicresources.allocator import MOST_STEPS, DeviceSearch
 from placewright.plugins.dynamicresources.answers import RowAnswers
 from placewright.plugins.dynamicresources.claims import shapes
@@ -239,10 +240,11 @@ def test_a_claim_that_is_allocated_to_something_unknown_changes_nothing() -> Non
 
 
 def test_selectors_that_take_too_long_on_all_devices_together_get_further_with_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placewright.plugins.dynamicresources.effort.MOST_STEPS_IN_ALL", 2_000)
     slices = [slice_of(device("a", attributes={"fast": True, "serial": n}), pool=f"n{n}") for n in range(12)]
     devices = devices_of(cluster_of(world(*slices, nodes=[node(f"n{n}") for n in range(12)])))
     asked = [read_claim(claim(exactly("r", "any", f'device.attributes["{GPU}"].fast')))]
+    assert devices.check(asked).ok  # compiled by now
+    monkeypatch.setattr("placewright.plugins.dynamicresources.effort.MOST_STEPS_IN_ALL", 2_000)
     attempts = 0
     while devices.check(asked).ok and (column := devices.candidates(asked)) is None:
         attempts += 1
@@ -390,6 +392,21 @@ def test_the_steps_of_a_decision_are_bounded_by_the_nodes_that_there_are_and_the
         last = answers[-1]
         told = f"the search for devices takes more than {limit} steps on all nodes together; the rest is for the next attempt"
         assert last in (Refusal(CANNOT_ALLOCATE), Refusal(told, error=True, unfinished=True))
+
+
+def test_a_pod_with_many_claims_that_take_long_to_read_gets_further_with_each_attempt() -> None:
+    """Each claim is within its limits, and compiling all of them would take longer than any decision may."""
+    devices = devices_of(cluster_of(world(slice_of(*(device(f"d{i}") for i in range(20))))))
+    long = "y" * 900
+    texts = [[f"true || 'x' == '{n}-{i}-{long}'" for i in range(32)] for n in range(20)]
+    asked = [read_claim(claim(exactly("r", "any", *some), name=f"c{n}")) for n, some in enumerate(texts)]
+    attempts = 1
+    while not (status := devices.check(asked)).ok:
+        assert "steps on all nodes together; the rest is for the next attempt" in status.message
+        assert status.code is Code.ERROR
+        assert (attempts := attempts + 1) < 12
+    assert attempts > 2
+    assert isinstance(devices.allocate(0, asked), Allocated)
 
 
 @pytest.mark.parametrize(

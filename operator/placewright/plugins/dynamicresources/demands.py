@@ -21,7 +21,7 @@ from placewright.api.devices import (
 from placewright.api.quantity import QuantityError
 from placewright.cel.syntax import ExpressionError
 from placewright.cluster.storage import Table, key_of
-from placewright.plugins.dynamicresources.effort import ASK, LOOK, TOLERATE
+from placewright.plugins.dynamicresources.effort import ASK, LOOK, READ, TOLERATE
 from placewright.plugins.dynamicresources.pools import Amount, Offer
 from placewright.plugins.dynamicresources.selectors import CompiledSelector, CompiledSelectors
 
@@ -111,7 +111,7 @@ class ClaimReader:
         self._expressions = expressions
 
     def read(self, claim: ResourceClaim) -> ClaimDemand:
-        """The demands of a claim. Raises `DemandError`."""
+        """The demands of a claim. Raises `DemandError` and `OutOfSteps`."""
         key = key_of(claim.metadata)
         _check_selectors(claim, key)
         requests = []
@@ -134,6 +134,7 @@ class ClaimReader:
         return demand
 
     def _demand(self, claim: str, where: str, path: str, request: str, sub: str, wish: Wish) -> DeviceDemand:
+        self._expressions.effort.spend(READ)
         device_class = self._class(where, f"{request}/{sub}" if sub else request, wish)
         count = _count(where, path, wish)
         conditions = (

@@ -23,7 +23,7 @@ from placewright.api.selectors import NODE_NAME_FIELD
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
 from placewright.framework.interface import BoolColumn, IntColumn
-from placewright.framework.status import SUCCESS, Status, unresolvable
+from placewright.framework.status import SUCCESS, Status, error, unresolvable
 from placewright.plugins.dynamicresources.allocator import MOST_STEPS, DeviceSearch, GaveUp, Pick
 from placewright.plugins.dynamicresources.claims import SPECIAL_NAME
 from placewright.plugins.dynamicresources.demands import (
@@ -297,15 +297,18 @@ class ClusterDevices:
         return self._expressions.effort.turn
 
     def check(self, claims: Sequence[ResourceClaim]) -> Status:
-        """What is wrong with these claims whatever the node is; names the object and the field.
+        """What is wrong with these claims whatever the node is; names the object and the field. An error where reading them takes too long.
 
         A decision begins with this, or with other claims than before: what searches and selectors may take is then counted anew.
         """
         self._asked = None
+        self._count_steps(claims)
         try:
             self._demands(claims)
         except DemandError as wrong:
             return unresolvable(str(wrong))
+        except OutOfSteps as ended:
+            return error(str(ended))
         return SUCCESS
 
     def candidates(self, claims: Sequence[ResourceClaim]) -> BoolColumn | None:

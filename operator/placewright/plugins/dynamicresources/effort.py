@@ -16,6 +16,10 @@ MOST_STEPS_IN_ALL: Final = 20_000_000
 LEAST_STEPS_IN_ALL: Final = 4_000_000
 STEPS_A_NODE: Final = 4_000
 
+#: To compile a selector, and for each of its characters; to read a request, or one of its alternatives.
+COMPILE: Final = 5_000
+COMPILE_A_CHARACTER: Final = 25
+READ: Final = 100
 #: To look whether a demand could have a device, for each of its selectors (the answer is known), and for each pair of taint and toleration.
 LOOK: Final = 10
 ASK: Final = 2

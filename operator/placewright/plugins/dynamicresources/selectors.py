@@ -18,7 +18,7 @@ from placewright.cel.program import DOES_NOT_COMPILE, Environment, Program
 from placewright.cel.respelled import Respell
 from placewright.cel.syntax import Brackets, ExpressionError, Item, Token, at, is_brackets, is_sign, name_of, tree
 from placewright.cel.values import quantity_functions, quantity_value, version_value
-from placewright.plugins.dynamicresources.effort import StepBudget
+from placewright.plugins.dynamicresources.effort import COMPILE, COMPILE_A_CHARACTER, StepBudget
 
 #: For one device: two milliseconds.
 MOST_STEPS: Final = 20_000
@@ -169,7 +169,7 @@ class CompiledSelectors:
         self._characters = 0
 
     def get(self, source: str) -> CompiledSelector:
-        """The compiled expression; raises `ExpressionError`."""
+        """The compiled expression; raises `ExpressionError` and `OutOfSteps`."""
         known = self._known.pop(source, None)
         if known is None:
             known = self._compile(source)
@@ -184,6 +184,7 @@ class CompiledSelectors:
         return known
 
     def _compile(self, source: str) -> CompiledSelector | ExpressionError:
+        self.effort.spend(COMPILE + COMPILE_A_CHARACTER * len(source))
         try:
             return CompiledSelector(source, self.effort)
         except ExpressionError as error:
