@@ -38,6 +38,9 @@ class Gate:
     def sort_key(self, pod: PodInfo, timestamp: float) -> tuple[Any, ...]:
         return (timestamp,)
 
+    def binding_extender(self, pod: PodInfo) -> str:
+        return ""
+
 
 class Scene:
     """A queue with gated members, and what was said. Implements all three voices."""
