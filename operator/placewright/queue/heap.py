@@ -95,6 +95,12 @@ class KeyedHeap(Generic[T]):
             return None
         return self._live.pop(heapq.heappop(self._entries)[2])[1]
 
+    def take_first(self) -> tuple[str, T]:
+        """The same with its uid; raises `IndexError` when empty."""
+        self._surface()
+        uid = heapq.heappop(self._entries)[2]
+        return uid, self._live.pop(uid)[1]
+
     def rekey(self, key_of: Callable[[T], SortKey]) -> None:
         """Give every item a new sort key at once; old keys are not compared with new ones, and items with equal keys keep their order."""
         live = {uid: ((key_of(item), entry[1], uid), item) for uid, (entry, item) in self._live.items()}
@@ -124,7 +130,7 @@ class LanedHeap(Generic[T, L]):
     item is looked at. A lane that has no room leaves the order when it is met, and comes back by `reopen`.
     """
 
-    __slots__ = ("_arrivals", "_closed", "_firsts", "_full", "_has_room", "_lane_of", "_lanes", "_lined_up", "_of")
+    __slots__ = ("_arrivals", "_closed", "_firsts", "_full", "_has_room", "_lane_of", "_lanes", "_lined_up", "_next", "_of")
 
     def __init__(self, lane_of: Callable[[T], L], has_room: Callable[[L], bool], full: Callable[[], bool]) -> None:
         """`has_room`: whether an item of this lane may be handed out now. `full`: whether none may, of whatever lane."""
@@ -139,6 +145,8 @@ class LanedHeap(Generic[T, L]):
         #: By lane in the order, its first item's entry.
         self._lined_up: dict[L, Entry] = {}
         self._closed: set[L] = set()
+        #: The lane of the first item, as long as nothing has happened since it was looked for.
+        self._next: L | None = None
 
     def __len__(self) -> int:
         return len(self._of)
@@ -158,9 +166,17 @@ class LanedHeap(Generic[T, L]):
             self._arrivals += 1
         heap = self._lanes.get(lane)
         if heap is None:
-            heap = self._lanes[lane] = KeyedHeap()
+            heap = self._new_lane(lane)
         heap.push(uid, key, item, self._arrivals)
         self._line_up(lane, heap)
+
+    def _new_lane(self, lane: L) -> KeyedHeap[T]:
+        """While there is one lane alone, it is not lined up: most profiles have no other most of the time."""
+        made = self._lanes[lane] = KeyedHeap()
+        if len(self._lanes) == 2:
+            alone = next(iter(self._lanes))
+            self._line_up(alone, self._lanes[alone])
+        return made
 
     def remove(self, uid: str) -> T | None:
         """Take the item of this uid out; None when there is none."""
@@ -174,25 +190,24 @@ class LanedHeap(Generic[T, L]):
 
     def first_key(self) -> SortKey | None:
         """The sort key of the item that `pop` would give, or None where it gives none."""
-        lane = self._first_lane()
+        lane = self._next = self._first_lane()
         return None if lane is None else self._lanes[lane].first_key()
 
     def pop(self) -> T | None:
         """Take out the first item whose lane has room, or None."""
-        lane = self._first_lane()
+        lane = self._next or self._first_lane()  # who asked for the key just before has found it
         if lane is None:
             return None
         heap = self._lanes[lane]
-        first = heap.first_entry()
-        assert first is not None  # a lane without items is dropped
-        del self._of[first[2]]
-        item = heap.pop()
+        uid, item = heap.take_first()
+        del self._of[uid]
         self._line_up(lane, heap)
         return item
 
     def reopen(self) -> None:
-        """Somebody left a place: lanes that may have it are in the order again."""
-        for lane in [lane for lane in self._closed if self._has_room(lane)]:
+        """Somebody left a place, or took one: lanes that may have it are in the order again."""
+        self._next = None
+        for lane in [lane for lane in self._closed if self._has_room(lane)] if self._closed else ():
             self._closed.discard(lane)
             self._line_up(lane, self._lanes[lane])
 
@@ -204,16 +219,16 @@ class LanedHeap(Generic[T, L]):
     def _taken_out(self) -> Iterator[tuple[str, T]]:
         """All items, as they arrived; none is left."""
         arrived = [(entry[1], entry[2], item) for heap in self._lanes.values() for entry, item in heap.entries()]
-        self._lanes, self._of, self._lined_up, self._firsts, self._closed = {}, {}, {}, [], set()
+        self._lanes, self._of, self._lined_up, self._firsts, self._closed, self._next = {}, {}, {}, [], set(), None
         return ((uid, item) for _, uid, item in sorted(arrived, key=itemgetter(0)))
 
     def _first_lane(self) -> L | None:
         """The lane of the first item that may be handed out."""
-        if self._full():
-            return None
         if len(self._lanes) == 1:
             (only,) = self._lanes
             return only if self._has_room(only) else None
+        if self._full():
+            return None
         while self._firsts:
             key, arrival, lane = self._firsts[0]
             first = self._lined_up.get(lane)
@@ -232,12 +247,16 @@ class LanedHeap(Generic[T, L]):
 
     def _line_up(self, lane: L, heap: KeyedHeap[T]) -> None:
         """The lane's first item may be another one now, or have another key, or there may be none."""
-        first = heap.first_entry()
-        if first is None:
+        self._next = None
+        if not heap:
             del self._lanes[lane]
             self._lined_up.pop(lane, None)
             self._closed.discard(lane)
-        elif lane not in self._closed and self._lined_up.get(lane) is not first:
+        elif len(self._lanes) > 1:
+            self._line_up_beside_others(lane, heap.first_entry())
+
+    def _line_up_beside_others(self, lane: L, first: Entry | None) -> None:
+        if first is not None and lane not in self._closed and self._lined_up.get(lane) is not first:
             self._lined_up[lane] = first
             heapq.heappush(self._firsts, (first[0], first[1], lane))
             if len(self._firsts) > 2 * len(self._lanes) + _SLACK:

@@ -41,6 +41,11 @@ class Standing(enum.Enum):
     UNCOUNTED = enum.auto()
 
 
+#: Looked up once: every pod moves a few times.
+_ON_ITS_WAY: Final = Standing.ON_ITS_WAY
+_UNCOUNTED: Final = Standing.UNCOUNTED
+
+
 class RoomSizes(NamedTuple):
     """Places in a profile's room, in each of which a namespace gets its share.
 
@@ -117,19 +122,19 @@ class ProfileRoom:
         """A pod of this lane, which stood there before, stands here now."""
         self._count_all(lane, before, after)
         self._count_on_their_way(lane, before, after)
-        if before is not Standing.UNCOUNTED:
+        if before is not _UNCOUNTED:
             self._left()
 
     def _count_all(self, lane: Lane, before: Standing, after: Standing) -> None:
-        if before is Standing.UNCOUNTED:
-            self._all.take(lane.namespace)
-        elif after is Standing.UNCOUNTED:
-            self._all.give_back(lane.namespace)
+        if before is _UNCOUNTED:
+            self._all.take(lane[0])
+        elif after is _UNCOUNTED:
+            self._all.give_back(lane[0])
 
     def _count_on_their_way(self, lane: Lane, before: Standing, after: Standing) -> None:
-        if after is Standing.ON_ITS_WAY:
+        if after is _ON_ITS_WAY:
             self._take(lane)
-        elif before is Standing.ON_ITS_WAY:
+        elif before is _ON_ITS_WAY:
             self._give_back(lane)
 
 
@@ -142,8 +147,8 @@ class RoomPlace:
         self._room = room
         self._lane = lane
         self._ended = False
-        self._standing = Standing.UNCOUNTED
-        self.go_on()
+        self._standing = _UNCOUNTED
+        self._move(_ON_ITS_WAY)
 
     def go_on(self) -> None:
         """The pod is on its way, again if it stood aside."""
@@ -168,7 +173,7 @@ class RoomPlace:
 
     def leave(self) -> None:
         """The pod's attempt is over."""
-        self._move(Standing.UNCOUNTED)
+        self._move(_UNCOUNTED)
         self._ended = True
 
     def _move(self, standing: Standing) -> None:
