@@ -138,7 +138,8 @@ class ProfileQueue:
 
     def lane_of(self, queued: QueuedPod) -> Lane:
         """With whom the pod stands still."""
-        return Lane(queued.pod.namespace, "" if self._policy is None else self._policy.binding_extender(queued.pod))
+        pod, policy = queued.pod, self._policy
+        return Lane(pod.namespace, "" if policy is None else policy.binding_extender(pod))
 
     def _has_room(self) -> None:
         """Somebody left a place: who waits for one may have it."""

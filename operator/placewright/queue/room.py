@@ -118,6 +118,11 @@ class ProfileRoom:
             if not asked.held:
                 del self._by_extender[lane.extender]
 
+    def take_in(self, lane: Lane) -> None:
+        """A pod of this lane, which was not counted before, is on its way."""
+        self._all.take(lane[0])
+        self._take(lane)
+
     def moved(self, lane: Lane, before: Standing, after: Standing) -> None:
         """A pod of this lane, which stood there before, stands here now."""
         self._count_all(lane, before, after)
@@ -147,8 +152,8 @@ class RoomPlace:
         self._room = room
         self._lane = lane
         self._ended = False
-        self._standing = _UNCOUNTED
-        self._move(_ON_ITS_WAY)
+        self._standing = _ON_ITS_WAY
+        room.take_in(lane)
 
     def go_on(self) -> None:
         """The pod is on its way, again if it stood aside."""
