@@ -463,6 +463,8 @@ def _how_it_ended(task: asyncio.Task[None]) -> str:
     if task.cancelled():
         return f"{task.get_name()} was cancelled"
     problem = task.exception()
+    while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:  # what one of its own parts raised
+        (problem,) = problem.exceptions
     if problem is not None:
         _logger.error("%s broke", task.get_name(), exc_info=problem)
     return f"{task.get_name()} ended ({type(problem).__name__}: {problem})"
