@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from random import Random
 from typing import Final
 
 import pytest
 
-from .attacks import ATTACKS
+from .attacks import ATTACKS, Dice
 from .siege import Waited, besieged
 
 #: PLACEWRIGHT_HOSTILE_SEEDS: variants of each attack; PLACEWRIGHT_HOSTILE_NODES: of the cluster; PLACEWRIGHT_HOSTILE_REPORT: a file that
@@ -29,7 +28,7 @@ PROMISED: Final = 2.0
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_healthy_pods_are_placed_beside_it(name: str, seed: int, tmp_path: Path) -> None:
     attack = ATTACKS[name]
-    async with besieged(tmp_path, NODES, attack.devices) as siege, attack.begin(siege, Random(f"{name} {seed}")):
+    async with besieged(tmp_path, max(NODES, attack.nodes), attack.devices) as siege, attack.begin(siege, Dice(name, seed)):
         await siege.tenant.until_placed(PODS)
         assert siege.exit_code is None, siege.words[-3000:]
         waited, peak = list(siege.tenant.waited.values()), siege.peak
