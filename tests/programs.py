@@ -88,5 +88,5 @@ def not_on_this_server(why: str) -> NoReturn:
     pytest.skip(f"not on this real API server: {why}")
 
 
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="this is not Linux, whose /proc and signals tell of other processes")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="this is not Linux, whose /proc, signals and socket options it needs")
 """Marks tests that look at processes as only Linux lets them."""

@@ -125,7 +125,6 @@ def test_a_priority_that_changes_on_the_node_is_the_one_that_counts() -> None:
     [
         pod().requests(cpu="1"), pod().requests(memory="1Mi"), pod().port(80), pod().claims("c"), pod().labels(a="b"), pod().terminating(),
         pod().meta(annotations={"scheduling.k8s.io/group-name": "train"}),
-        pod().meta(annotations={"placewright.dev/devices": '{"example.com/gpu": [1]}'}),
     ],
 )  # fmt: skip
 def test_whatever_a_column_could_show_of_a_pod_that_changes_its_row_is_journalled(changed: PodMaker) -> None:
@@ -137,6 +136,14 @@ def test_whatever_a_column_could_show_of_a_pod_that_changes_its_row_is_journalle
     found.set_pod(changed.on("a"))
     found.set_pod(changed.phase("Running").priority(3).on("a"))
     assert rows_since(found, position) == [0]
+
+
+def test_devices_that_somebody_notes_on_a_pod_later_are_not_believed() -> None:
+    found = cluster()
+    found.set_pod(pod().on("a"))
+    position = found.pod_journal.position
+    found.set_pod(pod().meta(annotations={"placewright.dev/devices": '{"example.com/gpu": [1]}'}).on("a"))
+    assert rows_since(found, position) == []
 
 
 # --- namesakes -----------------------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from placewright.kube.guarded import GuardedBody
 from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.binder import HttpBinder
 from placewright.kube.writers.evictor import HttpEvictor
+from programs import on_linux
 
 PATH = "/api/v1/namespaces/shop/pods/web/binding"
 HERE = NodeName("node-1")
@@ -156,7 +157,7 @@ class RawServerAt(RawServer):
         self.port = listening.getsockname()[1]
 
 
-@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the system has no such option")
+@on_linux
 @pytest.mark.parametrize(("options", "milliseconds"), [({"outlive": 4.0}, 4000), ({}, 0)])
 async def test_the_system_tries_to_deliver_for_no_longer_than_a_request_may_outlive_the_lead(
     options: dict[str, float], milliseconds: int
