@@ -190,8 +190,8 @@ def test_of_thousands_of_pods_that_have_no_room_no_more_than_one_of_a_namespace_
         active.push(f"uid-{number}", (number,), queued(f"{number}", f"stuck-{number % 2}"))
     active.push("uid-last", (9999,), queued("last", "healthy"))
     for _ in range(3):
-        room.enter(Lane("stuck-0"))
-        room.enter(Lane("stuck-1"))
+        RoomPlace(room, Lane("stuck-0"))
+        RoomPlace(room, Lane("stuck-1"))
     room.asked = 0
     found = active.pop()
     assert found is not None and found.uid == "uid-last"
@@ -233,7 +233,7 @@ class Line:
         assert (None if popped is None else popped.uid) == expected
         if popped is not None:
             del self.model[popped.uid]
-            self.places.append(self.room.enter(Lane(popped.pod.namespace)))
+            self.places.append(RoomPlace(self.room, Lane(popped.pod.namespace)))
 
     def end(self, number: int, _key: int) -> None:
         if self.places:

@@ -20,6 +20,8 @@ ENTRY_BYTES: Final = 200
 #: Of its limit, one entry may take so much: a cache of one entry would be none.
 _LARGEST_PART: Final = 16
 _UNLIMITED: Final = 1 << 62
+#: Of a common limit, a part in so many is taken before anybody looks.
+_UNSEEN_PART: Final = 256
 
 
 class GivesWay(Protocol):
@@ -36,6 +38,8 @@ class GivesWay(Protocol):
 class SharedBytes:
     """A limit that several caches have together; one that is not used any more takes no part as soon as it is gone.
 
+    What they hold is added up only once they have taken a 256th of the limit since that was last done, and may be above it by as much.
+
     Attributes:
         limit: bytes.
     """
@@ -43,6 +47,7 @@ class SharedBytes:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._caches: WeakSet[GivesWay] = WeakSet()
+        self._taken = 0
 
     def join(self, cache: GivesWay) -> None:
         """Take part from now on."""
@@ -52,6 +57,13 @@ class SharedBytes:
     def held(self) -> int:
         """Bytes that all of them take."""
         return sum([cache.nbytes for cache in self._caches])
+
+    def take(self, nbytes: int) -> None:
+        """One of the caches holds so much more."""
+        self._taken += nbytes
+        if self._taken * _UNSEEN_PART >= self.limit:
+            self._taken = 0
+            self.make_room()
 
     def make_room(self) -> None:
         """Have the largest forget until all are within the limit."""
@@ -118,7 +130,7 @@ class BoundedCache(Generic[K, V]):
         while self.nbytes > self.limit or (self._most is not None and len(self._values) > self._most):
             self.drop_oldest()
         if self._shared is not None:
-            self._shared.make_room()
+            self._shared.take(nbytes)
         return True
 
     def pop(self, key: K) -> V | None:

@@ -24,8 +24,9 @@ COUNTED: Final = 1 << 20
 _BYTES_A_CHARACTER: Final = 8
 #: And for what is derived from it once (`PodInfo`).
 _DERIVED_BYTES: Final = 1024
-#: What may stand for itself as a key; something longer is kept as its digest.
-LONGEST_KEY: Final = 64
+#: What may stand for itself as a key; something longer is kept as its digest. Constraints and terms of usual pods are shorter, and a digest
+#: costs each of their decisions a microsecond.
+LONGEST_KEY: Final = 512
 _DIGEST_BYTES: Final = 16
 #: What Python keeps once, however many refer to it.
 _SHARED: Final = frozenset({type(None), bool, type, type(...)})

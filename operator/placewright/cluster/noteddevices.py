@@ -23,7 +23,8 @@ def noted_devices(pod: PodInfo) -> str | None:
 
 def without_brought_devices(pod: PodInfo) -> PodInfo:
     """The pod as it is assumed: nobody has chosen devices for it by now."""
-    return pod if noted_devices(pod) is None else pod.annotated({DEVICES: None})
+    annotations = pod.pod.metadata.annotations
+    return pod.annotated({DEVICES: None}) if annotations and DEVICES in annotations else pod
 
 
 def with_noted_devices(pod: PodInfo, known: PodInfo, *, assumed: bool) -> PodInfo:

@@ -113,7 +113,7 @@ class Tallies:
     def _charge(self, tally: Tally, size: int) -> None:
         tally.fit(size)
         before = self._charged[tally]
-        charge = before._replace(version=tally.version, nbytes=tally.nbytes + before.selection)
+        charge = _Charge(tally.version, tally.nbytes + before.selection, before.selection)
         self._bytes += charge.nbytes - before.nbytes
         self._charged[tally] = charge
         while self._bytes > _MAX_TALLY_BYTES and len(self._kept) > 1:

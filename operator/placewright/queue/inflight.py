@@ -142,14 +142,12 @@ class InFlightPods:
         self._prune()
         flight.place.leave()
 
-    def _forget_all(self) -> None:
-        self._events.clear()
-        self._sizes.clear()
-        self.nbytes = 0
-
     def _prune(self) -> None:
         if not self._pods:
-            self._forget_all()
+            if self._events:
+                self._events.clear()
+                self._sizes.clear()
+                self.nbytes = 0
             return
         first = next(iter(self._pods.values()))
         while self._events and self._count - len(self._events) < first.start:

@@ -31,7 +31,7 @@ from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
 from placewright.queue.profilequeue import Making, ProfileQueue, ProfileQueues, Sizes
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
-from placewright.queue.room import STATED_SIZES, RoomSizes
+from placewright.queue.room import STATED_SIZES, RoomPlace, RoomSizes
 from placewright.queue.suspectpods import SuspectPods
 from placewright.queue.sweeps import EventSweeps
 
@@ -457,7 +457,7 @@ class SchedulingQueue:
         queued.seen = self.sweeps.recent.noted
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock()
-        self.in_flight.begin(queued, queue.hints, queue.room.enter(queue.lane_of(queued)))
+        self.in_flight.begin(queued, queue.hints, RoomPlace(queue.room, queue.lane_of(queued)))
 
     def _regroup(self, queued: QueuedPod) -> None:
         """List the pod, as it is now, with the group that it names."""

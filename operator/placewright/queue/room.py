@@ -100,10 +100,6 @@ class ProfileRoom:
         asked = self._by_extender.get(extender) if extender else None
         return asked is None or asked.may_take(namespace)
 
-    def enter(self, lane: Lane) -> RoomPlace:
-        """A pod of this lane is handed out."""
-        return RoomPlace(self, lane)
-
     def _take(self, lane: Lane) -> None:
         self._on_their_way.take(lane.namespace)
         if lane.extender:
@@ -122,6 +118,12 @@ class ProfileRoom:
         """A pod of this lane, which was not counted before, is on its way."""
         self._all.take(lane[0])
         self._take(lane)
+
+    def let_go(self, lane: Lane) -> None:
+        """A pod of this lane, which was on its way, is not counted any more."""
+        self._all.give_back(lane[0])
+        self._give_back(lane)
+        self._left()
 
     def moved(self, lane: Lane, before: Standing, after: Standing) -> None:
         """A pod of this lane, which stood there before, stands here now."""
@@ -178,7 +180,11 @@ class RoomPlace:
 
     def leave(self) -> None:
         """The pod's attempt is over."""
-        self._move(_UNCOUNTED)
+        if self._standing is _ON_ITS_WAY and not self._ended:  # nearly every pod's end
+            self._standing = _UNCOUNTED
+            self._room.let_go(self._lane)
+        else:
+            self._move(_UNCOUNTED)
         self._ended = True
 
     def _move(self, standing: Standing) -> None:
@@ -189,5 +195,5 @@ class RoomPlace:
 
 
 #: Of pods that are not in flight.
-NO_PLACE: Final = ProfileRoom(STATED_SIZES).enter(Lane(""))
+NO_PLACE: Final = RoomPlace(ProfileRoom(STATED_SIZES), Lane(""))
 NO_PLACE.leave()
