@@ -11,59 +11,76 @@ from placewright.engine.fairroom import FairRoom, peer_of
 PEERS = "abcde"
 
 
-def test_while_there_is_a_place_nobody_has_to_leave() -> None:
-    room = FairRoom[int](3)
-    assert [room.enter(guest, "a") for guest in range(3)] == [None, None, None]
-    assert list(room) == [0, 1, 2]
-
-
-def test_beyond_that_the_peer_that_has_most_loses_its_oldest() -> None:
-    room = FairRoom[str](3)
-    for guest in ("b1", "a1", "a2"):
+def room_of(*guests: str) -> FairRoom[str]:
+    """A room with guests whose first letter is their peer."""
+    room = FairRoom[str]()
+    for guest in guests:
         room.enter(guest, guest[0])
-    assert room.enter("c1", "c") == "a1"
-    assert room.enter("a3", "a") == "a2"
+    return room
 
 
-def test_a_peer_by_itself_makes_room_for_its_own_newest() -> None:
-    room = FairRoom[int](2)
-    assert [room.enter(guest, "a") for guest in range(4)] == [None, None, 0, 1]
+def test_guests_are_told_in_the_order_in_which_they_came() -> None:
+    room = room_of("b1", "a1", "b2")
+    assert list(room) == ["b1", "a1", "b2"]
+    assert [room.guests_of(peer) for peer in "abc"] == [1, 2, 0]
+    assert [room.oldest_of(peer) for peer in "abc"] == ["a1", "b1", None]
 
 
-def test_of_peers_that_have_one_guest_each_the_oldest_leaves() -> None:
-    room = FairRoom[str](2)
-    assert [room.enter(peer, peer) for peer in "abc"] == [None, None, "a"]
+def test_the_peer_that_has_most_makes_room_with_its_oldest() -> None:
+    room = room_of("b1", "a1", "a2")
+    assert room.who_makes_room("c") == "a1"
+
+
+def test_the_newcomer_counts_among_its_own() -> None:
+    room = room_of("b1", "a1")
+    assert room.who_makes_room("a") == "a1"
+    assert room.who_makes_room("b") == "b1"
+
+
+def test_of_peers_that_have_one_guest_each_the_oldest_makes_room() -> None:
+    assert room_of("a1", "b1").who_makes_room("c") == "a1"
+    assert room_of("a1", "b1").who_makes_room() == "a1"
+    assert room_of().who_makes_room("c") is None
+
+
+def test_the_next_into_another_room_is_of_the_peer_that_has_fewest_there() -> None:
+    line = room_of("a1", "a2", "b1")
+    assert line.next_into(room_of("a8", "a9", "b9")) == "b1"
+    assert line.next_into(room_of()) == "a1"
+    assert room_of().next_into(line) is None
 
 
 def test_who_left_has_no_place_to_lose() -> None:
-    room = FairRoom[int](2)
-    room.enter(1, "a")
-    room.leave(1)
-    room.leave(1)
-    assert [room.enter(guest, "a") for guest in (2, 3)] == [None, None]
-    assert 1 not in room
+    room = room_of("a1", "a2")
+    room.leave("a1")
+    room.leave("a1")
+    assert "a1" not in room
+    assert room.who_makes_room("a") == "a2"
 
 
 @given(st.integers(1, 6), st.lists(st.tuples(st.sampled_from(PEERS), st.booleans())))
-def test_any_history_keeps_the_bound_and_everybodys_share(most: int, steps: list[tuple[str, bool]]) -> None:
-    """Beside a plain list: whoever has fewer than their share of the places loses none, and no newcomer is turned away."""
-    room = FairRoom[int](most)
+def test_any_history_keeps_everybodys_share(most: int, steps: list[tuple[str, bool]]) -> None:
+    """Beside a plain list: whoever has fewer than their share of the places loses none."""
+    room = FairRoom[int]()
     there: list[tuple[int, str]] = []
     for number, (peer, comes) in enumerate(steps):
         if comes:
-            lost = room.enter(number, peer)
-            there.append((number, peer))
-            if lost is not None:
+            if len(there) == most:
+                lost = room.who_makes_room(peer)
+                assert lost is not None
                 loser = dict(there)[lost]
-                counts = {each: sum(one == each for _, one in there) for each in PEERS}
+                counts = {each: sum(one == each for _, one in there) + (each == peer) for each in PEERS}
                 assert counts[loser] == max(counts.values())
                 assert lost == min(guest for guest, one in there if one == loser)
                 there = [(guest, one) for guest, one in there if guest != lost]
+                room.leave(lost)
+            there.append((number, peer))
+            room.enter(number, peer)
         elif there:
             guest, _ = there.pop(0)
             room.leave(guest)
         assert list(room) == [guest for guest, _ in there]
-        assert len(room) <= most
+        assert {each: room.guests_of(each) for each in PEERS} == {each: sum(one == each for _, one in there) for each in PEERS}
 
 
 @pytest.mark.parametrize(

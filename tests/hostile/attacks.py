@@ -22,8 +22,6 @@ CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{HOSTILE}/resourceclaims"
 DRIVER: Final = "gpu.sandbox.placewright.dev"
 HOST: Final = "kubernetes.io/hostname"
 LOOPBACK: Final = "127.0.0.1"
-#: Where probes come from: another address than the attackers'. With theirs, one try may be hung up on (docs/security.md).
-KUBELET: Final = "127.0.0.9"
 T = TypeVar("T")
 #: What a node says of itself, each a storm of its own.
 _ROOM: Final = ("3", "4", "8", "16")
@@ -301,7 +299,7 @@ async def hung_extender(siege: Siege, rng: Dice) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def silent_connections(siege: Siege, rng: Dice) -> AsyncIterator[None]:
-    """More connections than the port has places for, of all habits; `/livez` is asked beside them."""
+    """More connections than the port has places for, of all habits; `/livez` is asked beside them, from their address."""
     client = trusting()
     port = siege.secure_port
     kinds = rng.worst_first((["silent within TLS"], list(HABITS), [rng.choice(list(HABITS))]))
@@ -318,7 +316,7 @@ async def silent_connections(siege: Siege, rng: Dice) -> AsyncIterator[None]:
 
 async def _probes(port: int, client: Any) -> None:
     while True:
-        reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=client, local_addr=(KUBELET, 0))
+        reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=client)
         try:
             async with asyncio.timeout(15.0):  # as the kubelet's probe does
                 writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")

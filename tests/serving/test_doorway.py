@@ -30,8 +30,9 @@ from .intruders import HABITS, LOOPBACK, intruders
 
 #: Rooms that a crowd which a test can bear fills over and over, and as much less is done in a turn of the loop: a place lasts for as many
 #: turns as it does in rooms of the usual size.
-SMALL = Places(silent=32, begun=16, asked=8)
+SMALL = Places(silent=32, begun=32, asked=8)
 A_TURN = 1
+BEAT_SECONDS = 0.04
 CROWD = 90
 #: An answer larger than the kernel's buffers take.
 MUCH = b"x" * 8_000_000
@@ -82,6 +83,7 @@ def under(loop: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 def small_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PLACES", SMALL)
     monkeypatch.setattr(module, "A_TURN", A_TURN)
+    monkeypatch.setattr(module, "BEAT_SECONDS", BEAT_SECONDS)
 
 
 # --- probes beside intruders ------------------------------------------------------------------------------------------------------
@@ -119,6 +121,93 @@ def test_health_is_told_beside_any_mixture(seed: int, small_rooms: None) -> None
                         assert await probe(port, None if server is None else client) == b"HTTP/1.1 200 OK", crowd
 
     under(rng.choice(("asyncio", "uvloop")), beside)
+
+
+TORN_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+NO_TURN_IS_LEFT = 500
+
+
+@asynccontextmanager
+async def newcomers(port: int, number: int, words: bytes) -> AsyncIterator[list[socket.socket]]:
+    """So many connections that say this and no more; entered when the server has had its turns with all of them."""
+    loop = asyncio.get_running_loop()
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for each in opened:
+            each.setblocking(False)
+            await loop.sock_connect(each, (LOOPBACK, port))
+            each.send(words)
+        for _ in range(NO_TURN_IS_LEFT):
+            await asyncio.sleep(0)
+        yield opened
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("words", [b"", TORN_HELLO])
+def test_who_has_just_begun_keeps_the_place_whoever_comes_from_the_same_address(
+    words: bytes, loop: str, small_rooms: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No beat passes: everybody is as young as can be, and those for whom there is no place wait."""
+    monkeypatch.setattr(module, "BEAT_SECONDS", DEADLINE)
+
+    async def beside() -> None:
+        client = trusting()
+        async with served(self_made()) as port:
+            reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=client)
+            async with newcomers(port, CROWD, words):
+                assert callers() <= SMALL.silent + SMALL.begun
+                writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")
+            writer.close()
+
+    under(loop, beside)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_who_has_just_come_keeps_the_place_whoever_comes_from_the_same_address(
+    loop: str, small_rooms: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BEAT_SECONDS", DEADLINE)
+
+    async def beside() -> None:
+        async with served(self_made()) as port, newcomers(port, 1, b"") as (first,), newcomers(port, CROWD, b""):
+            assert callers() == SMALL.silent
+            reader, writer = await asyncio.open_connection(sock=first.dup(), ssl=trusting(), server_hostname=LOOPBACK)
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")
+            writer.close()
+
+    under(loop, beside)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_all_whose_requests_are_complete_in_one_turn_are_answered(loop: str, small_rooms: None) -> None:
+    """More than there are places for those who have asked: an answer needs some turns, and gets them."""
+
+    async def beside() -> None:
+        ours = asyncio.get_running_loop()
+        async with served(None) as port, newcomers(port, SMALL.begun, b"GET /livez HTTP/1.1\r\n") as crowd:
+            for each in crowd:
+                each.send(b"Host: x\r\n\r\n")
+            answers = [await ours.sock_recv(each, 100) for each in crowd]
+            assert [each.partition(b"\r\n")[0] for each in answers] == [b"HTTP/1.1 200 OK"] * SMALL.begun
+
+    under(loop, beside)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_who_reads_no_answer_makes_room_for_others_within_some_turns(
+    loop: str, small_rooms: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as many as there are places ask for much at once and read nothing of it. No beat passes."""
+    monkeypatch.setattr(module, "BEAT_SECONDS", DEADLINE)
+
+    async def beside() -> None:
+        async with served(None) as port, newcomers(port, 2 * SMALL.asked, b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n"):
+            assert callers() <= SMALL.asked
+            assert await probe(port, None) == b"HTTP/1.1 200 OK"
+
+    under(loop, beside)
 
 
 def test_thousands_of_connections_that_say_nothing_cost_no_more_than_hundreds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,24 @@
 """Where connections come in: every port of ours is behind one, so that whoever opens connections keeps nobody else out.
 
-A connection is in one of three rooms. `silent`: it was accepted, and no byte came; it is a bare socket, without TLS, buffers or a task, and
-costs what a socket costs. `begun`: its TLS handshake is under way, or its request is not complete. `asked`: it has a request, and gets its
-answer. Each room has so many places, and is fair between peers (`fairroom`); who loses their place is hung up on. So silence cannot take
-the places of those who speak, and those who speak slowly not of those who have asked.
+A connection is in one of three rooms. `silent`: no byte came, or its turn has not come; it is a bare socket, without TLS, buffers or a
+task, and costs what a socket costs. `begun`: its TLS handshake is under way, or its request is not complete. `asked`: it has a request, and
+gets its answer. Each room has so many places, and is fair between peers (`fairroom`): when there are more connections than places, the
+peer that has most loses its oldest, which is hung up on. So silence cannot take the places of those who speak, and those who speak slowly
+not of those who have asked.
 
-A connection without a complete request ends after `REQUEST_SECONDS`, any other after `ANSWER_SECONDS`. Both are counted in beats of the
-event loop, so that a loop that stood still takes nobody's time away. In one turn of the loop only so many connections are accepted, and so
-many handshakes begun: whoever opens connections as fast as they can leaves the scheduler its turns.
+**Invariant**: a connection keeps its place, however many others come, for as long as one needs that does at once what is to be done:
+
+- `silent`: for `SPEAK_BEATS` until its first byte, and with that until its handshake begins;
+- `begun`: for `COMPLETE_BEATS` until its request is complete;
+- `asked`: for `ANSWER_TURNS` turns of the event loop, in which the answer of a page that waits for nobody is written.
+
+So a health probe is answered, also at an address that it shares with a crowd; it waits for its turn. While no place may be taken from
+anybody, those who have spoken wait in `silent`, those who come wait with the kernel, and `asked` has places of `begun` that are free.
+
+A connection that says nothing ends `REQUEST_SECONDS` after its accept, one whose request is not complete as long after its handshake
+began, one that has asked after `ANSWER_SECONDS`. All are counted in beats of the event loop, so that a loop that stood still takes
+nobody's time away. In one turn of the loop only so many connections are accepted, and so many handshakes begun: whoever opens connections
+as fast as they can leaves the scheduler its turns.
 """
 
 from __future__ import annotations
@@ -19,7 +30,6 @@ import socket
 import ssl
 import struct
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -29,11 +39,17 @@ from placewright.engine.fairroom import FairRoom, peer_of
 
 _log = logging.getLogger(__name__)
 
-#: From accept until the request is complete, TLS handshake included.
+#: From accept until the first byte, and from the beginning of the handshake until the request is complete.
 REQUEST_SECONDS: Final = 3.0
 #: From the request to the last byte of the answer.
 ANSWER_SECONDS: Final = 30.0
-_BEAT_SECONDS: Final = 0.25
+BEAT_SECONDS: Final = 0.1
+#: Beats for which nobody takes the place of one who was accepted and has yet to say something. One less than that is certain.
+SPEAK_BEATS: Final = 3
+#: As much, of one whose handshake began, for the request. A client needs two ways through the network for it, and its own processor time.
+COMPLETE_BEATS: Final = 8
+#: Turns of the event loop, of one who has asked, for the answer. Our pages of health need about four.
+ANSWER_TURNS: Final = 16
 #: Connections accepted, and handshakes begun, in one turn of the event loop. A handshake takes about a millisecond of it.
 A_TURN: Final = 8
 #: Without descriptors or buffers for another connection, how long none is accepted, seconds.
@@ -51,7 +67,10 @@ ProtocolFactory = Callable[["Caller"], asyncio.Protocol]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """How many connections may be in each room; their sum bounds the descriptors that a port takes."""
+    """How many connections may be in each room; their sum bounds the descriptors that a port takes.
+
+    While places of `begun` are free, `asked` may have them for some turns.
+    """
 
     silent: int
     begun: int
@@ -65,12 +84,14 @@ PLACES: Final = Places(silent=256, begun=128, asked=64)
 class Caller:
     """One connection, from accept to its end."""
 
-    __slots__ = ("_door", "_socket", "_task", "_transport", "peer", "since")
+    __slots__ = ("_door", "_socket", "_task", "_transport", "peer", "since", "turn")
 
     def __init__(self, door: Doorway, connection: socket.socket, peer: str, since: int) -> None:
         """`since`: the beat at which it came into the room that it is in."""
         self.peer = peer
         self.since = since
+        #: At which it has asked; counted while there are more who have than places.
+        self.turn = 0
         self._door = door
         self._socket: socket.socket | None = connection
         self._task: asyncio.Task[None] | None = None
@@ -126,14 +147,17 @@ class Doorway:
         self._tls = tls
         self._factory = factory
         self._loop = asyncio.get_running_loop()
-        self._silent: FairRoom[Caller] = FairRoom(PLACES.silent)
-        self._begun: FairRoom[Caller] = FairRoom(PLACES.begun)
-        self._asked: FairRoom[Caller] = FairRoom(PLACES.asked)
-        #: Have said something, and have no transport yet.
-        self._spoken: deque[Caller] = deque()
-        self._beginning = False
+        self._silent: FairRoom[Caller] = FairRoom()
+        #: In the room `silent`, too: have said something, and their turn has not come.
+        self._spoken: FairRoom[Caller] = FairRoom()
+        self._begun: FairRoom[Caller] = FairRoom()
+        self._asked: FairRoom[Caller] = FairRoom()
+        #: `_begin_some` is called in the next turn, `_make_room_to_ask` too.
+        self._beginning = self._making_room = False
+        #: Nobody is accepted for lack of places (`_full`), or of descriptors as well (`_exhausted`).
+        self._full = self._exhausted = False
         self._closed = False
-        self._beat = 0
+        self._beat = self._turn = 0
         self._said = -_SAID_EVERY
         self._opening: set[asyncio.Task[None]] = set()
 
@@ -159,26 +183,51 @@ class Doorway:
         self._closed = True
         self._loop.remove_reader(self._listening)
         self._listening.close()
-        for caller in (*self._silent, *self._begun):
+        for caller in (*self._silent, *self._spoken, *self._begun):
             self._hang_up(caller)
 
     # --- what callers say of themselves -----------------------------------------------------------------------------------------
 
     def asked(self, caller: Caller) -> None:
         """The caller's request is complete."""
-        if caller in self._begun:
-            self._begun.leave(caller)
-            self._enter(self._asked, caller)
+        if caller not in self._begun:
+            return
+        self._begun.leave(caller)
+        caller.since, caller.turn = self._beat, self._turn
+        self._asked.enter(caller, caller.peer)
+        if len(self._asked) > PLACES.asked and not self._making_room:
+            self._making_room = True
+            self._loop.call_soon(self._make_room_to_ask)
+        self._go_on()
 
     def left(self, caller: Caller) -> None:
         """The caller's connection is no more."""
-        for room in (self._silent, self._begun, self._asked):
+        for room in (self._silent, self._spoken, self._begun, self._asked):
             room.leave(caller)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """There may be a place for those who wait."""
+        if self._spoken and not self._beginning and not self._closed:
+            self._beginning = True
+            self._loop.call_soon(self._begin_some)
+        self._accept_further()
 
     # --- accepting ----------------------------------------------------------------------------------------------------------------
 
+    @property
+    def _waiting(self) -> int:
+        """Connections that are bare sockets, or are in line to be more."""
+        return len(self._silent) + len(self._spoken)
+
     def _accept(self) -> None:
         for _ in range(A_TURN):
+            loser = None
+            if self._waiting >= PLACES.silent:
+                loser = self._who_waits_too_long()
+                if loser is None:
+                    self._accept_none()
+                    return
             try:
                 connection, address = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -186,27 +235,54 @@ class Doorway:
             except OSError as problem:
                 self._pause(problem)
                 return
+            if loser is not None:
+                self._crowd_out(loser)
             connection.setblocking(False)
             self._welcome(Caller(self, connection, peer_of(address[0]), self._beat))
+
+    def _who_waits_too_long(self) -> Caller | None:
+        """Who said nothing for long enough, of the peer that has most connections in this room."""
+        peers = self._silent.peers | self._spoken.peers
+        crowd = max(peers, key=lambda peer: self._silent.guests_of(peer) + self._spoken.guests_of(peer))
+        oldest = self._silent.oldest_of(crowd)
+        return oldest if oldest is not None and self._waits_too_long(oldest) else None
+
+    def _waits_too_long(self, silent: Caller) -> bool:
+        return self._beat - silent.since >= SPEAK_BEATS
 
     def _welcome(self, caller: Caller) -> None:
         """Give a place to one who was accepted: at once among those who speak, if their first bytes are here."""
         if _says_something(caller):
-            self._begin_soon(caller)
+            self._queue_up(caller)
         elif caller.bare is not None:
-            self._enter(self._silent, caller)
+            self._silent.enter(caller, caller.peer)
             self._loop.add_reader(caller.bare, self._hear, caller)
 
     def _pause(self, problem: OSError) -> None:
         """No descriptors or buffers: free some, and accept again in a moment."""
         self._say("connections cannot be accepted: %s", problem)
+        self._exhausted = True
+        self._accept_none()
         for caller in list(self._silent)[:A_TURN]:
-            self._hang_up(caller)
-        self._loop.remove_reader(self._listening)
+            if self._waits_too_long(caller):
+                self._hang_up(caller)
         self._loop.call_later(_PAUSE_SECONDS, self._accept_again)
 
+    def _accept_none(self) -> None:
+        """Who comes waits with the kernel."""
+        self._full = True
+        self._loop.remove_reader(self._listening)
+
     def _accept_again(self) -> None:
-        if not self._closed:
+        self._exhausted = False
+        self._accept_further()
+
+    def _accept_further(self) -> None:
+        """Accept again, if nobody was for lack of places and there is one."""
+        if not self._full or self._exhausted or self._closed:
+            return
+        if self._waiting < PLACES.silent or self._who_waits_too_long() is not None:
+            self._full = False
             self._loop.add_reader(self._listening, self._accept)
 
     # --- beginning ----------------------------------------------------------------------------------------------------------------
@@ -217,28 +293,41 @@ class Doorway:
         self._loop.remove_reader(caller.bare)
         self._silent.leave(caller)
         if _says_something(caller):
-            self._begin_soon(caller)
+            self._queue_up(caller)
+        else:
+            self._go_on()
 
-    def _begin_soon(self, caller: Caller) -> None:
-        self._enter(self._begun, caller)
-        self._spoken.append(caller)
-        if not self._beginning:
-            self._beginning = True
-            self._loop.call_soon(self._begin_some)
+    def _queue_up(self, caller: Caller) -> None:
+        self._spoken.enter(caller, caller.peer)
+        self._go_on()
 
     def _begin_some(self) -> None:
+        self._beginning = False
         for _ in range(A_TURN):
-            while self._spoken and self._spoken[0].bare is None:
-                self._spoken.popleft()  # lost their place meanwhile
-            if not self._spoken:
-                self._beginning = False
-                return
-            caller = self._spoken.popleft()
+            caller = self._spoken.next_into(self._begun)
+            if caller is None or not self._has_place_to_begin(caller.peer):
+                break  # who leaves, or the next beat, calls again
+            self._spoken.leave(caller)
+            caller.since = self._beat
+            self._begun.enter(caller, caller.peer)
             task = self._loop.create_task(self._begin(caller))
             self._opening.add(task)
             task.add_done_callback(self._opening.discard)
             caller.served_by(task)
-        self._loop.call_soon(self._begin_some)
+        else:
+            self._go_on()
+        self._accept_further()
+
+    def _has_place_to_begin(self, peer: str) -> bool:
+        """Whether there is a place, or may be made, for one more of a peer."""
+        taken_by_asked = max(len(self._asked) - PLACES.asked, 0)
+        if len(self._begun) < PLACES.begun - taken_by_asked:
+            return True
+        loser = self._begun.who_makes_room(peer)
+        if loser is None or self._beat - loser.since < COMPLETE_BEATS:
+            return False
+        self._crowd_out(loser)
+        return True
 
     async def _begin(self, caller: Caller) -> None:
         """Give the caller a transport. Until this runs the socket is the caller's, who may lose their place meanwhile."""
@@ -262,23 +351,31 @@ class Doorway:
 
     async def _count_beats(self) -> None:
         while True:
-            await asyncio.sleep(_BEAT_SECONDS)
+            await asyncio.sleep(BEAT_SECONDS)
             self._beat += 1
             self._end_overdue()
+            self._go_on()
 
     def _end_overdue(self) -> None:
         for room, seconds in ((self._silent, REQUEST_SECONDS), (self._begun, REQUEST_SECONDS), (self._asked, ANSWER_SECONDS)):
             for caller in room:
-                if (self._beat - caller.since) * _BEAT_SECONDS >= seconds:
+                if (self._beat - caller.since) * BEAT_SECONDS >= seconds:
                     self._hang_up(caller)
 
-    def _enter(self, room: FairRoom[Caller], caller: Caller) -> None:
-        if room is self._asked:
-            caller.since = self._beat
-        loser = room.enter(caller, caller.peer)
-        if loser is not None:
-            self._say("there are more connections than places; those that ask for nothing make room, first those of %s", loser.peer)
-            self._hang_up(loser)
+    def _make_room_to_ask(self) -> None:
+        """In each turn while more have asked than there are places."""
+        self._turn += 1
+        while len(self._asked) > PLACES.asked:
+            loser = self._asked.who_makes_room()
+            if loser is None or self._turn - loser.turn < ANSWER_TURNS:
+                self._loop.call_soon(self._make_room_to_ask)
+                return
+            self._crowd_out(loser)
+        self._making_room = False
+
+    def _crowd_out(self, loser: Caller) -> None:
+        self._say("there are more connections than places; those that ask for nothing make room, first those of %s", loser.peer)
+        self._hang_up(loser)
 
     def _hang_up(self, caller: Caller) -> None:
         if caller.bare is not None:

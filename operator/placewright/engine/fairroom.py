@@ -1,14 +1,15 @@
-"""Places for a bounded number of guests that come from many peers, so that no peer takes the places of the others.
+"""Guests of a room that come from many peers, and which of them makes room, so that no peer takes the places of the others.
 
-While there is a place, everybody gets one. Beyond that, whoever comes gets one all the same, and the peer that has most guests loses its
-oldest: a peer that has one guest loses it only when all others have no more than one. Nobody is refused for the address that they come
-from, because addresses are shared: behind a node's address there may be its kubelet and a tenant.
+Whoever asks for a place beyond those there are gets the place of the peer that has most guests, which loses its oldest: a peer that has
+one guest loses it only when all others have no more than one. Nobody is refused for the address that they come from, because addresses
+are shared: behind a node's address there may be its kubelet and a tenant. How many places there are, and how long a guest keeps
+theirs, is for the owner of the room to say.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, KeysView
 from typing import Final, Generic, TypeVar
 
 G = TypeVar("G", bound=Hashable)
@@ -18,11 +19,9 @@ _IPV6_PREFIX: Final = 64
 
 
 class FairRoom(Generic[G]):
-    """At most `most` guests, each of some peer."""
+    """Guests, each of some peer, in the order in which they came."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        #: In the order in which they came.
+    def __init__(self) -> None:
         self._guests: dict[G, str] = {}
         self._by_peer: dict[str, dict[G, None]] = {}
 
@@ -36,19 +35,42 @@ class FairRoom(Generic[G]):
         """Over those who are there now, the oldest first."""
         return iter(tuple(self._guests))
 
-    def enter(self, guest: G, peer: str) -> G | None:
-        """Give a guest a place; who lost theirs for it, None while there was one free."""
+    @property
+    def peers(self) -> KeysView[str]:
+        """Those that have a guest here."""
+        return self._by_peer.keys()
+
+    def guests_of(self, peer: str) -> int:
+        """How many guests a peer has."""
+        return len(self._by_peer.get(peer, ()))
+
+    def oldest_of(self, peer: str) -> G | None:
+        """A peer's guest that came first; None if it has none."""
+        return next(iter(self._by_peer.get(peer, ())), None)
+
+    def who_makes_room(self, newcomer: str | None = None) -> G | None:
+        """The oldest guest of the peer that has most. None if nobody is here.
+
+        Args:
+            newcomer: the peer that gets the place, and counts as having one guest more; None if they are here already.
+        """
+        if not self._by_peer:
+            return None
+        return self.oldest_of(max(self._by_peer, key=lambda peer: self.guests_of(peer) + (peer == newcomer)))
+
+    def next_into(self, room: FairRoom[G]) -> G | None:
+        """Who is the next to go on into another room: the oldest guest of the peer that has fewest there. None if nobody is here."""
+        if not self._guests:
+            return None
+        return self.oldest_of(min(self._by_peer, key=room.guests_of))
+
+    def enter(self, guest: G, peer: str) -> None:
+        """Take a guest in."""
         self._guests[guest] = peer
         self._by_peer.setdefault(peer, {})[guest] = None
-        if len(self._guests) <= self._most:
-            return None
-        most = max(self._by_peer.values(), key=len)
-        oldest = next(iter(most))
-        self.leave(oldest)
-        return oldest
 
     def leave(self, guest: G) -> None:
-        """Free a guest's place, if they have one."""
+        """Let a guest go, if they are here."""
         peer = self._guests.pop(guest, None)
         if peer is None:
             return
