@@ -228,14 +228,13 @@ async def test_a_pod_of_unknown_outcome_that_turns_out_bound_is_bound(world: Wor
     assert len(world.queue) == 0
 
 
-async def test_a_bound_pod_that_no_watch_ever_showed_is_asked_for_at_the_second_comparison(world: World) -> None:
+async def test_a_bound_pod_that_no_watch_ever_showed_is_asked_for_after_a_while(world: World) -> None:
     """Deleted while the watch of assigned pods was broken: nobody would ever free its room."""
     world.pods(pod("web").requests(cpu="1"))
     await world.attempt()
     compare(world)
     assert doubtful(world) == []
-    compare(world)
-    (asked,) = world.reconciler.doubtful()
+    (asked,) = world.reconciler.unconfirmed()
     world.reconciler.looked(asked, pod("web").uid("a namesake").info())
     assert world.requested_cpu("a") == 0
 
@@ -245,7 +244,16 @@ async def test_a_bound_pod_that_a_watch_has_shown_is_not_asked_for(world: World)
     await world.attempt()
     compare(world)
     world.pods(pod("web").on("a"))
-    compare(world)
+    assert world.reconciler.unconfirmed() == []
+    assert doubtful(world) == []
+
+
+async def test_a_pod_bound_after_the_list_was_asked_for_is_not_judged_by_it(world: World) -> None:
+    world.pods(pod("web"))
+    looking = Looking(world)
+    await world.attempt()
+    looking.sees()
+    assert world.reconciler.unconfirmed() == []
     assert doubtful(world) == []
 
 

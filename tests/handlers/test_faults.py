@@ -32,9 +32,9 @@ async def all_placed(stage: Stage, names: list[str]) -> None:
 async def test_no_pod_is_lost_or_bound_twice_when(stage: Stage, storm: str) -> None:
     stage.edit_profile(backoff={"maxSeconds": 0})
     async with operator(stage) as running:
-        names = stage.pods(1)
-        await all_placed(stage, names)  # its first term has begun: what it lists for that is not cut off
+        await stage.until(lambda: running.engine.leadership.active)
         STORMS[storm](stage)
+        names: list[str] = []
         for _ in range(6):
             names += stage.pods(8)
             if storm == "history is forgotten":

@@ -118,6 +118,8 @@ def test_who_waits_for_permission_is_not_counted() -> None:
     world.crowd("gang", 100)
     for _ in range(100):
         world.queue.in_flight.place(world.pop().uid).await_permission()
+    world.crowd("late", 9)
+    assert world.handed_out() == {"late": 4}, "as many as if nobody waited"
 
 
 def test_an_extender_that_does_not_answer_holds_up_only_the_pods_that_it_binds() -> None:

@@ -285,7 +285,7 @@ def test_sets_that_may_span_all_of_unicode_are_not_folded(large: str, around: st
     "pattern", [r"(?i)^nvidia-a\d+$", r"(?i)[a-z0-9_.-]+", r"(?i)(a100|h100)\S*", r"(?i)[éü]", r"[!-😀]", r"\p{Greek}|[\S]"]
 )
 def test_sets_that_are_small_or_not_folded_are_served(pattern: str) -> None:
-    CompiledSelector(f"{MINE}.model.matches({json.dumps(pattern, ensure_ascii=False)}) || true")
+    assert verdict(f"{MINE}.model.matches({json.dumps(pattern, ensure_ascii=False)})") in (True, False)
 
 
 def nested(levels: int, inner: str) -> str:

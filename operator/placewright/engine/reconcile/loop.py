@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -181,9 +181,15 @@ class Comparer:
             with self.reconciler.watching():
                 await self._mend(self._begun(cache=cache, queue=queue))
                 if queue:
-                    for pod in self.reconciler.doubtful():
-                        self.reconciler.looked(pod, await self._read_pod(pod))
+                    await self._ask_for(self.reconciler.doubtful())
+                    if self.reconciler.unconfirmed():
+                        await self._sleep(self._patience)
+                        await self._ask_for(self.reconciler.unconfirmed())
             return self.reconciler.repairs.since(before)
+
+    async def _ask_for(self, doubted: Iterable[PodInfo]) -> None:
+        for pod in doubted:
+            self.reconciler.looked(pod, await self._read_pod(pod))
 
     def _begun(self, *, cache: bool, queue: bool) -> list[Compared[Any]]:
         collections: list[Compared[Any]] = []

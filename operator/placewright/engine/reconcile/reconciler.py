@@ -22,7 +22,11 @@ from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 
 class Reconciler:
-    """Makes comparisons, to be run inside `watching`; then ask for each of `doubtful` and say `looked`."""
+    """Makes comparisons, to be run inside `watching`.
+
+    After one, whoever runs it asks for each of `doubtful`, and a while later for each of `unconfirmed`, and says `looked`.
+    """
+
 
     def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle, intake: ClusterEventHandlers) -> None:
         self.repairs = intake.repairs
@@ -30,7 +34,7 @@ class Reconciler:
         self._queue = queue
         self._binding = binding
         self._intake = intake
-        self._unconfirmed_before: frozenset[str] = frozenset()
+        self._unconfirmed: frozenset[str] = frozenset()
         self._doubtful: frozenset[str] = frozenset()
 
     def watching(self) -> AbstractContextManager[None]:
@@ -48,21 +52,26 @@ class Reconciler:
     def unscheduled(self) -> UnscheduledComparison:
         """Compare pods without a node; before the list is asked for."""
         belief = QueueBelief(self._cluster, self._queue, self._intake)
-        return UnscheduledComparison(belief, self, self._binding, frozenset(self._binding.unresolved), self._unconfirmed())
+        return UnscheduledComparison(belief, self, self._binding, frozenset(self._binding.unresolved), self._bound_unseen())
 
     def departed(self, uid: str) -> bool:
         """Whether a pod left while the comparison ran."""
         return self._intake.has_departed(uid)
 
     def doubt(self, unresolved: frozenset[str], unconfirmed: frozenset[str], seen: set[str]) -> None:
-        """Bindings without an answer at once; those that succeeded only when two comparisons in a row saw no watch confirm them."""
-        self._doubtful = (unresolved | (unconfirmed & self._unconfirmed_before)) - seen
-        self._unconfirmed_before = unconfirmed
+        """Bindings without an answer are asked for at once; those that succeeded only if no watch confirms them for a while."""
+        self._doubtful, self._unconfirmed = unresolved - seen, unconfirmed - seen
 
     def doubtful(self) -> list[PodInfo]:
         """Pods that hold room on a node, are not listed without one, and that no watch has shown there: only reading each one tells."""
-        placements = (self._cluster.placement(uid) for uid in self._doubtful)
-        return [placement.pod for placement in placements if placement is not None and placement.assumed]
+        return self._assumed(self._doubtful)
+
+    def unconfirmed(self) -> list[PodInfo]:
+        """The same of pods whose Binding succeeded before the list was asked for, and that no watch has shown on their node by now.
+
+        Such a pod may have been bound and deleted while the watch was broken: then no watch ever tells.
+        """
+        return self._assumed(self._unconfirmed)
 
     def looked(self, pod: PodInfo, found: PodInfo | None) -> None:
         """A doubtful pod was read; None when there is none of that name."""
@@ -72,7 +81,11 @@ class Reconciler:
         elif found.node_name:
             self._intake.assigned_pod(found)
 
-    def _unconfirmed(self) -> frozenset[str]:
+    def _assumed(self, uids: Iterable[str]) -> list[PodInfo]:
+        placements = (self._cluster.placement(uid) for uid in uids)
+        return [placement.pod for placement in placements if placement is not None and placement.assumed]
+
+    def _bound_unseen(self) -> frozenset[str]:
         if not self._cluster.assumed_count:
             return frozenset()
         uids = (placement.pod.uid for placement in self._cluster.placements() if placement.assumed)
