@@ -26,7 +26,6 @@ NOUNS = {
     "gangscheduling": "the name of the plugin",
     "peering": "Kopf's noun for replicas that know each other",
     "recording": "the file that `placewright record` writes",
-    "testing": "public, and called as the standard library's and NumPy's are",
     "tracing": "what OpenTelemetry calls it",
 }
 #: Modules that may have fewer lines than `SHORTEST`, and why.

@@ -66,7 +66,7 @@ def test_what_is_too_large_is_worked_out_each_time() -> None:
 def test_a_node_memory_counts_the_columns_of_domains() -> None:
     cluster, memory = Cluster(), NodeMemory()
     for number in range(200):
-        cluster.set_node(node(f"n{number}", labels={"zone": f"z{number % 3}"}))
+        cluster.set_node(node(f"n{number}", labels={"zone": f"z{number % 3}"}).build())
     topology.domains(memory, cluster, "zone")
     assert memory._memory.nbytes > 200 * 8
 
@@ -74,7 +74,7 @@ def test_a_node_memory_counts_the_columns_of_domains() -> None:
 def test_sums_of_tallies_that_the_cluster_dropped_hold_no_tally(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, memory = Cluster(), NodeMemory()
     for number in range(6):
-        cluster.set_node(node(f"n{number}", labels={"zone": f"z{number % 3}"}))
+        cluster.set_node(node(f"n{number}", labels={"zone": f"z{number % 3}"}).build())
     place = topology.domains(memory, cluster, "zone")
     monkeypatch.setattr("placewright.cluster.tallies._MAX_TALLY_BYTES", 0)
     first = cluster.pairwise_counts.tally(PodSelection(frozenset({"a"})), cluster.size)

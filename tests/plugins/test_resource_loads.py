@@ -54,9 +54,9 @@ def plain(kind: StrategyType, used: int, capacity: int) -> int:
 def test_shares_divided_in_floats_are_those_of_whole_numbers(kind: StrategyType, nodes: list[tuple[int, int]], own: int) -> None:
     cluster = Cluster()
     for at, (used, capacity) in enumerate(nodes):
-        cluster.set_node(node(f"n{at}", memory=str(capacity)))
+        cluster.set_node(node(f"n{at}", memory=str(capacity)).build())
         if used:
-            cluster.set_pod(pod(f"p{at}", on=f"n{at}", memory=str(used)))
+            cluster.set_pod(pod(f"p{at}", on=f"n{at}", memory=str(used)).build())
     strategy = ScoringStrategy(kind, (ResourceSpec("memory"),), SHAPE if kind == "RequestedToCapacityRatio" else None)
     offered = cluster.resources.column("memory").allocatable.tolist()  # an amount that no node could have is cut off
     taken = [used + own for used in cluster.scoring_memory.tolist()]
@@ -81,13 +81,13 @@ def test_many_rows_are_answered_as_each_row_alone_is(plugin: Any, args: dict[str
     cluster = Cluster()
     for at in range(3 * FEW_ROWS):
         cpu, memory, gpus = dice.choice("029"), dice.choice(("0", "7Gi", "1001Mi")), dice.choice("03")
-        cluster.set_node(node(f"n{at}", cpu=cpu, memory=memory, **{"x.io/gpu": gpus}))
+        cluster.set_node(node(f"n{at}", cpu=cpu, memory=memory, **{"x.io/gpu": gpus}).build())
     for at in range(40):
-        cluster.set_pod(pod(f"p{at}", on=f"n{dice.randrange(cluster.size)}", cpu=f"{dice.randrange(3000)}m", memory="77Mi"))
+        cluster.set_pod(pod(f"p{at}", on=f"n{dice.randrange(cluster.size)}", cpu=f"{dice.randrange(3000)}m", memory="77Mi").build())
     config = PluginConfig(name=plugin.name, args=args)
     profile = resolve(default_profile(plugin_config=[config]), in_tree())
     asked_of: Any = offline_evaluator(profile, in_tree(), cluster).runtime.plugin(plugin.name)
-    asked = pod("asked", cpu=f"{dice.randrange(2500)}m", memory=dice.choice(("", "300Mi")))
+    asked = pod("asked", cpu=f"{dice.randrange(2500)}m", memory=dice.choice(("", "300Mi"))).build()
     rows = cluster.all_rows
     for ask in (asked_of.score, *([asked_of.filter] if plugin is NodeResourcesFit else [])):
         alone = [ask(CycleState(), asked, cluster, rows[at : at + 1]).tolist()[0] for at in range(len(rows))]
@@ -100,9 +100,9 @@ def test_a_table_that_was_mended_is_one_that_is_made_anew(steps: list[tuple[int,
     cluster, table = Cluster(), LoadTable("memory")
     for turn, (at, amount) in enumerate(steps):
         if turn % 2:
-            cluster.set_pod(pod(f"p{turn}", on=f"n{at}", memory=str(amount)))
+            cluster.set_pod(pod(f"p{turn}", on=f"n{at}", memory=str(amount)).build())
         else:
-            cluster.set_node(node(f"n{at}", memory=str(amount)))
+            cluster.set_node(node(f"n{at}", memory=str(amount)).build())
         for kept, made in zip(table.current(cluster), LoadTable("memory").current(cluster), strict=True):
             assert kept.dtype == made.dtype
             assert np.array_equal(kept, made)

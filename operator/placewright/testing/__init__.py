@@ -1,0 +1,54 @@
+"""The kit for tests of plugins and of schedulers: objects in a few words, and a scheduler without an API server.
+
+Makers (`pod`, `node`, `resource_claim`, …) build objects step by step, decoded as the scheduler decodes those of an API server.
+`PluginCase` asks one plugin as the scheduler would.
+
+This package is public: it changes only with a note in the changelog. `docs/testing.md` is its reference.
+
+Example:
+    from placewright.testing import PluginCase, node, pod
+
+    def test_nodes_with_few_pods_are_better():
+        case = PluginCase(QuietNodes, nodes=[node("a"), node("b")], pods=[pod("other").on("a")])
+        assert case.scores(pod("web")) == {"a": 99, "b": 100}
+"""
+
+from placewright.testing.devices import device_class, device_taint_rule, resource_claim, resource_slice
+from placewright.testing.nodes import node
+from placewright.testing.plugincase import PluginCase
+from placewright.testing.podgroups import coscheduling_group, pod_group
+from placewright.testing.pods import pod
+from placewright.testing.profiles import profile
+from placewright.testing.volumes import (
+    csi_driver,
+    csi_node,
+    persistent_volume,
+    persistent_volume_claim,
+    storage_capacity,
+    storage_class,
+)
+from placewright.testing.workloads import disruption_budget, namespace, replica_set, service, stateful_set
+
+__all__ = [
+    "PluginCase",
+    "coscheduling_group",
+    "csi_driver",
+    "csi_node",
+    "device_class",
+    "device_taint_rule",
+    "disruption_budget",
+    "namespace",
+    "node",
+    "persistent_volume",
+    "persistent_volume_claim",
+    "pod",
+    "pod_group",
+    "profile",
+    "replica_set",
+    "resource_claim",
+    "resource_slice",
+    "service",
+    "stateful_set",
+    "storage_capacity",
+    "storage_class",
+]

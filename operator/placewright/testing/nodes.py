@@ -1,0 +1,73 @@
+"""Nodes in a few words: `node("a").offers(cpu="8").zone("eu-1a").taint("gpu").build()`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+from placewright.api.objects import Node
+from placewright.testing.objectmaker import HOSTNAME, ZONE, PlainMaker
+
+#: What a node offers unless a test says otherwise.
+OFFERS: Final[Mapping[str, str]] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+
+
+class NodeMaker(PlainMaker[Node]):
+    """Builds a node step by step; see `node`."""
+
+    kind = Node
+    namespaced = False
+
+    def offers(self, amounts: Mapping[str, str] | None = None, /, **more: str) -> Self:
+        """Set what the node offers of these resources: `offers(cpu="8")`, `offers({"example.com/gpu": "4"})`."""
+        return self.status(allocatable={**self._body.get("status", {}).get("allocatable", {}), **(amounts or {}), **more})
+
+    def zone(self, zone: str) -> Self:
+        """Set the label `topology.kubernetes.io/zone`."""
+        return self.labels({ZONE: zone})
+
+    def taint(self, key: str, value: str = "", *, effect: str = "NoSchedule") -> Self:
+        """Add a taint."""
+        return self._append("spec", "taints", {"key": key, "value": value, "effect": effect})
+
+    def cordoned(self) -> Self:
+        """Mark the node as unschedulable."""
+        return self.spec(unschedulable=True)
+
+    def image(self, *names: str, size: int) -> Self:
+        """Add an image of this many bytes, known by these names."""
+        return self._append("status", "images", {"names": list(names), "sizeBytes": size})
+
+    def condition(self, kind: str, status: str, *, since: str = "") -> Self:
+        """Add a condition, such as `condition("Ready", "False")`; `since`: its last transition, RFC 3339."""
+        return self._append("status", "conditions", {"type": kind, "status": status, "lastTransitionTime": since})
+
+    def features(self, *names: str) -> Self:
+        """Set the features that the node declares."""
+        return self.status(declaredFeatures=list(names))
+
+
+def node(
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    spec: Mapping[str, Any] | None = None,
+    **offers: str,
+) -> NodeMaker:
+    """Begin a node with 4 CPUs, 16 GiB, room for 110 pods and its hostname as a label.
+
+    Args:
+        name: its name.
+        labels: further labels.
+        annotations: its annotations.
+        spec: fields of the spec, as in a manifest.
+        offers: other amounts than the above: `node("a", cpu="8")`.
+
+    Example:
+        node("a").offers(cpu="8").zone("eu-1a").taint("gpu").build()
+    """
+    made = NodeMaker(name).labels({HOSTNAME: name, **(labels or {})}).offers({**OFFERS, **offers})
+    if annotations:
+        made = made.annotations(annotations)
+    return made.spec(**spec) if spec else made

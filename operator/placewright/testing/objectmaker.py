@@ -1,0 +1,152 @@
+"""The base of all makers: an API object built step by step, decoded as the scheduler decodes it.
+
+A maker never changes. Every step returns another maker, so one maker can be the start of many objects, or of many versions of one object.
+`build` decodes the manifest with `placewright.api.decode`, the path that objects of the API server take, so that a wrong field fails here
+as it would fail there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from copy import copy
+from typing import Any, Final, Generic, Self, TypeVar
+
+from placewright.api.decode import convert
+from placewright.api.objects import KubeObject
+
+Body = dict[str, Any]
+T = TypeVar("T", bound=KubeObject)
+
+#: The namespace of every namespaced object that names no other.
+DEFAULT_NAMESPACE: Final = "default"
+HOSTNAME: Final = "kubernetes.io/hostname"
+REGION: Final = "topology.kubernetes.io/region"
+ZONE: Final = "topology.kubernetes.io/zone"
+#: When an object is being deleted and the test names no moment. Only that there is one matters.
+DELETED_AT: Final = "2026-01-01T00:00:00Z"
+
+_versions = itertools.count(1)
+
+
+class ObjectMaker(Generic[T]):
+    """Builds objects of one kind.
+
+    Attributes:
+        name: the object's.
+    """
+
+    #: What `build` decodes into.
+    kind: type[T]
+    api_version = "v1"
+    namespaced = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._namespace = DEFAULT_NAMESPACE if self.namespaced else ""
+        self._metadata: Body = {}
+        self._body: Body = {}
+
+    # --- metadata ----------------------------------------------------------------------------------------------------------------
+
+    def namespace(self, namespace: str) -> Self:
+        """Put the object into this namespace."""
+        return self._changed(_namespace=namespace)
+
+    def uid(self, uid: str) -> Self:
+        """Set the uid. Without this it is the name, or `namespace/name` outside the namespace `default`."""
+        return self.metadata(uid=uid)
+
+    def labels(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
+        """Add labels; a mapping takes keys that are no Python names."""
+        return self.metadata(labels={**self._metadata.get("labels", {}), **(labels or {}), **more})
+
+    def annotations(self, annotations: Mapping[str, str] | None = None, /, **more: str) -> Self:
+        """Add annotations; a mapping takes keys that are no Python names."""
+        return self.metadata(annotations={**self._metadata.get("annotations", {}), **(annotations or {}), **more})
+
+    def created(self, when: str) -> Self:
+        """Set the creation timestamp, RFC 3339."""
+        return self.metadata(creationTimestamp=when)
+
+    def deleting(self, since: str = DELETED_AT) -> Self:
+        """Mark the object as being deleted."""
+        return self.metadata(deletionTimestamp=since)
+
+    def owned_by(self, kind: str, name: str, *, uid: str = "", controller: bool = True) -> Self:
+        """Add an owner; its uid is its name unless said otherwise."""
+        owner = {"kind": kind, "name": name, "uid": uid or name, "controller": controller}
+        return self.metadata(ownerReferences=[*self._metadata.get("ownerReferences", ()), owner])
+
+    def version(self, version: str) -> Self:
+        """Set the resourceVersion. Without this every `build` gives a newer one, as every write to an API server does."""
+        return self.metadata(resourceVersion=version)
+
+    def metadata(self, **fields: Any) -> Self:
+        """Set fields of the metadata, spelled as in a manifest."""
+        return self._changed(_metadata={**self._metadata, **fields})
+
+    # --- the rest ----------------------------------------------------------------------------------------------------------------
+
+    def spec(self, **fields: Any) -> Self:
+        """Set fields of the spec, spelled as in a manifest: for the fields that no other step sets."""
+        return self._set("spec", **fields)
+
+    def status(self, **fields: Any) -> Self:
+        """Set fields of the status, spelled as in a manifest."""
+        return self._set("status", **fields)
+
+    def _set(self, section: str, **fields: Any) -> Self:
+        return self._changed(_body={**self._body, section: {**self._body.get(section, {}), **fields}})
+
+    def _append(self, section: str, field: str, *entries: Any) -> Self:
+        return self._set(section, **{field: [*self._body.get(section, {}).get(field, ()), *entries]})
+
+    def _top(self, **fields: Any) -> Self:
+        """Set fields beside `metadata`, for kinds that have no spec."""
+        return self._changed(_body={**self._body, **fields})
+
+    def _changed(self, **attributes: Any) -> Self:
+        """Return another maker that differs in these attributes."""
+        made = copy(self)
+        vars(made).update(attributes)
+        return made
+
+    # --- the object --------------------------------------------------------------------------------------------------------------
+
+    @property
+    def manifest(self) -> Body:
+        """The object as JSON, with `apiVersion` and `kind`, without a resourceVersion unless one was set."""
+        meta: Body = {"name": self.name}
+        if self._namespace:
+            meta["namespace"] = self._namespace
+        meta["uid"] = self.name if self._namespace in {"", DEFAULT_NAMESPACE} else f"{self._namespace}/{self.name}"
+        return {"apiVersion": self.api_version, "kind": self._kind_name, "metadata": meta | self._metadata, **self._body}
+
+    @property
+    def _kind_name(self) -> str:
+        return self.kind.__name__
+
+    def decoded(self) -> T:
+        """Decode the manifest, with a newer resourceVersion than any object before unless one was set; raise `DecodeError`."""
+        manifest = self.manifest
+        manifest["metadata"].setdefault("resourceVersion", str(next(_versions)))
+        return convert(manifest, self.kind)
+
+
+class PlainMaker(ObjectMaker[T]):
+    """A maker whose objects travel as they are decoded: everything but pods."""
+
+    def build(self) -> T:
+        """Decode the object.
+
+        Raises:
+            DecodeError: a field does not have the shape of its kind; the message names the field.
+        """
+        return self.decoded()
+
+
+def requirement(key: str, values: tuple[str, ...], operator: str = "") -> Body:
+    """Make one expression of a selector: `In` where there are values, else `Exists`, unless `operator` says otherwise."""
+    found = {"key": key, "operator": operator or ("In" if values else "Exists")}
+    return found | ({"values": list(values)} if values else {})

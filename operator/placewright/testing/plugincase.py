@@ -1,0 +1,177 @@
+"""One plugin on a small cluster, asked as the scheduler would ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from placewright.api.objects import Node, NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.objects import ClusterObject
+from placewright.framework.interface import (
+    CycleState,
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Rows,
+    ScorePlugin,
+)
+from placewright.framework.runtime.failures import PluginFailures
+from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.podcolumns import check_range
+from placewright.framework.runtime.rowchecks import NoNominations
+from placewright.framework.status import Code
+from placewright.plugins.catalog import in_tree
+from placewright.testing.objectmaker import PlainMaker
+from placewright.testing.pods import PodMaker
+from placewright.testing.profiles import profile
+
+#: The kit takes makers wherever it takes objects.
+AnyPod = PodInfo | PodMaker
+AnyNode = Node | PlainMaker[Node]
+AnyObject = ClusterObject | PlainMaker[Any]
+
+
+class PluginCase:
+    """One plugin on a small cluster.
+
+    Calls of the plugin are checked: an exception of the plugin, an answer of the wrong shape, or a write into an object that the plugin
+    is shown raises `PluginError`, which names the plugin and the extension point.
+
+    Attributes:
+        plugin: built as the scheduler builds it; for other extension points: `case.plugin.reserve(state, pod("web"), "a")`.
+        cluster: the columns that the plugin is shown.
+
+    Example:
+        case = PluginCase(QuietNodes, args={"most": 2}, nodes=[node("a"), node("b")], pods=[pod("p1").on("a")])
+        assert case.scores(pod("web")) == {"a": 99, "b": 100}
+    """
+
+    def __init__(
+        self,
+        plugin: type[Plugin],
+        *,
+        args: Mapping[str, Any] | None = None,
+        nodes: Iterable[AnyNode] = (),
+        pods: Iterable[AnyPod] = (),
+        objects: Iterable[AnyObject] = (),
+    ) -> None:
+        """Build the plugin on a cluster.
+
+        Args:
+            plugin: its class.
+            args: as `pluginConfig` of a profile would give them, and checked as there.
+            nodes: the cluster's.
+            pods: on nodes.
+            objects: everything else in the cluster: volumes, Services, claims to devices.
+
+        Raises:
+            ProfileError: the arguments are wrong.
+            PluginBuildError: the plugin's constructor raises.
+        """
+        self.cluster = Cluster()
+        for each in nodes:
+            self.cluster.set_node(each if isinstance(each, Node) else each.build())
+        for standing in pods:
+            self.cluster.set_pod(built_pod(standing))
+        for item in objects:
+            self.cluster.objects.put(item.build() if isinstance(item, PlainMaker) else item)
+        made = profile("test").enable(plugin)
+        if args is not None:
+            made = made.args(plugin, **args)
+        guarding = Guarding(untouched=True)
+        registry = in_tree().extended([plugin])
+        evaluator = build_evaluator(made.resolved(plugin), registry, self.cluster, NoBinder(), NoNominations(), guarding=guarding)
+        self._plugin: Any = evaluator.runtime.plugin(plugin.name)
+        self.plugin: Any = _TakingMakers(self._plugin)
+
+    def rejections(self, pod: AnyPod) -> dict[str, str]:
+        """Ask PreFilter, Filter and explain.
+
+        Returns:
+            By name of each node that the plugin rejects, the reason; nodes that it lets pass are left out.
+
+        Raises:
+            PluginError: the plugin breaks its contract.
+        """
+        info, state, left = built_pod(pod), CycleState(), self._rows()
+        told: dict[str, str] = {}
+        if isinstance(self._plugin, PreFilterPlugin):
+            result = self._plugin.pre_filter(state, info, self.cluster)
+            if result.status.code is Code.SKIP:
+                return {}
+            if not result.status.ok:
+                return {self._name(row): result.status.message for row in left}
+            if result.nodes is not None:
+                told = {self._name(row): "is none of the nodes that PreFilter names" for row in left if self._name(row) not in result.nodes}
+                left = np.array([row for row in left.tolist() if self._name(row) not in told], np.intp)
+        if isinstance(self._plugin, FilterPlugin) and len(left):
+            rejected = left[~self._plugin.filter(state, info, self.cluster, left)]
+            groups = self._plugin.explain(state, info, self.cluster, rejected) if len(rejected) else []
+            told |= {self._name(row): status.message for status, rows in groups for row in rows}
+        return told
+
+    def scores(self, pod: AnyPod) -> dict[str, int]:
+        """Ask PreFilter, PreScore and Score on all nodes, and normalise.
+
+        Returns:
+            By node, the score from 0 to 100; empty when PreScore skips.
+
+        Raises:
+            PluginError: the plugin breaks its contract.
+            CycleError: a score is out of range.
+        """
+        info, state, rows = built_pod(pod), CycleState(), self._rows()
+        if isinstance(self._plugin, PreFilterPlugin):
+            self._plugin.pre_filter(state, info, self.cluster)
+        if isinstance(self._plugin, PreScorePlugin) and not self._plugin.pre_score(state, info, self.cluster, rows).ok:
+            return {}
+        if not isinstance(self._plugin, ScorePlugin):
+            return {}
+        raw = self._plugin.score(state, info, self.cluster, rows)
+        summary = self._plugin.summarise(state, raw)
+        final = raw if summary is None else self._plugin.normalise(state, raw, summary)
+        check_range(self._plugin, final, PluginFailures())
+        return {self._name(row): score for row, score in zip(rows, final.tolist(), strict=True)}
+
+    def _rows(self) -> Rows:
+        return np.flatnonzero(self.cluster.present)
+
+    def _name(self, row: int) -> NodeName:
+        name = self.cluster.names[row]
+        assert name is not None  # rows that hold nodes
+        return name
+
+
+def built_pod(pod: AnyPod) -> PodInfo:
+    """Build the pod of a maker; a pod that is built already is returned as it is."""
+    return pod.build() if isinstance(pod, PodMaker) else pod
+
+
+class _TakingMakers:
+    """A plugin whose methods also take makers, and are handed what these build."""
+
+    def __init__(self, plugin: Any) -> None:
+        self._plugin = plugin
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._plugin, name)
+        return _taking_makers(found) if callable(found) else found
+
+
+def _taking_makers(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return method(*map(_built, args), **{name: _built(value) for name, value in kwargs.items()})
+
+    return call
+
+
+def _built(argument: Any) -> Any:
+    return argument.build() if isinstance(argument, (PodMaker, PlainMaker)) else argument
