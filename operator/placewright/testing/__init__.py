@@ -1,7 +1,7 @@
 """The kit for tests of plugins and of schedulers: objects in a few words, and a scheduler without an API server.
 
 Makers (`pod`, `node`, `resource_claim`, …) build objects step by step, decoded as the scheduler decodes those of an API server.
-`PluginCase` asks one plugin as the scheduler would.
+`PluginCase` asks one plugin as the scheduler would. `World` is a whole scheduler whose clock and ports a test holds in its hand.
 
 This package is public: it changes only with a note in the changelog. `docs/testing.md` is its reference.
 
@@ -13,12 +13,23 @@ Example:
         assert case.scores(pod("web")) == {"a": 99, "b": 100}
 """
 
+from placewright.testing.assertions import (
+    assert_bound,
+    assert_event,
+    assert_evicted,
+    assert_gated,
+    assert_placed,
+    assert_waiting,
+    state_of,
+)
 from placewright.testing.devices import device_class, device_taint_rule, resource_claim, resource_slice
+from placewright.testing.extenderport import FakeExtender
 from placewright.testing.nodes import node
 from placewright.testing.plugincase import PluginCase
 from placewright.testing.podgroups import coscheduling_group, pod_group
 from placewright.testing.pods import pod
 from placewright.testing.profiles import profile
+from placewright.testing.virtualtime import VirtualTime
 from placewright.testing.volumes import (
     csi_driver,
     csi_node,
@@ -28,9 +39,19 @@ from placewright.testing.volumes import (
     storage_class,
 )
 from placewright.testing.workloads import disruption_budget, namespace, replica_set, service, stateful_set
+from placewright.testing.world import World
 
 __all__ = [
+    "FakeExtender",
     "PluginCase",
+    "VirtualTime",
+    "World",
+    "assert_bound",
+    "assert_event",
+    "assert_evicted",
+    "assert_gated",
+    "assert_placed",
+    "assert_waiting",
     "coscheduling_group",
     "csi_driver",
     "csi_node",
@@ -48,6 +69,7 @@ __all__ = [
     "resource_claim",
     "resource_slice",
     "service",
+    "state_of",
     "stateful_set",
     "storage_capacity",
     "storage_class",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from placewright.testing.objectmaker import Body, PlainMaker, requirement
+from placewright.testing.objectmaker import Body, PlainMaker, requirement, uid_of
 
 #: How the API spells the type of an attribute's value.
 _ATTRIBUTE_FIELDS: Mapping[type, str] = {bool: "bool", int: "int", str: "string"}
@@ -163,8 +163,9 @@ class ResourceClaimMaker(PlainMaker[ResourceClaim]):
         return self.status(allocation={"devices": {"results": results}})
 
     def reserved_for(self, *pods: str) -> Self:
-        """Let these pods use the claim; a pod's uid is its name."""
-        return self.status(reservedFor=[{"resource": "pods", "name": each, "uid": each} for each in pods])
+        """Let these pods of the claim's namespace use the claim, under the uids that makers give them."""
+        users = [{"resource": "pods", "name": each, "uid": uid_of(each, self._namespace)} for each in pods]
+        return self.status(reservedFor=users)
 
     @property
     def _next_name(self) -> str:

@@ -29,6 +29,11 @@ DELETED_AT: Final = "2026-01-01T00:00:00Z"
 _versions = itertools.count(1)
 
 
+def next_version() -> str:
+    """Return a resourceVersion that no object had before; newer ones are larger numbers, as an API server's."""
+    return str(next(_versions))
+
+
 class ObjectMaker(Generic[T]):
     """Builds objects of one kind.
 
@@ -54,7 +59,7 @@ class ObjectMaker(Generic[T]):
         return self._changed(_namespace=namespace)
 
     def uid(self, uid: str) -> Self:
-        """Set the uid. Without this it is the name, or `namespace/name` outside the namespace `default`."""
+        """Set the uid. Without this it is `uid-NAME`, or `uid-NAMESPACE-NAME` outside the namespace `default`."""
         return self.metadata(uid=uid)
 
     def labels(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
@@ -74,8 +79,8 @@ class ObjectMaker(Generic[T]):
         return self.metadata(deletionTimestamp=since)
 
     def owned_by(self, kind: str, name: str, *, uid: str = "", controller: bool = True) -> Self:
-        """Add an owner; its uid is its name unless said otherwise."""
-        owner = {"kind": kind, "name": name, "uid": uid or name, "controller": controller}
+        """Add an owner in the same namespace; its uid is the one that makers give it unless said otherwise."""
+        owner = {"kind": kind, "name": name, "uid": uid or uid_of(name, self._namespace), "controller": controller}
         return self.metadata(ownerReferences=[*self._metadata.get("ownerReferences", ()), owner])
 
     def version(self, version: str) -> Self:
@@ -120,7 +125,7 @@ class ObjectMaker(Generic[T]):
         meta: Body = {"name": self.name}
         if self._namespace:
             meta["namespace"] = self._namespace
-        meta["uid"] = self.name if self._namespace in {"", DEFAULT_NAMESPACE} else f"{self._namespace}/{self.name}"
+        meta["uid"] = uid_of(self.name, self._namespace)
         return {"apiVersion": self.api_version, "kind": self._kind_name, "metadata": meta | self._metadata, **self._body}
 
     @property
@@ -130,7 +135,7 @@ class ObjectMaker(Generic[T]):
     def decoded(self) -> T:
         """Decode the manifest, with a newer resourceVersion than any object before unless one was set; raise `DecodeError`."""
         manifest = self.manifest
-        manifest["metadata"].setdefault("resourceVersion", str(next(_versions)))
+        manifest["metadata"].setdefault("resourceVersion", next_version())
         return convert(manifest, self.kind)
 
 
@@ -144,6 +149,11 @@ class PlainMaker(ObjectMaker[T]):
             DecodeError: a field does not have the shape of its kind; the message names the field.
         """
         return self.decoded()
+
+
+def uid_of(name: str, namespace: str = DEFAULT_NAMESPACE) -> str:
+    """Return the uid that makers give an object; never its name, so that a test notices where one is taken for the other."""
+    return f"uid-{name}" if namespace in {"", DEFAULT_NAMESPACE} else f"uid-{namespace}-{name}"
 
 
 def requirement(key: str, values: tuple[str, ...], operator: str = "") -> Body:

@@ -233,7 +233,7 @@ def pod(
     """Begin a pod of the default scheduler in the namespace `default`, with one container, which requests nothing.
 
     Args:
-        name: its name, which is its uid, too.
+        name: its name; its uid is `uid-NAME`.
         on: the node that it stands on; empty for one that waits.
         labels: its labels.
         annotations: its annotations.

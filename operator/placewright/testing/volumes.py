@@ -17,7 +17,7 @@ from placewright.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from placewright.testing.objectmaker import DEFAULT_NAMESPACE, HOSTNAME, PlainMaker, requirement
+from placewright.testing.objectmaker import DEFAULT_NAMESPACE, HOSTNAME, PlainMaker, requirement, uid_of
 
 #: The class of volumes and claims that name none: an admission controller would give them the cluster's default class.
 DEFAULT_CLASS: Final = "standard"
@@ -55,8 +55,9 @@ class VolumeMaker(PlainMaker[PersistentVolume]):
         return self.spec(csi={"driver": driver, "volumeHandle": handle or self.name})
 
     def bound_to(self, claim: str, *, namespace: str = DEFAULT_NAMESPACE, uid: str = "") -> Self:
-        """Bind the volume to a claim, whose uid is its name unless said otherwise."""
-        return self.spec(claimRef={"namespace": namespace, "name": claim, "uid": uid or claim}).status(phase="Bound")
+        """Bind the volume to a claim, whose uid is the one that makers give it unless said otherwise."""
+        reference = {"namespace": namespace, "name": claim, "uid": uid or uid_of(claim, namespace)}
+        return self.spec(claimRef=reference).status(phase="Bound")
 
 
 def persistent_volume(name: str, capacity: str = "1Gi") -> VolumeMaker:

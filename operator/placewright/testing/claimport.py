@@ -1,0 +1,171 @@
+"""The fake of the port through which claims to devices are written: it keeps claims as an API server would."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterator
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from placewright.api.devices import (
+    AllocationResult,
+    ConsumerReference,
+    DeviceCondition,
+    DeviceStatus,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
+from placewright.api.errors import ClaimError
+from placewright.api.objects import PodExtendedResourceClaimStatus
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.ports import Seconds
+from placewright.testing.objectmaker import next_version
+from placewright.testing.ports import FakePort
+
+_LOOK_SECONDS: Final = 1.0
+#: 2026-01-01T00:00:00Z in seconds since 1970, when a world begins.
+_BEGIN: Final = 1_767_225_600.0
+
+
+class ClaimWrite(NamedTuple):
+    """A write of the scheduler: `reserve`, `release`, `create`, `delete` or `tell` (the pod's status)."""
+
+    verb: str
+    claim: str
+
+
+class WaitForDevices(NamedTuple):
+    """How long a pod waited for devices of these drivers, and how that ended."""
+
+    profile: str
+    drivers: tuple[str, ...]
+    status: str
+    seconds: float
+
+
+class FakeClaimWriter(FakePort):
+    """Records what the scheduler writes of ResourceClaims. Implements the framework's `ClaimWriter`; `answers` go by the claim.
+
+    A call that ends well changes the claim; devices with binding conditions are ready at once.
+
+    Attributes:
+        writes: in order.
+        told: statuses of pods with extended resources, in order.
+        waits: how long pods waited for devices, in order.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Callable[[], float],
+        shows: Callable[[ResourceClaim], object] = lambda _claim: None,
+        hides: Callable[[ResourceClaim], object] = lambda _claim: None,
+    ) -> None:
+        """`shows`, `hides`: called with each claim that a call changed, or deleted; without them the scheduler sees none of that."""
+        super().__init__()
+        self.writes: list[ClaimWrite] = []
+        self.told: list[PodExtendedResourceClaimStatus] = []
+        self.waits: list[WaitForDevices] = []
+        self._table = cluster.objects.devices.claims
+        self._clock = clock
+        self._shows = shows
+        self._hides = hides
+        self._beside: set[asyncio.Task[None]] = set()
+
+    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
+        """Let the pod use the claim.
+
+        Raises:
+            ClaimError: the claim is gone, or has other devices.
+        """
+        await self._write("reserve", claim.metadata.name)
+        current = self._current(claim)
+        status = current.status
+        if status.allocation is None:
+            status = replace(status, allocation=allocation, devices=tuple(_ready(allocation)) or None)
+        elif allocation is not None and status.allocation.devices.results != allocation.devices.results:
+            raise ClaimError(f"claim {claim.metadata.name} got allocated elsewhere in the meantime")
+        users = status.reserved_for or ()
+        if all(user.uid != pod.uid for user in users):
+            users = (*users, ConsumerReference(resource="pods", name=pod.name, uid=pod.uid))
+        return self._show(replace(current, status=replace(status, reserved_for=users)))
+
+    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
+        """Let the pod not use the claim any more; a claim that is gone is no error."""
+        await self._write("release", claim.metadata.name)
+        shown = self._shown(claim)
+        if shown is not None:
+            left = tuple(user for user in shown.status.reserved_for or () if user.uid != pod.uid) or None
+            kept = left is not None or not deallocate
+            self._show(replace(shown, status=replace(shown.status, reserved_for=left) if kept else ResourceClaimStatus()))
+
+    async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
+        """Make a claim, named after how many were written before."""
+        name = f"{generate_name}{len(self.writes)}"
+        await self._write("create", name)
+        meta = replace(claim.metadata, name=name, uid=f"uid-{name}")
+        return self._show(replace(claim, metadata=meta, status=ResourceClaimStatus()))
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Delete a claim; one that is gone is no error."""
+        await self._write("delete", claim.metadata.name)
+        shown = self._shown(claim)
+        if shown is not None:
+            self._hides(shown)
+
+    async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
+        """Record which claim serves the pod's extended resources."""
+        await self._write("tell", status.resource_claim_name)
+        self.told.append(status)
+
+    async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
+        """Look once a second of the clock, for so many seconds."""
+        deadline = self._clock() + seconds
+        while not done():
+            if self._clock() >= deadline:
+                return False
+            await asyncio.sleep(_LOOK_SECONDS)
+        return True
+
+    def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
+        """Record how long a pod waited for devices."""
+        self.waits.append(WaitForDevices(profile, tuple(drivers), status, seconds))
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work as a task of its own."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    def now(self) -> float:
+        """Seconds since 1970; the clock's seconds are those since 2026 began."""
+        return _BEGIN + self._clock()
+
+    async def _write(self, verb: str, name: str) -> None:
+        self.writes.append(ClaimWrite(verb, name))
+        await self._answer(name)
+
+    def _shown(self, claim: ResourceClaim) -> ResourceClaim | None:
+        shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
+        return shown if shown is not None and shown.metadata.uid == claim.metadata.uid else None
+
+    def _current(self, claim: ResourceClaim) -> ResourceClaim:
+        shown = self._shown(claim)
+        if shown is None:
+            raise ClaimError(f"claim {claim.metadata.namespace}/{claim.metadata.name} got deleted in the meantime")
+        return shown
+
+    def _show(self, claim: ResourceClaim) -> ResourceClaim:
+        written = replace(claim, metadata=replace(claim.metadata, resource_version=next_version()))
+        self._shows(written)
+        return written
+
+
+def _ready(allocation: AllocationResult | None) -> Iterator[DeviceStatus]:
+    """Yield what drivers report of devices that have conditions to meet before a pod is bound."""
+    for device in (() if allocation is None else allocation.devices.results or ()):
+        if device.binding_conditions:
+            conditions = tuple(DeviceCondition(type=kind, status="True") for kind in device.binding_conditions)
+            yield DeviceStatus(device.driver, device.pool, device.device, device.share_id, conditions)

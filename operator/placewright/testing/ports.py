@@ -1,0 +1,257 @@
+"""Fakes of the scheduler's ports: they record each call, and fail, take long or answer late when a test says so.
+
+What the scheduler writes to an API server goes through ports (`placewright.scheduler.ports`, `placewright.framework.ports`). A fake that
+nobody told otherwise answers at once, and well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, NamedTuple
+
+from placewright.api.annotations import Decision, read_decision
+from placewright.api.errors import BindError
+from placewright.api.extenders import ExtenderError
+from placewright.api.objects import NodeName
+from placewright.api.podgroups import PodGroup
+from placewright.api.pods import PodInfo
+from placewright.scheduler.ports import EventType
+
+
+class HeldAnswer:
+    """An answer that a fake keeps back until a test gives it. Awaiting it waits for that."""
+
+    def __init__(self) -> None:
+        self._given = asyncio.Event()
+        self._problem: Exception | None = None
+
+    def give(self, problem: Exception | None = None) -> None:
+        """Let the call end: well, or with this exception."""
+        self._problem = problem
+        self._given.set()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        yield from self._given.wait().__await__()
+        if self._problem is not None:
+            raise self._problem
+
+
+class FakePort:
+    """The base of fakes whose calls are awaited.
+
+    Attributes:
+        answers: by name or uid of the object that a call is about: how its next call ends, once. An exception is raised, an awaitable is
+            awaited first.
+        broken: the exception that every other call raises; None: none.
+        seconds: how long each call takes.
+
+    Example:
+        world.binder.fail(BindError("refused"), "web")   # the next Binding of web
+        world.binder.fail(BindError("away"))             # every Binding, until `recover`
+        late = world.binder.hold("web")                  # web's next Binding waits for late.give()
+        world.binder.seconds = 2.0                       # each Binding takes two seconds of the world's clock
+    """
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Exception | Awaitable[object]] = {}
+        self.broken: Exception | None = None
+        self.seconds = 0.0
+
+    def fail(self, problem: Exception, *names: str) -> None:
+        """Let the next call about each of these objects raise an exception; without names: every call, until `recover`."""
+        if names:
+            self.answers |= dict.fromkeys(names, problem)
+        else:
+            self.broken = problem
+
+    def recover(self) -> None:
+        """Let calls succeed again, and forget all answers that were prepared."""
+        self.broken = None
+        self.answers.clear()
+
+    def hold(self, name: str) -> HeldAnswer:
+        """Keep back the answer to the next call about this object."""
+        held = self.answers[name] = HeldAnswer()
+        return held
+
+    async def _answer(self, *names: str) -> None:
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
+        found = next((name for name in names if name in self.answers), None)
+        answer = self.broken if found is None else self.answers.pop(found)
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is not None:
+            await answer
+
+
+class BoundPod(NamedTuple):
+    """A Binding as it was asked for; whatever the answer was."""
+
+    pod: str
+    uid: str
+    node: str
+    decision: Decision | None
+
+
+class FakeBinder(FakePort):
+    """Records Bindings. Implements the framework's `Binder`.
+
+    Attributes:
+        bound: each Binding that was asked for, in order, also where the answer was an error.
+        shows: called with the pod as it is once it is bound, after a call that ends well.
+    """
+
+    def __init__(self, shows: Callable[[PodInfo], object] = lambda _pod: None) -> None:
+        super().__init__()
+        self.bound: list[BoundPod] = []
+        self.shows = shows
+
+    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
+        """Record a Binding, and answer as told."""
+        self.bound.append(BoundPod(pod.name, pod.uid, node, read_decision(annotations)))
+        await self._answer(pod.name, pod.uid)
+        self.shows(pod.annotated(annotations).on(node))
+
+    async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
+        """Let an extender bind; its error becomes a `BindError`, as the real binder's."""
+        try:
+            await send()
+        except ExtenderError as problem:
+            raise BindError(str(problem)) from problem
+        self.shows(pod.on(node))
+
+    def nodes_of(self, name: str) -> list[str]:
+        """Return the nodes that a pod was to be bound to, in order."""
+        return [bound.node for bound in self.bound if bound.pod == name]
+
+
+class RecordedEvent(NamedTuple):
+    """A Kubernetes event about a pod."""
+
+    pod: str
+    type: EventType
+    reason: str
+    action: str
+    note: str
+
+
+class FakeEvents:
+    """Records events. Implements the scheduler's `EventRecorder`.
+
+    Attributes:
+        recorded: all events, in order.
+    """
+
+    def __init__(self) -> None:
+        self.recorded: list[RecordedEvent] = []
+
+    def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
+        """Record an event."""
+        self.recorded.append(RecordedEvent(pod.name, kind, reason, action, note))
+
+    def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
+        """Record a Normal event of a plugin (`Handle.announce`)."""
+        self.record(pod, EventType.NORMAL, reason, action, message)
+
+    def about(self, name: str) -> list[RecordedEvent]:
+        """Return the events about a pod, in order."""
+        return [event for event in self.recorded if event.pod == name]
+
+    def reasons(self, name: str) -> list[str]:
+        """Return the reasons of a pod's events, in order."""
+        return [event.reason for event in self.about(name)]
+
+
+class WrittenStatus(NamedTuple):
+    """A condition PodScheduled=False; `nominated_node` None leaves the nomination, "" clears it."""
+
+    pod: str
+    reason: str
+    message: str
+    nominated_node: str | None
+
+
+class FakeStatus:
+    """Records conditions of pods. Implements the scheduler's `StatusWriter`.
+
+    Attributes:
+        written: conditions, in order.
+        cleared: names of pods whose nomination was to be cleared.
+    """
+
+    def __init__(self) -> None:
+        self.written: list[WrittenStatus] = []
+        self.cleared: list[str] = []
+
+    def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
+        """Record a condition."""
+        self.written.append(WrittenStatus(pod.name, reason, message, nominated_node))
+
+    def nomination_cleared(self, pod: PodInfo) -> None:
+        """Record the end of a nomination."""
+        self.cleared.append(pod.name)
+
+    def last_of(self, name: str) -> WrittenStatus | None:
+        """Return a pod's last condition; None: none was written."""
+        return next((status for status in reversed(self.written) if status.pod == name), None)
+
+
+class WaitingGroup(NamedTuple):
+    """A PodGroup that was said to wait for `missing` more members."""
+
+    group: str
+    placed: int
+    missing: int
+    message: str
+    error: bool
+
+
+class FakeGroupStatus:
+    """Records what PodGroups are told. Implements the scheduler's `GroupStatusWriter`.
+
+    Attributes:
+        waits: groups that wait, in order.
+        placed: (group, members) of groups that have what they need, in order.
+    """
+
+    def __init__(self) -> None:
+        self.waits: list[WaitingGroup] = []
+        self.placed: list[tuple[str, int]] = []
+
+    def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
+        """Record that a group waits."""
+        self.waits.append(WaitingGroup(pod_group.ref.name, placed, missing, message, error))
+
+    def group_placed(self, pod_group: PodGroup, placed: int) -> None:
+        """Record that a group is placed."""
+        self.placed.append((pod_group.ref.name, placed))
+
+
+class EvictedPod(NamedTuple):
+    """A victim of preemption that was told to leave a node."""
+
+    victim: str
+    preemptor: str
+    node: str
+
+
+class FakeEvictor(FakePort):
+    """Records evictions. Implements the scheduler's `Evictor`; `answers` go by the victim.
+
+    Attributes:
+        evicted: each eviction that was asked for, in order.
+        shows: called with a victim that has left, after a call that ends well.
+    """
+
+    def __init__(self, shows: Callable[[PodInfo], object] = lambda _pod: None) -> None:
+        super().__init__()
+        self.evicted: list[EvictedPod] = []
+        self.shows = shows
+
+    async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
+        """Record an eviction, and answer as told."""
+        self.evicted.append(EvictedPod(victim.name, preemptor.name, node))
+        await self._answer(victim.name, victim.uid)
+        self.shows(victim)

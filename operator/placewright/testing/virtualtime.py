@@ -1,0 +1,168 @@
+"""Virtual time: an event loop whose clock moves only when a test moves it.
+
+Coroutines run until all of them wait. A wait for a minute takes no time at all, and the order in which coroutines run depends on nothing
+outside. There is no I/O in such a loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+#: The clock's first moment, in seconds; not 0, so that "at the start" and "never" differ.
+START: Final = 100.0
+#: So many turns of the event loop without a pause mean that the coroutines wake each other for ever.
+_MOST_TURNS: Final = 200_000
+
+
+class RestlessError(AssertionError):
+    """The work does not come to rest while the clock stands still."""
+
+
+class _Standstill(selectors.SelectSelector):
+    """The selector of an event loop that never waits: where the loop would wait, it tells."""
+
+    def __init__(self, idle: Callable[[float | None], None]) -> None:
+        super().__init__()
+        self._idle = idle
+        self._turns = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return at once. `timeout`: seconds to the next timer; 0: work is ready; None: there is neither work nor timer."""
+        if timeout is None or timeout > 0:
+            self._turns = 0
+            self._idle(timeout)
+        else:
+            self._turns += 1
+            if self._turns > _MOST_TURNS:
+                self._turns = 0
+                raise RestlessError(f"the event loop turned {_MOST_TURNS:,} times without a pause while the clock stood still")
+        return []
+
+
+class VirtualTime:
+    """A clock and the event loop that goes by it. Calling it gives the time.
+
+    Attributes:
+        now: seconds. Setting it moves the clock and runs nothing.
+
+    Example:
+        time = VirtualTime()
+        time.start(asyncio.sleep(60))
+        time.advance(59)   # it still sleeps
+        time.advance(1)    # it has ended
+    """
+
+    def __init__(self, now: float = START) -> None:
+        self.now = now
+        self._next_timer: float | None = None
+        self._broken: list[BaseException] = []
+        self._loop: asyncio.SelectorEventLoop | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def __call__(self) -> float:
+        """Return the time, in seconds."""
+        return self.now
+
+    def __del__(self) -> None:
+        if self._loop is not None and not self._loop.is_running():
+            self._loop.close()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop; made when it is first asked for, since most worlds of a large suite never need one."""
+        if self._loop is None:
+            self._loop = _loop_of(self)
+        return self._loop
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Begin work; it runs whenever `settle` or `advance` does. An exception that ends it is raised there."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def settle(self, work: Callable[[], object] | None = None) -> None:
+        """Run until everything waits, without moving the clock.
+
+        Args:
+            work: called first, inside the event loop.
+
+        Raises:
+            RestlessError: coroutines wake each other for ever.
+            RuntimeError: a coroutine called this; inside a running event loop a test awaits instead.
+        """
+        if work is not None:
+            self.loop.call_soon(work)
+        if self._loop is not None:
+            self._require_no_other_loop()
+            self._loop.run_forever()
+        self._raise_what_broke()
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock so far, and run every timer on the way at its moment. Raises as `settle` does."""
+        until = self.now + seconds
+        self.settle()
+        while (moment := self.next_timer) is not None and moment <= until:
+            self.now = max(self.now, moment)
+            self.settle()
+        self.now = until
+        self.settle()
+
+    @property
+    def next_timer(self) -> float | None:
+        """When the next timer rings, as of the last `settle`; None: no timer is set."""
+        return self._next_timer
+
+    def idle(self, timeout: float | None) -> None:
+        """Stop the loop, which has nothing to do for `timeout` seconds. Called by the loop's selector."""
+        self._next_timer = None if timeout is None else self.now + timeout
+        if self._loop is not None:
+            self._loop.stop()
+
+    def heard(self, context: Mapping[str, Any]) -> None:
+        """Note an exception that nobody caught, to be raised by `settle`. Called by the loop.
+
+        A task that is still waiting when its world is dropped is no mistake of the test.
+        """
+        problem = context.get("exception")
+        if isinstance(problem, BaseException):
+            self._broken.append(problem)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            self._broken.append(problem)
+
+    def _raise_what_broke(self) -> None:
+        broken, self._broken = self._broken, []
+        if broken:
+            raise broken[0]
+
+    @staticmethod
+    def _require_no_other_loop() -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        raise RuntimeError("virtual time has an event loop of its own: call this from a plain function, or await what you started")
+
+
+def _loop_of(time: VirtualTime) -> asyncio.SelectorEventLoop:
+    loop = _VirtualLoop(time)
+    loop.set_exception_handler(lambda _, context: time.heard(context))
+    return loop
+
+
+class _VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop by virtual time."""
+
+    def __init__(self, time: VirtualTime) -> None:
+        self._time = time
+        super().__init__(_Standstill(time.idle))
+
+    def time(self) -> float:
+        """Virtual seconds."""
+        return self._time()

@@ -1,0 +1,391 @@
+"""A whole scheduler without an API server: queue, columns, cycles and event handlers are the real ones, the ports are fakes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Final, Self
+
+from msgspec.structs import replace
+
+from placewright.api.objects import Node, NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.objects import ClusterObject
+from placewright.cluster.observedcluster import ObservedCluster
+from placewright.framework.interface import Extender, Plugin
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.handle import ProfileHandle
+from placewright.plugins.catalog import in_tree
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import QueuedPod, SubQueue
+from placewright.scheduler.attempts import Attempt, Observer, Observers
+from placewright.scheduler.cycle import SchedulingCycle
+from placewright.scheduler.decisiondetail import DecisionDetail
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.scheduler.ports import AlwaysLead, Lead
+from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright.testing.claimport import FakeClaimWriter
+from placewright.testing.objectmaker import DEFAULT_NAMESPACE, PlainMaker, next_version
+from placewright.testing.plugincase import AnyNode, AnyObject, AnyPod
+from placewright.testing.pods import PodMaker
+from placewright.testing.ports import FakeBinder, FakeEvents, FakeEvictor, FakeGroupStatus, FakeStatus
+from placewright.testing.profiles import ProfileMaker, profile
+from placewright.testing.storageport import FakeVolumeWriter
+from placewright.testing.virtualtime import RestlessError, VirtualTime
+
+#: What takes a pod, or the pods of a group, to their nodes; True when all are bound.
+BindingCycleWork = Coroutine[Any, Any, bool]
+
+#: Seconds between two looks for pods that waited too long for an event; backoffs end at whole seconds. As `placewright run` does it.
+_UNSCHEDULABLE_BEAT: Final = 30.0
+#: A pod that is tried so often at one moment is tried for ever.
+_MOST_ATTEMPTS_OF_A_POD: Final = 100
+
+
+class AttemptLog:
+    """Records attempts. Implements the scheduler's `Observer`.
+
+    Attributes:
+        attempts: those that ended, in order.
+        entered: (sub-queue, event) for each time that a pod entered a sub-queue.
+    """
+
+    def __init__(self) -> None:
+        self.attempts: list[Attempt] = []
+        self.entered: list[tuple[str, str]] = []
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        """Record an attempt."""
+        self.attempts.append(attempt)
+
+    def pod_entered(self, place: str, event: str) -> None:
+        """Record where a pod went, and because of which event."""
+        self.entered.append((place, event))
+
+    def last_of(self, uid: str) -> Attempt | None:
+        """Return a pod's last attempt that ended; None: none did."""
+        return next((attempt for attempt in reversed(self.attempts) if attempt.uid == uid), None)
+
+
+class World:
+    """A scheduler on a cluster, under one or more profiles, with a clock that moves only when a test moves it.
+
+    `add` shows objects as watches would, and lets the scheduler decide and bind until it waits. With `watches`, the writes of the ports
+    come back as they would from an API server: a bound pod is shown on its node, a victim of preemption leaves, volumes and claims change.
+
+    Without `add`, step by step: `show` objects, then `decide` the next pod and run its binding cycle yourself, in a coroutine.
+
+    Attributes:
+        time: the clock, with its event loop; seconds.
+        cluster: the columns.
+        queue: the scheduling queue.
+        cycle: the scheduling cycle.
+        scheduler: decides and binds.
+        intake: the event handlers, for news that `show` and `remove` do not bring.
+        profiles: by schedulerName, the profile in effect.
+        log: attempts that ended.
+        listening: who hears of attempts; a test may add to them.
+        binder, events, status, groups, evictor, volumes, claims: the fakes of the ports.
+
+    Example:
+        world = World(nodes=[node("a")])
+        world.add(pod("web"))
+        assert_placed(world, "web", on="a")
+    """
+
+    def __init__(
+        self,
+        *plugins: type[Plugin],
+        nodes: Iterable[AnyNode] = (),
+        pods: Iterable[AnyPod] = (),
+        objects: Iterable[AnyObject] = (),
+        profile: ProfileMaker = profile(),  # noqa: B008 - makers do not change
+        extenders: Sequence[Extender] = (),
+        lead: Lead | None = None,
+        watches: bool = True,
+    ) -> None:
+        """Put a scheduler together, and show it a cluster.
+
+        Args:
+            plugins: that are not in the tree; each is enabled at all its points, and checked as by `placewright run --check-plugins`.
+            nodes: the cluster's.
+            pods: on nodes; others wait until something is added or time passes.
+            objects: everything else in the cluster: volumes, Services, claims to devices.
+            profile: that the plugins are enabled in; without one kube-scheduler's default.
+            extenders: of the profile.
+            lead: whether this replica may decide; without one it always may.
+            watches: whether the writes of the ports come back.
+
+        Raises:
+            ProfileError: the profile is wrong.
+            PluginBuildError: the constructor of a plugin raises.
+        """
+        self.time = VirtualTime()
+        self.cluster = ObservedCluster()
+        self._watches = watches
+        self._plugins = plugins
+        self._registry = in_tree().extended(plugins)
+        self._lead = lead or AlwaysLead()
+        #: Binding cycles that `decide` hands to the test instead of starting them; None: they are started.
+        self._held: list[BindingCycleWork] | None = None
+        #: So many pods were handed out when the queue was last asked for all of them.
+        self._handed_out = 0
+        self._make_ports()
+        self._make_scheduler()
+        for plugin in plugins:
+            profile = profile.enable(plugin)
+        self.use(profile, extenders)
+        self.show(*nodes, *objects, *pods)
+
+    def _make_ports(self) -> None:
+        self.binder, self.evictor = FakeBinder(self._is_bound), FakeEvictor(self._has_left)
+        self.events, self.status, self.groups = FakeEvents(), FakeStatus(), FakeGroupStatus()
+        self.volumes = FakeVolumeWriter(self.cluster, self.time, self._is_written)
+        self.claims = FakeClaimWriter(self.cluster, self.time, self._is_written, self._is_deleted)
+
+    def _make_scheduler(self) -> None:
+        self.profiles: dict[str, Evaluator] = {}
+        self.log = AttemptLog()
+        self.listening: list[Observer] = [self.log]
+        self.queue = SchedulingQueue(self._policy, self.time, self.log.pod_entered)
+        detail = DecisionDetail(self.time, on=True)
+        self.cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(7), detail)
+        ports = Ports(self.events, self.status, self.evictor, Observers(self.listening), self.groups, start=self._start)
+        self.scheduler = Scheduler(self.cluster, self.queue, self.profiles.get, self.cycle, ports, self.time, self._lead)
+        self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding)
+
+    # --- profiles ------------------------------------------------------------------------------------------------------------------
+
+    def use(self, profile: ProfileMaker, extenders: Sequence[Extender] = ()) -> None:
+        """Put a profile into effect, as the live set does: pods that it may help are tried again after their backoff.
+
+        Raises:
+            ProfileError: the profile is wrong; the one before stays in effect.
+            PluginBuildError: the constructor of a plugin raises; likewise.
+        """
+        resolved = profile.resolved(*self._plugins)
+        handle = ProfileHandle(
+            self.cluster, self.binder, self.queue.nominator, self.scheduler.waiting, self.volumes, self.claims, self.events.announce,
+            members=self.queue.pod_groups, guarding=Guarding(untouched=bool(self._plugins)),
+        )  # fmt: skip
+        self.profiles[resolved.scheduler_name] = handle.evaluator(resolved, self._registry, extenders)
+        self.queue.reprioritise(resolved.scheduler_name, None)
+
+    def plugin(self, kind: type[Plugin], scheduler: str = "default-scheduler") -> Any:
+        """Return the plugin of this class in the profile of a schedulerName, for what a test asks it directly."""
+        return self.profiles[scheduler].runtime.plugin(kind.name)
+
+    def _policy(self, scheduler_name: str) -> ProfilePolicy | None:
+        evaluator = self.profiles.get(scheduler_name)
+        return None if evaluator is None else ProfilePolicy(evaluator.runtime)
+
+    # --- what happens in the cluster ---------------------------------------------------------------------------------------------------
+
+    def add(self, *things: AnyNode | AnyPod | AnyObject) -> Self:
+        """Show objects, new ones or new versions, and let the scheduler decide and bind until it waits."""
+        self.show(*things)
+        self.settle()
+        return self
+
+    def show(self, *things: AnyNode | AnyPod | AnyObject) -> Self:
+        """Show objects as watches would; nothing is decided yet."""
+        for thing in things:
+            item = thing.build() if isinstance(thing, (PodMaker, PlainMaker)) else thing
+            if isinstance(item, Node):
+                self.intake.node(item)
+            elif not isinstance(item, PodInfo):
+                self.intake.cluster_object(item)
+            elif item.node_name:
+                self.intake.assigned_pod(item)
+            else:
+                self.intake.unscheduled_pod(item)
+        return self
+
+    def remove(self, *things: str | AnyNode | AnyPod | AnyObject) -> Self:
+        """Delete objects, and let the scheduler decide and bind until it waits; text is the name of a pod, or its `namespace/name`."""
+        for thing in things:
+            self._remove(thing.build() if isinstance(thing, (PodMaker, PlainMaker)) else thing)
+        self.settle()
+        return self
+
+    def _remove(self, item: Any) -> None:
+        if isinstance(item, str):
+            self.intake.pod_gone(self._known_uid(item))
+        elif isinstance(item, Node):
+            self.intake.node_gone(NodeName(item.metadata.name))
+        elif isinstance(item, PodInfo):
+            self.intake.pod_gone(item.uid)
+        else:
+            self.intake.cluster_object_gone(item)
+
+    def _is_bound(self, pod: PodInfo) -> None:
+        """Show a pod on its node, as the watch does soon after the Binding was answered."""
+        if self._watches:
+            meta = replace(pod.pod.metadata, resource_version=next_version())
+            shown = PodInfo(replace(pod.pod, metadata=meta, spec=replace(pod.pod.spec, node_name=pod.node_name)))
+            asyncio.get_running_loop().call_soon(self.intake.assigned_pod, shown)
+
+    def _has_left(self, victim: PodInfo) -> None:
+        if self._watches:
+            asyncio.get_running_loop().call_soon(self.intake.pod_gone, victim.uid)
+
+    def _is_written(self, item: ClusterObject) -> None:
+        if self._watches:
+            self.intake.cluster_object(item)
+
+    def _is_deleted(self, item: ClusterObject) -> None:
+        if self._watches:
+            self.intake.cluster_object_gone(item)
+
+    # --- time --------------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """The clock, in seconds. Setting it moves the clock and lets nothing run; see `advance`."""
+        return self.time.now
+
+    @now.setter
+    def now(self, now: float) -> None:
+        self.time.now = now
+
+    def settle(self) -> Self:
+        """Decide and bind until everything waits, without moving the clock.
+
+        Raises:
+            RestlessError: a pod is tried again and again though no time passes.
+            RuntimeError: a coroutine called this; inside a running event loop a test goes step by step.
+        """
+        tried = self.log.attempts
+        most = len(tried) + _MOST_ATTEMPTS_OF_A_POD * (1 + len(self.queue))
+        while len(tried) <= most:
+            self.time.settle(self._decide_all)
+            if not self._handed_out:
+                return self
+        raise RestlessError(f"pods are tried again and again though no time passes: {tried[-1].pod.key} was the last")
+
+    def advance(self, seconds: float) -> Self:
+        """Move the clock so far; timers ring, backoffs end and pods are tried again on the way, each at its moment. Raises as `settle`."""
+        until = self.now + seconds
+        self.settle()
+        while (moment := self._next_moment()) <= until:
+            self.now = max(self.now, moment)
+            self.queue.flush_backoff()
+            if self.now % _UNSCHEDULABLE_BEAT == 0:
+                self.queue.flush_unschedulable()
+            self.settle()
+        self.now = until
+        return self.settle()
+
+    def _next_moment(self) -> float:
+        """When a timer rings, or the queue has something to do by itself."""
+        moments = [(self.now // _UNSCHEDULABLE_BEAT + 1) * _UNSCHEDULABLE_BEAT]
+        backoff = self.queue.next_backoff_expiry
+        if backoff is not None:
+            moments.append(float(max(math.ceil(backoff), math.floor(self.now) + 1)))
+        if self.time.next_timer is not None:
+            moments.append(self.time.next_timer)
+        return min(moments)
+
+    def _decide_all(self) -> None:
+        self._handed_out = 0
+        for _ in range(len(self.queue)):
+            queued = self.queue.pop() if self._lead.active else None
+            if queued is None:
+                return
+            self._handed_out += 1
+            self.scheduler.schedule_one(queued)
+
+    # --- step by step ------------------------------------------------------------------------------------------------------------------
+
+    def pop(self) -> QueuedPod:
+        """Take the next pod out of the queue; there must be one."""
+        queued = self.queue.pop()
+        assert queued is not None, "no pod is active"
+        return queued
+
+    def decide(self) -> BindingCycleWork | None:
+        """Decide the next pod; there must be one.
+
+        Returns:
+            Its binding cycle, not begun; None where the pod got no node.
+        """
+        return self.schedule(self.pop())
+
+    def schedule(self, queued: QueuedPod) -> BindingCycleWork | None:
+        """Decide a pod that was popped; returns as `decide`."""
+        held: list[BindingCycleWork] = []
+        self._held = held
+        self.scheduler.schedule_one(queued)
+        self._held = None
+        assert len(held) <= 1, "one pod, one binding cycle; a group's is one, too"
+        return held[0] if held else None
+
+    async def attempt(self) -> bool | None:
+        """Decide the next pod and bind it; True when it is bound, None where it got no node."""
+        binding = self.decide()
+        return None if binding is None else await binding
+
+    def _start(self, binding: BindingCycleWork) -> None:
+        if self._held is None:
+            self.scheduler.beside(binding)
+        else:
+            self._held.append(binding)
+
+    # --- what came of it -----------------------------------------------------------------------------------------------------------------
+
+    def node_of(self, name: str) -> str | None:
+        """Return the node that a pod counts on, be it bound or only assumed; None: on none."""
+        found = next((each for each in self.cluster.placements() if each.pod.key == _key(name)), None)
+        return None if found is None else found.node
+
+    def place(self, name: str) -> SubQueue | None:
+        """Return where in the queue a pod is; None: the queue does not know it."""
+        uid = self.queue.uid_of(_key(name))
+        return None if uid is None else self.queue.locate(uid)
+
+    def last_attempt(self, name: str) -> Attempt | None:
+        """Return a pod's last attempt that ended; None: none did."""
+        key = _key(name)
+        return next((attempt for attempt in reversed(self.log.attempts) if attempt.pod.key == key), None)
+
+    def rejections(self, name: str) -> dict[str, str]:
+        """Return why a pod has no node, as of its last attempt: by node, `PLUGIN: reason`; empty where it has one."""
+        attempt = self.last_attempt(name)
+        diagnosis = None if attempt is None or attempt.failure is None else attempt.failure.diagnosis
+        if diagnosis is None:
+            return {}
+        found = {
+            str(self.cluster.names[row]): f"{status.plugin}: {status.message}" for status, rows in diagnosis.rejections for row in rows
+        }
+        if diagnosis.absent is not None:
+            for row in self.cluster.rows().tolist():
+                found.setdefault(str(self.cluster.names[row]), f"{diagnosis.absent.plugin}: {diagnosis.absent.message}")
+        return found
+
+    def gated_by(self, name: str) -> str:
+        """Return what keeps a pod out of the queue, as `PLUGIN: reason`; empty where nothing does."""
+        uid = self.queue.uid_of(_key(name))
+        waiting = None if uid is None else self.queue.latest(uid)
+        policy = None if waiting is None else self._policy(waiting.scheduler_name)
+        if waiting is None or policy is None:
+            return ""
+        status = policy.pre_enqueue(waiting)
+        return "" if status.ok else f"{status.plugin}: {status.message}"
+
+    def requested(self, node: str, resource: str = "cpu") -> int:
+        """Return how much of a resource is requested on a node: milli-CPU, bytes, or a count."""
+        return sum(info.requests.get(resource, 0) for info in self.cluster.pods_on(NodeName(node)))
+
+    def _known_uid(self, name: str) -> str:
+        key = _key(name)
+        uid = self.queue.uid_of(key) or next((each.pod.uid for each in self.cluster.placements() if each.pod.key == key), None)
+        assert uid is not None, f"there is no pod {key}"
+        return uid
+
+
+def _key(name: str) -> Any:
+    return name if "/" in name else f"{DEFAULT_NAMESPACE}/{name}"
