@@ -87,5 +87,6 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/e2e.md": ("contract", "controlplane/test_assets.py", "controlplane/test_provide.py"),
     "docs/conformance.md": ("controlplane/test_conformance_programs.py",),
     "docs/faults.md": ("faults/test_audit.py",),
+    "docs/testing.md": ("testing",),
     "docs/tests.md": ("packaging/test_tiers.py",),
 }

@@ -29,7 +29,8 @@ from inputs.real import takes_real_data
 TESTS: Final = Path(__file__).parent
 TIERS: Final = ("unit", "server", "process", "long")
 UNIT_ROOMS: Final = frozenset({
-    "api", "cluster", "engine", "explain", "framework", "offline", "plugins", "profiles", "queue", "scheduler", "shadow", "vectors",
+    "api", "cluster", "engine", "explain", "framework", "offline", "plugins", "profiles", "queue", "scheduler", "shadow", "testing",
+    "vectors",
 })
 
 #: Rooms, files, or single tests of files that are otherwise of another tier.

@@ -78,9 +78,10 @@ class ObjectMaker(Generic[T]):
         """Mark the object as being deleted."""
         return self.metadata(deletionTimestamp=since)
 
-    def owned_by(self, kind: str, name: str, *, uid: str = "", controller: bool = True) -> Self:
+    def owned_by(self, kind: str, name: str, *, uid: str = "", api_version: str = "apps/v1", controller: bool = True) -> Self:
         """Add an owner in the same namespace; its uid is the one that makers give it unless said otherwise."""
-        owner = {"kind": kind, "name": name, "uid": uid or uid_of(name, self._namespace), "controller": controller}
+        uid = uid or uid_of(name, self._namespace)
+        owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": controller}
         return self.metadata(ownerReferences=[*self._metadata.get("ownerReferences", ()), owner])
 
     def version(self, version: str) -> Self:

@@ -27,10 +27,9 @@ from placewright.framework.runtime.handle import NoBinder, build_evaluator
 from placewright.framework.runtime.podcolumns import check_range
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import Code
-from placewright.plugins.catalog import in_tree
 from placewright.testing.objectmaker import PlainMaker
 from placewright.testing.pods import PodMaker
-from placewright.testing.profiles import profile
+from placewright.testing.profiles import profile, registry_with
 
 #: The kit takes makers wherever it takes objects.
 AnyPod = PodInfo | PodMaker
@@ -86,7 +85,7 @@ class PluginCase:
         if args is not None:
             made = made.args(plugin, **args)
         guarding = Guarding(untouched=True)
-        registry = in_tree().extended([plugin])
+        registry = registry_with([plugin])
         evaluator = build_evaluator(made.resolved(plugin), registry, self.cluster, NoBinder(), NoNominations(), guarding=guarding)
         self._plugin: Any = evaluator.runtime.plugin(plugin.name)
         self.plugin: Any = _TakingMakers(self._plugin)

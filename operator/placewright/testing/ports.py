@@ -81,7 +81,7 @@ class FakePort:
         found = next((name for name in names if name in self.answers), None)
         answer = self.broken if found is None else self.answers.pop(found)
         if isinstance(answer, Exception):
-            raise answer
+            raise answer.with_traceback(None)  # raised again, it would keep the frames of all earlier calls
         if answer is not None:
             await answer
 

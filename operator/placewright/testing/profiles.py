@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final, Self
 
@@ -10,6 +11,7 @@ import msgspec
 from placewright.api.decode import decode
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, GROUP, VERSION, SchedulingProfile
 from placewright.framework.interface import Plugin
+from placewright.framework.registry import Registry
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -97,6 +99,16 @@ def profile(name: str = "default") -> ProfileMaker:
     return ProfileMaker(name).scheduler(DEFAULT_SCHEDULER_NAME).generation(1)
 
 
+def registry_with(plugins: Iterable[type[Plugin]]) -> Registry:
+    """Return the plugins of the tree and these; one that is in the tree may be named, too.
+
+    Raises:
+        PluginRegistrationError: two different plugins have one name.
+    """
+    known = in_tree()
+    return known.extended([plugin for plugin in plugins if known.get(plugin.name) is not plugin])
+
+
 def _name(plugin: str | type[Plugin]) -> str:
     return plugin if isinstance(plugin, str) else plugin.name
 
@@ -104,4 +116,4 @@ def _name(plugin: str | type[Plugin]) -> str:
 # A resolved profile is frozen, and tests make thousands of worlds under a few profiles.
 @lru_cache(maxsize=256)
 def _resolved(manifest: bytes, plugins: tuple[type[Plugin], ...]) -> ResolvedProfile:
-    return resolve(decode(manifest, SchedulingProfile), in_tree().extended(plugins))
+    return resolve(decode(manifest, SchedulingProfile), registry_with(plugins))

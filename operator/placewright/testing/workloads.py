@@ -65,7 +65,7 @@ class StatefulSetMaker(PlainMaker[StatefulSet]):
 
 def stateful_set(name: str) -> StatefulSetMaker:
     """Begin a StatefulSet in the namespace `default` that selects nothing; its pods name it with `owned_by`."""
-    return StatefulSetMaker(name).spec()
+    return StatefulSetMaker(name).spec(serviceName=name, template={})
 
 
 class DisruptionBudgetMaker(PlainMaker[PodDisruptionBudget]):

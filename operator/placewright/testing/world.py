@@ -18,7 +18,6 @@ from placewright.framework.interface import Extender, Plugin
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.handle import ProfileHandle
-from placewright.plugins.catalog import in_tree
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.attempts import Attempt, Observer, Observers
@@ -33,7 +32,7 @@ from placewright.testing.objectmaker import DEFAULT_NAMESPACE, PlainMaker, next_
 from placewright.testing.plugincase import AnyNode, AnyObject, AnyPod
 from placewright.testing.pods import PodMaker
 from placewright.testing.ports import FakeBinder, FakeEvents, FakeEvictor, FakeGroupStatus, FakeStatus
-from placewright.testing.profiles import ProfileMaker, profile
+from placewright.testing.profiles import ProfileMaker, profile, registry_with
 from placewright.testing.storageport import FakeVolumeWriter
 from placewright.testing.virtualtime import RestlessError, VirtualTime
 
@@ -111,7 +110,7 @@ class World:
         """Put a scheduler together, and show it a cluster.
 
         Args:
-            plugins: that are not in the tree; each is enabled at all its points, and checked as by `placewright run --check-plugins`.
+            plugins: each is enabled at all its points; with any, all plugins are checked as by `placewright run --check-plugins`.
             nodes: the cluster's.
             pods: on nodes; others wait until something is added or time passes.
             objects: everything else in the cluster: volumes, Services, claims to devices.
@@ -128,7 +127,7 @@ class World:
         self.cluster = ObservedCluster()
         self._watches = watches
         self._plugins = plugins
-        self._registry = in_tree().extended(plugins)
+        self._registry = registry_with(plugins)
         self._lead = lead or AlwaysLead()
         #: Binding cycles that `decide` hands to the test instead of starting them; None: they are started.
         self._held: list[BindingCycleWork] | None = None
