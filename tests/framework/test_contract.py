@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from framework.makers import Scene, pod
 from framework.scripts import Script, bare
+from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework import interface
@@ -24,12 +26,15 @@ from placewright.framework.events import (
     WILDCARD,
     Action,
     ClusterEvent,
+    ClusterEventWithHint,
+    EventKeys,
     EventResource,
     QueueingHint,
     always,
     interest,
 )
 from placewright.framework.interface import (
+    ArgsT,
     CycleState,
     Diagnosis,
     FilterPlugin,
@@ -106,6 +111,79 @@ def test_arguments_of_a_class_statement_go_on_to_other_bases() -> None:
         pass
 
     assert Titled.title == "Sir"  # type: ignore[attr-defined]
+
+
+# --- arguments and their types --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SeatArgs:
+    seats: int = 4
+
+
+@dataclass(frozen=True)
+class ManySeatArgs(SeatArgs):
+    rows: int = 2
+
+
+def test_the_first_base_names_the_arguments_of_a_plugin_and_of_those_that_extend_it() -> None:
+    class Seats(PreFilterPlugin[SeatArgs], FilterPlugin):
+        pass
+
+    class MoreSeats(Seats):
+        pass
+
+    class Limit(FilterPlugin[ArgsT]):
+        pass
+
+    class SeatLimit(Limit[SeatArgs], ScorePlugin):
+        pass
+
+    assert [kind.Args for kind in (Seats, MoreSeats, Limit, SeatLimit)] == [SeatArgs, SeatArgs, NoArgs, SeatArgs]
+
+
+def test_a_plugin_that_names_no_arguments_in_its_bases_may_set_them_as_before() -> None:
+    class Plain(FilterPlugin):
+        Args = SeatArgs
+
+    class Inside(FilterPlugin["Inside.Args"]):  # type: ignore[name-defined]
+        @dataclass(frozen=True)
+        class Args:
+            seats: int = 4
+
+    class Narrower(FilterPlugin[SeatArgs]):
+        Args = ManySeatArgs
+
+    class Whatever(FilterPlugin[Any]):
+        pass
+
+    assert (Plain.Args, Narrower.Args, Whatever.Args) == (SeatArgs, ManySeatArgs, NoArgs)
+    assert Inside.Args.__qualname__.endswith("Inside.Args")
+
+
+def test_arguments_of_two_classes_that_have_nothing_to_do_with_each_other_are_refused() -> None:
+    with pytest.raises(TypeError, match="Torn: Args is NoArgs, but its base has arguments of SeatArgs"):
+
+        class Torn(FilterPlugin[SeatArgs]):
+            Args = NoArgs
+
+
+def test_a_plugin_without_parameters_is_built_with_the_arguments_of_the_profile() -> None:
+    args = SeatArgs(7)
+    handle = Scene().handle()
+    assert (Bare(args, handle).args, Bare(args, handle).handle) == (args, handle)
+
+
+def test_an_event_is_made_with_and_without_the_class_of_its_objects() -> None:
+    event = ClusterEvent(EventResource.NODE, Action.ADD)
+    assert ClusterEventWithHint[Node](event) == ClusterEventWithHint(event)
+    keys = EventKeys[Node](lambda _pod: ["x"], lambda _old, _new: None)
+    assert (list(keys.of_pod(pod("p"))), keys.of_event(None, None)) == (["x"], None)
+    with pytest.raises(AttributeError):
+        ClusterEventWithHint(event).event = event  # type: ignore[misc]
+
+
+# --- points ----------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("point", list(ExtensionPoint))

@@ -9,7 +9,7 @@ for plugins that the profile runs no longer. Deletions and scale-downs free reso
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.boundedcache import BoundedCache
 from placewright.api.bytecount import bytes_of
@@ -18,18 +18,46 @@ from placewright.api.pods import PodInfo
 from placewright.api.selectors import Selector, SelectorError, compile_label_selector
 
 
-def is_itself(rejected: PodInfo, _old: Any, new: Any) -> bool:
-    """For hints about changes of the rejected pod itself."""
+def is_itself(rejected: PodInfo, _old: PodInfo | None, new: PodInfo) -> bool:
+    """Pass changes of the rejected pod itself, for hints that look at nothing else.
+
+    Args:
+        rejected: the pod that waits.
+        _old: not looked at.
+        new: the pod on a node, after the event.
+
+    Returns:
+        True where both are the same pod.
+    """
     return isinstance(new, PodInfo) and new.uid == rejected.uid
 
 
-def in_its_namespace(rejected: PodInfo, _old: Any, new: Any) -> bool:
-    """For plugins that count pods in the rejected pod's namespace."""
+def in_its_namespace(rejected: PodInfo, _old: PodInfo | None, new: PodInfo) -> bool:
+    """Pass pods of the rejected pod's namespace, for plugins that count pods there.
+
+    Args:
+        rejected: the pod that waits.
+        _old: not looked at.
+        new: the pod on a node, after the event.
+
+    Returns:
+        True where both are of one namespace.
+    """
     return isinstance(new, PodInfo) and new.namespace == rejected.namespace
 
 
-def wanted_nearby(rejected: PodInfo, _old: Any, new: Any) -> bool:
-    """For plugins that look at required affinity; False only where none of the rejected pod's terms can mean the other pod."""
+def wanted_nearby(rejected: PodInfo, _old: PodInfo | None, new: PodInfo) -> bool:
+    """Pass pods that the rejected pod's required affinity may mean, for plugins that look at affinity.
+
+    Args:
+        rejected: the pod that waits.
+        _old: not looked at.
+        new: the pod on a node, after the event.
+
+    Returns:
+        False only where none of the rejected pod's terms can mean the other pod. Labels of namespaces are not looked at, so a term with a
+        namespace selector may mean any.
+    """
     return bool(rejected.pairwise_key.affinity) and any(term.may_match(new) for term in _required_terms(rejected))
 
 

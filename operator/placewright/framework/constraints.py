@@ -17,33 +17,84 @@ ALLOWED = "allowed"
 
 
 def within(least: int, most: int | None = None) -> Meta:
-    """A number from `least` to `most`, both included; without `most`, any that is not less."""
+    """Allow the whole numbers from `least` to `most`, both included.
+
+    Args:
+        least: the lowest that is allowed.
+        most: the highest that is allowed; None: any that is not less than `least`.
+
+    Returns:
+        A constraint for the field's annotation.
+
+    Example:
+        weight: Annotated[int, within(0, 100)] = 1
+    """
     bounds = {"minimum": least} | ({} if most is None else {"maximum": most})
     return _meta(bounds, f"{least} or more" if most is None else f"{least} to {most}")
 
 
 def one_of(*values: str) -> Meta:
-    """One of these words."""
+    """Allow some words.
+
+    Args:
+        values: the words, in the order in which messages list them.
+
+    Returns:
+        A constraint for the field's annotation.
+
+    Example:
+        mode: Annotated[str, one_of("Packed", "Spread")] = "Packed"
+    """
     return _meta({"enum": list(values)}, " or ".join(values))
 
 
 def not_empty(allowed: str) -> Meta:
-    """Any text but none; `allowed` says what it should be."""
+    """Allow any text but the empty one.
+
+    Args:
+        allowed: what the text should be, for messages and the schema, such as "a resource's name".
+
+    Returns:
+        A constraint for the field's annotation.
+    """
     return _meta({"minLength": 1, "description": allowed}, allowed)
 
 
 def without(text: str, allowed: str) -> Meta:
-    """Any text in which none of these characters occurs."""
+    """Allow any text in which some characters do not occur.
+
+    Args:
+        text: the characters that are refused.
+        allowed: what the text should be, for messages and the schema.
+
+    Returns:
+        A constraint for the field's annotation.
+    """
     return _meta({"pattern": f"^[^{re.escape(text)}]*$", "description": allowed}, allowed)
 
 
 def nothing(allowed: str) -> Meta:
-    """A field of a shared type that has no place here; `allowed` says why."""
+    """Refuse a field that a shared type has and that makes no sense here.
+
+    Args:
+        allowed: why, for messages and the schema.
+
+    Returns:
+        A constraint for the field's annotation.
+    """
     return _meta({"type": "null", "description": allowed}, allowed)
 
 
 def holds(value: Any, facets: Mapping[str, Any]) -> bool:
-    """Whether a value, of the type that the field has, keeps the constraint; a field that is not there (None) keeps any."""
+    """Judge one value.
+
+    Args:
+        value: of the type that the field has; None where the field is not there, which every constraint allows.
+        facets: the constraint's part of a JSON Schema (`Meta.extra_json_schema`).
+
+    Returns:
+        True where the value keeps the constraint.
+    """
     if value is None:
         return True
     return (

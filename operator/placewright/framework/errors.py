@@ -9,7 +9,7 @@ _MOST: Final = 500
 
 
 class CycleError(Exception):
-    """A plugin broke: the cycle fails, the pod comes back after its error backoff."""
+    """A plugin broke. The attempt ends as an error: the pod backs off by the count of its errors in a row, and no plugin is blamed."""
 
 
 class PluginError(CycleError):
@@ -51,7 +51,14 @@ class InvalidScoreError(CycleError):
 
 
 def raised(problem: BaseException) -> str:
-    """What somebody's code raised, in one line."""
+    """Put into one line what a plugin raised.
+
+    Args:
+        problem: of any class; its `__str__` may raise, too.
+
+    Returns:
+        `ValueError: no such zone`, at most 500 characters, because an event of Kubernetes holds 1024.
+    """
     kind = type(problem).__name__
     try:
         said = " ".join(str(problem).split())

@@ -9,9 +9,19 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from placewright.api.pods import PodInfo
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # see `interface.plugin`
+
+    #: The class of the object that an event is about: `PodInfo` for pods, else the struct of `placewright.api`.
+    Object = TypeVar("Object", default=Any)
+else:
+    from typing import TypeVar
+
+    Object = TypeVar("Object")
 
 
 class EventResource(enum.StrEnum):
@@ -102,7 +112,15 @@ class ClusterEvent:
         return not self.action & (Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
 
     def concerns(self, registered: ClusterEvent) -> bool:
-        """True when a plugin that registered `registered` must be asked about this event."""
+        """Judge whether a plugin must be asked about this event.
+
+        Args:
+            registered: what the plugin registered; of several actions one is enough.
+
+        Returns:
+            True where it registered the wildcard, or this kind of object with one of these actions. A registration for pods hears of
+            assigned and of unscheduled pods.
+        """
         if registered.wildcard:
             return True
         if not self.action & registered.action:
@@ -129,56 +147,94 @@ class QueueingHint(enum.Enum):
     SKIP = "QueueSkip"
 
 
-#: (rejected pod, object before or None, object after or None) to the answer. Pods come as `PodInfo`, all else as its `api.objects` struct.
-QueueingHintFn = Callable[[PodInfo, Any, Any], QueueingHint]
-#: The same, and False where the hint is sure to say SKIP.
-Narrowing = Callable[[PodInfo, Any, Any], bool]
+#: Takes the rejected pod, the object before the event or None, and the object after it or None. None stands for an object that was not
+#: there yet, or is not there any more. A registration for ADD and UPDATE alone never gets None as the object after.
+QueueingHintFn = Callable[[PodInfo, Object | None, Object | None], QueueingHint]
+#: Takes the rejected pod, and a pod on a node before (None: it came) and after the event; False only where the hint is sure to say SKIP.
+Narrowing = Callable[[PodInfo, PodInfo | None, PodInfo], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class EventKeys:
-    """Under which keys waiting pods are found for an event, so that an event that concerns one of thousands asks one.
+# A dataclass with slots cannot be made through `EventKeys[Node](…)`: Python 3.11 sets an attribute on it.
+@dataclass(frozen=True)
+class EventKeys(Generic[Object]):
+    """Keys by which the queue finds the waiting pods that an event concerns, so that it asks one hint and not thousands.
 
-    Both sides may be asked often, and have to be quick. What a pod's keys are may depend on the pod alone.
+    Both functions are called often: once for each pod that begins to wait, and once for each event. What they return may depend on their
+    arguments alone, because the queue keeps it.
 
     Attributes:
-        of_pod: the keys of a pod that waits.
-        of_event: (object before or None, object after or None) to the keys of pods whose hint may say QUEUE; it is sure to say SKIP to all
-            others. None: the event may concern anybody.
+        of_pod: returns the keys of a pod that waits.
+        of_event: takes the object before or None, and the object after or None; returns the keys of all pods whose hint may say QUEUE.
+            None: the event may concern any pod.
+
+    Example:
+        EventKeys(lambda pod: [pod.namespace], lambda old, new: [(new or old).metadata.namespace])
     """
 
     of_pod: Callable[[PodInfo], Iterable[Hashable]]
-    of_event: Callable[[Any, Any], Iterable[Hashable] | None]
+    of_event: Callable[[Object | None, Object | None], Iterable[Hashable] | None]
 
 
-def always(_pod: PodInfo, _old: Any, _new: Any) -> QueueingHint:
-    """The hint for events that always justify another try."""
+def always(_pod: PodInfo, _old: object, _new: object) -> QueueingHint:
+    """Answer QUEUE, whatever happened: the hint of an event that always justifies another try.
+
+    Args:
+        _pod: not looked at.
+        _old: not looked at.
+        _new: not looked at.
+
+    Returns:
+        QUEUE.
+    """
     return QueueingHint.QUEUE
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEventWithHint:
-    """An event that a plugin wants to hear of, and the hint to ask.
+@dataclass(frozen=True)
+class ClusterEventWithHint(Generic[Object]):
+    """An event that a plugin wants to hear of, and the hint that the queue then asks about each pod that the plugin rejected.
+
+    The parameter is the class of the event's objects, so that a hint is checked against it: `ClusterEventWithHint[Node]`.
+
+    A hint is called on the thread of the event loop, for each waiting pod that this plugin rejected or gates, whenever such an event
+    happens; thousands of pods are asked in slices of some milliseconds. It changes nothing. The object after the event is in the columns
+    already. A hint that raises counts as QUEUE, because a pod must not be lost.
 
     Attributes:
-        hint: whether it is worth trying the rejected pod again. Without one it always is.
-        narrow: called like the hint, and before it, for pods that appear or change on a node and free nothing; such events are as frequent
-            as bindings. It says at little cost whether the hint is to be asked about this rejected pod. None: it always is.
-        keys: whom the event concerns at all. None: the hint is asked of every pod that the plugin rejected or keeps back.
+        event: kind of object, and what happened to it.
+        hint: judges whether it is worth trying the rejected pod again. Without one it always is.
+        narrow: a cheap test, called before the hint for pods that appear or change on a node and free nothing; such events are as
+            frequent as Bindings. Where it returns False, the hint is not called. None: the hint is always called.
+        keys: finds the pods that the event concerns. None: the hint is called for every pod that the plugin rejected or gates.
     """
 
     event: ClusterEvent
-    hint: QueueingHintFn = always
+    hint: QueueingHintFn[Object] = always
     narrow: Narrowing | None = None
-    keys: EventKeys | None = None
+    keys: EventKeys[Object] | None = None
 
 
 def interest(
     resource: EventResource,
     action: Action,
-    hint: QueueingHintFn = always,
+    hint: QueueingHintFn[Object] = always,
     narrow: Narrowing | None = None,
-    keys: EventKeys | None = None,
-) -> ClusterEventWithHint:
-    """Short form for a plugin's table of events."""
+    keys: EventKeys[Object] | None = None,
+) -> ClusterEventWithHint[Object]:
+    """Make one entry of a plugin's table of events.
+
+    Args:
+        resource: the kind of object.
+        action: what happened to it; several actions joined by `|`.
+        hint: see `ClusterEventWithHint`.
+        narrow: likewise.
+        keys: likewise.
+
+    Returns:
+        The entry.
+
+    Example:
+        def _node_grew(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint: ...
+
+        interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, _node_grew)
+    """
     return ClusterEventWithHint(ClusterEvent(resource, action), hint, narrow, keys)

@@ -20,13 +20,29 @@ _SHORT: Final = {
 
 
 def pod_update_events(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
-    """The events an update amounts to, at least one; about an assigned pod when the new version is on a node."""
+    """Say what an update of a pod amounts to.
+
+    Args:
+        old: the version known so far.
+        new: the newer version.
+
+    Returns:
+        One event for each kind of change, or one plain update; at least one. They are about an assigned pod where `new` is on a node.
+    """
     resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULED_POD
     return [ClusterEvent(resource, action, f"{resource}{_SHORT[action]}") for action in _changes(old, new)]
 
 
 def same_version(old: PodInfo, new: PodInfo) -> bool:
-    """True when both carry the same, non-empty resourceVersion: the update says nothing new."""
+    """Compare versions, so that an update which says nothing new is passed over.
+
+    Args:
+        old: the version known so far.
+        new: the version that a watch or a list shows.
+
+    Returns:
+        True where both have the same resourceVersion. False where it is empty, as in manifests that people write: nobody can tell.
+    """
     version = new.pod.metadata.resource_version
     return bool(version) and version == old.pod.metadata.resource_version
 

@@ -29,92 +29,215 @@ class WaitingForPermit(Protocol):
         """Plugins that have not allowed it yet."""
 
     def allow(self, plugin: str) -> None:
-        """This plugin has no objection any more; when none has, the pod is bound."""
+        """Take back this plugin's objection; when no plugin has one any more, the pod is bound.
+
+        Args:
+            plugin: the caller's name; harmless for a plugin that did not make the pod wait.
+        """
 
     def reject(self, plugin: str, reason: str) -> None:
-        """This plugin refuses: everything is taken back, and the pod waits for the plugin's events."""
+        """Refuse: everything is taken back, and the pod waits in the unschedulable set for this plugin's events.
+
+        Args:
+            plugin: the caller's name.
+            reason: for the pod's event and condition.
+        """
 
 
 class PodGroupMembers(Protocol):
-    """Pods that wait, by the group that they are placed with; the queue's."""
+    """The queue, as far as plugins ask it about groups."""
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """The members without a node, of all profiles, those that are being tried included."""
+        """List the members that have no node, of all profiles, those that are being tried included.
+
+        Args:
+            ref: the group.
+
+        Returns:
+            The pods, in order of arrival; none for a group that the queue does not know.
+        """
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
-        """How many of them may be tried, by scheduler name, `beside` counted as it is here: not leaving, and without a scheduling gate.
+        """Count the members that may be tried. Asked for each member's sake, so it must not go through all of them.
 
-        Asked for each member's sake, so it must not go through all of them.
+        Args:
+            ref: the group.
+            beside: a member, counted as it is here; it may be tried if it is not being deleted and has no scheduling gate.
+
+        Returns:
+            How many there are, by scheduler name.
         """
 
 
 class NominationChanges(Log[NodeName]):
-    """The log of nodes that pods were nominated to, or not any longer; the queue writes, who keeps something about nodes reads."""
+    """The log of nodes to which pods were nominated, or are not any longer. The queue writes it; caches of verdicts on nodes read it."""
 
 
 class Binder(Protocol):
-    """The port through which a decision becomes a Binding."""
+    """The port through which a decision becomes a Binding. It waits its turn, tries again, and finds out about lost answers."""
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """Write the Binding; raise `BindError` when it did not happen or was refused."""
+        """Write the Binding, with the pod's uid, so that no namesake is bound.
+
+        Args:
+            pod: assumed on `node`.
+            node: where it goes.
+            annotations: written on the pod in the same request.
+
+        Raises:
+            BindError: the Binding was refused, or given up; with `unknown`, its outcome cannot be told.
+        """
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """Let somebody else write it, such as an extender; `send` raises `ExtenderError`, this the same `BindError` as `bind`."""
+        """Let an extender write the Binding, and look afterwards whether it did.
+
+        Args:
+            pod: assumed on `node`.
+            node: where it goes.
+            send: asks the extender; raises `ExtenderError`.
+
+        Raises:
+            BindError: as `bind`.
+        """
 
 
 class VolumeWriter(Protocol):
     """The port through which a claim gets its volume. All methods raise `VolumeError`."""
 
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:
-        """Write the volume's `claimRef` and annotations, if the volume still is at its resourceVersion; what it is now."""
+        """Write a volume's `claimRef` and annotations, if the volume still is at its resourceVersion.
+
+        Args:
+            volume: as it shall be.
+
+        Returns:
+            The volume as the API server has it now.
+
+        Raises:
+            VolumeError: it was refused, or somebody else was faster.
+        """
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Write the claim's annotation with the node, if the claim still is at its resourceVersion; what it is now."""
+        """Write the annotation that names the node on a claim, if the claim still is at its resourceVersion.
+
+        Args:
+            claim: as it shall be.
+
+        Returns:
+            The claim as the API server has it now.
+
+        Raises:
+            VolumeError: it was refused, or somebody else was faster.
+        """
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Look again and again; True once `done` says so, False when that did not happen in time. What `done` raises passes through."""
+        """Wait until a predicate holds. The watches tell of changes, so looking again asks nothing of the API server.
+
+        Args:
+            done: called again and again, five times a second at first, then less often; what it raises passes through.
+            seconds: how long at most.
+
+        Returns:
+            False where it did not hold in time.
+        """
 
 
 class ClaimWriter(Protocol):
     """The port through which claims to devices are written. What awaits raises `ClaimError`.
 
-    Nothing here is undone by being done twice, and nothing of anybody else's is overwritten: whoever changed the claim in between is looked
-    at, and what is wanted is tried again on top of it, or found to be impossible.
+    Doing a thing twice undoes nothing, and nothing that somebody else wrote is overwritten: a claim that changed in between is read
+        again, and
+    the change is made on top of it, or found to be impossible.
     """
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
-        """The pod may use the claim, which gets this allocation if it has none (None: it has one); what the claim is now.
+        """Let the pod use a claim.
 
-        Refused when somebody else gave the claim other devices, or took its devices away.
+        Args:
+            claim: as it was decided on.
+            allocation: the devices that the claim gets if it has none; None: it has some.
+            pod: is added to the claim's users.
+
+        Returns:
+            The claim as the API server has it now.
+
+        Raises:
+            ClaimError: somebody else gave the claim other devices, or took its devices away.
         """
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """The pod does not use the claim any more; with `deallocate`, its devices are free if nobody else does. Fine when it is gone."""
+        """End the pod's use of a claim; fine when the claim is gone.
+
+        Args:
+            claim: any version of it.
+            pod: is taken off the claim's users.
+            deallocate: free the devices if no other pod uses them.
+
+        Raises:
+            ClaimError: it was refused.
+        """
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
-        """Make a claim, under a name that begins like this; what it is now."""
+        """Make a claim.
+
+        Args:
+            claim: without a name.
+            generate_name: how its name begins.
+
+        Returns:
+            The claim as the API server made it.
+
+        Raises:
+            ClaimError: it was refused.
+        """
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Free its devices and delete it; fine when it is gone."""
+        """Free a claim's devices and delete it; fine when it is gone.
+
+        Args:
+            claim: any version of it.
+
+        Raises:
+            ClaimError: it was refused.
+        """
 
     async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
-        """Write into the pod's status which claim serves its extended resources."""
+        """Write into a pod's status which claim serves its extended resources.
+
+        Args:
+            pod: not bound yet.
+            status: the claim, and which container's request it serves.
+
+        Raises:
+            ClaimError: it was refused.
+        """
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """As a `VolumeWriter`'s."""
+        """Wait until a predicate holds; see `VolumeWriter.until`."""
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
-        """A pod of this schedulerName waited so long for devices of these drivers: `success`, `failure`, `timeout` or `error`."""
+        """Count for the metrics how long a pod waited for devices.
+
+        Args:
+            profile: the pod's schedulerName.
+            drivers: whose devices they are.
+            status: `success`, `failure`, `timeout` or `error`.
+            seconds: how long it waited.
+        """
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this beside everything else; what it raises is logged."""
+        """Run work beside everything else; what it raises is logged.
+
+        Args:
+            work: a coroutine that has not begun.
+        """
 
     def now(self) -> float:
-        """Seconds since 1970, for timestamps in claims."""
+        """Return the seconds since 1970, for timestamps in claims; a simulation has its own."""
 
 
 class Extender(Protocol):
-    """A web server that has a say in a profile's decisions. Every call raises `ExtenderError`, and none lasts longer than its timeout.
+    """A web server that has a say in a profile's decisions. No call lasts longer than the extender's timeout.
 
     A call is made only when the extender has the verb for it and is `settings.interested_in` the pod.
     """
@@ -124,10 +247,32 @@ class Extender(Protocol):
         """What the profile says of it."""
 
     async def filter(self, pod: PodInfo, nodes: Sequence[NodeName]) -> Filtered:
-        """Which of the nodes can hold the pod; nodes that were not asked about are an error."""
+        """Ask which nodes can hold a pod.
+
+        Args:
+            pod: the pod of the attempt.
+            nodes: those that the profile's filters left.
+
+        Returns:
+            The nodes that it keeps, and the others with their reasons.
+
+        Raises:
+            ExtenderError: no answer, or one that names nodes which it was not asked about.
+        """
 
     async def prioritize(self, pod: PodInfo, nodes: Sequence[NodeName]) -> dict[NodeName, int]:
-        """Scores as answered, 0 to 10 by convention, for as many of the nodes as it likes; weight and scale are the caller's."""
+        """Ask for scores.
+
+        Args:
+            pod: the pod of the attempt.
+            nodes: those that can hold it.
+
+        Returns:
+            Scores as answered, 0 to 10 by convention, for as many of the nodes as it likes; the caller applies weight and scale.
+
+        Raises:
+            ExtenderError: no answer, or none that can be read.
+        """
 
     async def preempt(
         self,
@@ -135,17 +280,34 @@ class Extender(Protocol):
         victims: Mapping[NodeName, NodeVictims],
         pods_on: Callable[[NodeName], Iterable[PodInfo]] | None = None,
     ) -> dict[NodeName, NodeVictims]:
-        """The candidates that it agrees to, perhaps with other victims.
+        """Ask whether victims may be evicted.
 
-        `pods_on` gives all pods of a node, and raises KeyError for an unknown one: as in kube-scheduler, an extender may then name nodes
-        and victims that it was not asked about. Without it only those that it was asked about may be named.
+        Args:
+            pod: for which room is to be made.
+            victims: by node, the pods that would have to leave.
+            pods_on: returns all pods of a node, and raises KeyError for an unknown one. As in kube-scheduler, an extender may then name
+                nodes and victims that it was not asked about. None: it may not.
+
+        Returns:
+            The nodes that it agrees to, perhaps with other victims.
+
+        Raises:
+            ExtenderError: no answer, or one that names what it may not.
         """
 
     async def bind(self, pod: PodInfo, node: NodeName) -> None:
-        """Bind the pod in the scheduler's stead; on return it is bound."""
+        """Bind the pod in the scheduler's stead; on return it is bound.
+
+        Args:
+            pod: assumed on `node`.
+            node: where it goes.
+
+        Raises:
+            ExtenderError: it did not bind, as far as it says.
+        """
 
     def open(self) -> None:
-        """Get ready to be called: its profile takes effect."""
+        """Get ready to be called, because its profile takes effect."""
 
     async def close(self) -> None:
         """End its connections; calls under way fail."""

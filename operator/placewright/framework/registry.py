@@ -14,7 +14,14 @@ ENTRY_POINT_GROUP: Final = "placewright.plugins"
 
 
 class Registry(Mapping[str, type[Plugin]]):
-    """An immutable map from plugin name to class. Raises `PluginRegistrationError` on a name taken twice."""
+    """An immutable map from plugin name to class.
+
+    Args:
+        plugins: classes with a `name` each.
+
+    Raises:
+        PluginRegistrationError: a class has no name, or two classes have the same.
+    """
 
     def __init__(self, plugins: Iterable[type[Plugin]]) -> None:
         self._plugins: dict[str, type[Plugin]] = {}
@@ -36,12 +43,30 @@ class Registry(Mapping[str, type[Plugin]]):
         return len(self._plugins)
 
     def extended(self, plugins: Iterable[type[Plugin]]) -> Registry:
-        """A registry with these plugins added."""
+        """Return a registry with these plugins added; this one stays as it is.
+
+        Args:
+            plugins: more classes.
+
+        Raises:
+            PluginRegistrationError: as when a registry is made.
+
+        Example:
+            registry = in_tree().extended(installed_plugins())
+        """
         return Registry((*self._plugins.values(), *plugins))
 
 
 def installed_plugins() -> list[type[Plugin]]:
-    """Plugin classes that installed packages offer; raise `PluginRegistrationError` on one that does not load or is no plugin."""
+    """Load the plugin classes that installed packages offer under `placewright.plugins`.
+
+    Returns:
+        The classes, in the order in which Python finds the packages.
+
+    Raises:
+        PluginRegistrationError: an entry point does not load, or is no subclass of `Plugin`. The scheduler does not start then, because a
+            profile may rely on the plugin.
+    """
     return [_load(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)]
 
 
@@ -60,7 +85,14 @@ class InstalledPlugins:
 
 
 def installed_since(name: str) -> bool:
-    """Whether a package on disk offers a plugin of this name now."""
+    """Look whether a package on disk offers a plugin now. For names that are not in the registry: a restart would find it.
+
+    Args:
+        name: a plugin's.
+
+    Returns:
+        True where an entry point, or the class that it names, has this name. Nothing is imported.
+    """
     return name in InstalledPlugins()
 
 

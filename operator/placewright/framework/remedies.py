@@ -15,7 +15,7 @@ import msgspec
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, Rows
+from placewright.framework.interface import ArgsT, BoolColumn, CycleState, FilterPlugin, Rows
 
 #: Pods that are named when all of them would have to go; with more, only how many.
 MOST_PODS: Final = 5
@@ -25,15 +25,15 @@ class RemedyKind(enum.StrEnum):
     """What is changed.
 
     MORE_RESOURCES: the node has `resources` more to give, or the pods on it take as much less.
-    FEWER_PODS: so many `resources` of pods less on the node, which holds as many as it may.
+    FEWER_PODS: the node holds as many pods as it may; `resources` of them fewer are on it.
     TOLERATION: the pod tolerates `tolerations`, too.
     UNCORDON: the node takes pods again.
-    LABELS: the node has `labels`; None: it has no such label.
+    LABELS: the node has `labels`; a value of None: it has no such label.
     REMOVE_PODS: `pods` are gone.
     MAX_SKEW: the pod's hard constraint for `topology_key` has `max_skew`.
-    MORE_DEVICES: the node has `devices` more that are free, by class, each like those of it that there are.
+    MORE_DEVICES: the node has `devices` more that are free, by class, each like those of the class that there are.
     ADD_POD: a pod of `namespace` with `labels` stands in the node's domain.
-    TOLD: what the filter says; nothing that can be tried out.
+    TOLD: the filter's words; nothing that can be tried out.
     """
 
     MORE_RESOURCES = "more-resources"
@@ -86,38 +86,89 @@ class Remedy(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     devices: dict[str, int] = {}
 
 
-class RemedyPlugin(FilterPlugin, ABC):
+class RemedyPlugin(FilterPlugin[ArgsT], ABC):
     """A filter that says what would change its mind.
 
-    Asked when people want to know why a pod does not fit, never by a decision. A remedy whose kind is not TOLD is tried out, as far as
-    that can be done on the columns, before anybody sees it; one that does not help is left out.
+    Called by `placewright explain` and the debug endpoint, never by a decision. A remedy whose kind is not TOLD is tried out on the
+    columns, as far as that can be done, before anybody sees it; one that does not help is left out.
+
+    Attributes:
+        settles: kinds of its remedies on which other filters rely (see `passes_after`): for these, the row counts as rejected by this
+            filter alone.
+        remedies_are_cheap: True where hundreds of rows can be asked about within a millisecond.
     """
 
-    #: Kinds of its remedies on which other filters rely (see `passes_after`): for these, the row counts as rejected by this filter alone.
     settles: ClassVar[frozenset[RemedyKind]] = frozenset()
-    #: True where hundreds of rows can be asked about in a moment.
     remedies_are_cheap: ClassVar[bool] = False
 
     @abstractmethod
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> Sequence[Remedy]:
-        """What would, all together, make this filter let the pod on the row, which it rejects; none where it has only its reasons."""
+        """Say what would have to change for this filter to let the pod on a row.
+
+        Args:
+            state: as PreFilter left it.
+            pod: the pod that fits nowhere.
+            cluster: as it stands.
+            row: a row that this filter rejects.
+
+        Returns:
+            Changes that help all together; none where the filter has only its reasons.
+
+        Example:
+            return [Remedy(self.name, RemedyKind.LABELS, "needs the label disk=ssd", labels={"disk": "ssd"})]
+        """
 
     def nearest_first(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Rows | None:
-        """These rejected rows, those first that lack the least; None where one lacks as much as the other."""
+        """Order rejected rows by how little they lack.
+
+        Args:
+            state: as PreFilter left it.
+            pod: the pod that fits nowhere.
+            cluster: as it stands.
+            rows: shape (k,); this filter rejects each of them.
+
+        Returns:
+            The same rows, those first that lack the least; None where one lacks as much as the other.
+        """
         return None
 
     def passes_after(
         self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows
     ) -> BoolColumn:
-        """True for each row that this filter would accept once other filters' remedies of these kinds have changed its node."""
+        """Judge rows as they would be once other filters' remedies have changed their nodes.
+
+        Args:
+            state: as PreFilter left it.
+            pod: the pod that fits nowhere.
+            cluster: as it stands, without these changes.
+            kinds: the kinds of the remedies that are taken to be carried out.
+            rows: shape (k,).
+
+        Returns:
+            True for each row that this filter would accept then; shape (len(rows),).
+        """
         return self.filter(state, pod, cluster, rows)
 
 
 def pods_in_words(pods: Sequence[PodInfo]) -> str:
-    """`pod a` or `pods a, b`, with namespaces."""
+    """Name pods in a sentence.
+
+    Args:
+        pods: at least one.
+
+    Returns:
+        `pod default/a` or `pods default/a, default/b`.
+    """
     return f"pod{'s' if len(pods) > 1 else ''} {', '.join(keys(pods))}"
 
 
 def keys(pods: Iterable[PodInfo]) -> tuple[str, ...]:
-    """As `Remedy.pods` has them, each once."""
+    """Name pods as `Remedy.pods` does.
+
+    Args:
+        pods: any number; a pod may come twice.
+
+    Returns:
+        `namespace/name` of each, once.
+    """
     return tuple(dict.fromkeys(pod.key for pod in pods))

@@ -13,47 +13,74 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, Rejection, Rows
+from placewright.framework.interface import ArgsT, BoolColumn, CycleState, FilterPlugin, Rejection, Rows
 
 
 class RowVerdict(ABC):
-    """Judges one pod on single rows. Pods of the judged row are read at call time; pods of all other rows as they were when it was made."""
+    """Judges one pod on single rows.
+
+    Pods of the judged row are read at call time; pods of all other rows as they were when the judge was made. Preemption asks it hundreds
+    of times in an attempt, with pods taken off and put back in between.
+    """
 
     @abstractmethod
     def passes(self, rows: Rows) -> BoolColumn:
-        """True for each row that can hold the pod; shape (len(rows),)."""
+        """Judge rows as they are now.
+
+        Args:
+            rows: shape (k,).
+
+        Returns:
+            True for each row that can hold the pod; shape (len(rows),).
+        """
 
     @abstractmethod
     def explain(self, rows: Rows) -> list[Rejection]:
-        """Why these rows, none of which passes, were rejected: grouped, every row in exactly one group."""
+        """Say why rows were rejected.
+
+        Args:
+            rows: shape (k,); `passes` said no to each of them.
+
+        Returns:
+            Groups of rows with one status each; every row in exactly one group.
+        """
 
 
-class RowwiseFilter(FilterPlugin, ABC):
+class RowwiseFilter(FilterPlugin[ArgsT], ABC):
     """A filter with `Reads.CLUSTER` that lets preemption try many rows in step."""
 
     @abstractmethod
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict | None:
-        """Called after `pre_filter`, before any row is changed; None where this pod's rows can only be tried one by one."""
+        """Return a judge of single rows. Called after `pre_filter`, before any row is changed.
+
+        Args:
+            state: as PreFilter left it.
+            pod: the pod that is tried.
+            cluster: as it stands; the judge remembers of other rows what it needs.
+
+        Returns:
+            None where this pod's rows can only be tried one by one, because a change of one row changes the verdict on another.
+        """
 
 
 class PlainRowVerdict(RowVerdict):
-    """For a filter whose verdict on a row has nothing to do with pods on other rows: it is simply asked."""
+    """Asks a filter whose verdict on a row has nothing to do with pods on other rows."""
 
     def __init__(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
         self._plugin = plugin
         self._asked = (state, pod, cluster)
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """What the filter says."""
+        """Return what the filter says; see `RowVerdict.passes`."""
         return self._plugin.filter(*self._asked, rows)
 
     def explain(self, rows: Rows) -> list[Rejection]:
-        """What the filter explains."""
+        """Return what the filter explains; see `RowVerdict.explain`."""
         return self._plugin.explain(*self._asked, rows)
 
 
 class NodeVerdict(PlainRowVerdict):
-    """For a filter that reads nodes alone: whatever pods are taken away and put back, it is asked about each row once."""
+    """Asks a filter that reads nodes alone about each row once: pods that are taken off and put back change nothing for it."""
 
     def __init__(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
         super().__init__(plugin, state, pod, cluster)
@@ -61,7 +88,7 @@ class NodeVerdict(PlainRowVerdict):
         self._passes = np.zeros(cluster.size, np.bool_)
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """What the filter says, or has said."""
+        """Return what the filter says or has said; see `RowVerdict.passes`."""
         new = rows[~self._known[rows]]
         if len(new):
             self._passes[new] = super().passes(new)

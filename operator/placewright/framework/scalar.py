@@ -28,6 +28,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import PluginError
 from placewright.framework.interface import (
+    ArgsT,
     BoolColumn,
     CycleState,
     FilterPlugin,
@@ -46,36 +47,59 @@ from placewright.framework.steps import FILTER, SCORE
 _TOKEN_VOLUME: Final = "kube-api-access-"  # noqa: S105 - a prefix of names
 
 
-class ScalarPlugin(Plugin):
-    """What both kinds share: they look at the pod's template and at one node with the pods on it.
+class ScalarPlugin(Plugin[ArgsT]):
+    """The base of both kinds: such a plugin looks at the pod's template, and at one node with the pods on it.
 
     Pods made from one template look alike, and share columns. A plugin that also reads a pod's own name, uid or status returns None in
     `sign`. A row is looked at again when a pod comes or goes there, or changes its requests, host ports, labels or affinity.
     """
 
     def sign(self, pod: PodInfo) -> Hashable | None:
-        """Namespace, labels, annotations, owners and spec: a digest of their text."""
+        """Return namespace, labels, annotations, owners and spec as one key.
+
+        Everything that a template writes is in it, so an author cannot forget a field. The volume with the API server's token is left
+        out, because no two pods share its name.
+
+        Args:
+            pod: any.
+
+        Returns:
+            The JSON of all this, or a digest of it where it is long.
+        """
         meta, spec = pod.pod.metadata, pod.pod.spec
         volumes = tuple(volume for volume in spec.volumes or () if not volume.name.startswith(_TOKEN_VOLUME))
         seen = (meta.namespace, meta.labels, meta.annotations, meta.owner_references, replace(spec, volumes=volumes))
         return short_key(msgspec.json.encode(seen, order="deterministic"))
 
 
-class ScalarFilter(ScalarPlugin, FilterPlugin, ABC):
+class ScalarFilter(ScalarPlugin[ArgsT], FilterPlugin[ArgsT], ABC):
     """Says of one node at a time whether it can hold the pod."""
 
     reads = Reads.NODE_AND_ITS_PODS
 
     @abstractmethod
     def filter_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> Status:
-        """SUCCESS, or why the pod cannot go there (`unschedulable(...)`, `unresolvable(...)`); `pods` are those on the node."""
+        """Judge whether one node can hold the pod.
+
+        Args:
+            pod: only to be read.
+            node: only to be read.
+            pods: those on the node, assumed ones included; only to be read.
+
+        Returns:
+            SUCCESS, or why the pod cannot go there: `unschedulable("why")`, or `unresolvable("why")` where evicting pods there cannot help.
+        """
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """`filter_node`, row by row; raises `PluginError` when that is neither success nor a rejection."""
+        """Ask `filter_node` row by row; see `FilterPlugin.filter`.
+
+        Raises:
+            PluginError: its answer is neither success nor a rejection.
+        """
         return np.fromiter((self._verdict(pod, cluster, row).ok for row in rows.tolist()), np.bool_, len(rows))
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """What `filter_node` says of these rows, grouped."""
+        """Ask `filter_node` again and group its answers; see `FilterPlugin.explain`."""
         groups: dict[Status, list[int]] = {}
         for row in rows.tolist():
             groups.setdefault(self._verdict(pod, cluster, row), []).append(row)
@@ -94,17 +118,30 @@ class ScalarFilter(ScalarPlugin, FilterPlugin, ABC):
         raise PluginError(self.name, FILTER, status.message)
 
 
-class ScalarScore(ScalarPlugin, ScorePlugin, ABC):
-    """Rates one node at a time, 0 to 100; extend `MaxNormalised` too to have any numbers scaled by the highest."""
+class ScalarScore(ScalarPlugin[ArgsT], ScorePlugin[ArgsT], ABC):
+    """Rates one node at a time, 0 to 100. Extend `MaxNormalised`, too, to have any numbers scaled by the highest."""
 
     reads = Reads.NODE_AND_ITS_PODS
 
     @abstractmethod
     def score_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> int:
-        """How well the node suits the pod, more is better; `pods` are those on the node. Also asked of nodes that cannot hold the pod."""
+        """Say how well a node suits the pod.
+
+        Args:
+            pod: only to be read.
+            node: only to be read; it may be one that cannot hold the pod.
+            pods: those on the node, assumed ones included; only to be read.
+
+        Returns:
+            A whole number, more is better.
+        """
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """`score_node`, row by row; raises `PluginError` when that is no whole number."""
+        """Ask `score_node` row by row; see `ScorePlugin.score`.
+
+        Raises:
+            PluginError: its answer is no whole number.
+        """
         return np.fromiter((self._rating(pod, cluster, row) for row in rows.tolist()), np.int64, len(rows))
 
     def _rating(self, pod: PodInfo, cluster: Cluster, row: int) -> int:

@@ -8,15 +8,15 @@ from typing import Final
 
 
 class Code(enum.Enum):
-    """What a plugin decided, and what the scheduler then does.
+    """What a plugin decided. The docstring of `interface` has the table of what the queue then does with the pod, point by point.
 
     SUCCESS: go on.
-    ERROR: something broke; the pod comes back after its error backoff, no plugin is blamed.
-    UNSCHEDULABLE: not now; preemption may help. The pod waits for an event that this plugin registered for.
-    UNSCHEDULABLE_AND_UNRESOLVABLE: not now, and no preemption on this node can help.
-    WAIT: Permit only; the pod keeps its reservation and waits to be allowed.
-    SKIP: this plugin has nothing to say about this pod; its dependent extension points are not called.
-    PENDING: like UNSCHEDULABLE, but the plugin's own event brings the pod back at once, without backoff.
+    ERROR: something broke. The pod comes back after its error backoff; no plugin is blamed.
+    UNSCHEDULABLE: not now; evicting pods may help. The pod waits for an event that this plugin registered, then backs off, then is tried.
+    UNSCHEDULABLE_AND_UNRESOLVABLE: not now, and evicting pods from this node cannot help. The pod waits likewise.
+    WAIT: Permit only. The pod keeps its room and what was reserved for it until it is allowed, rejected or its time is over.
+    SKIP: this plugin has nothing to say about this pod; the extension points that depend on this one are not called.
+    PENDING: like UNSCHEDULABLE_AND_UNRESOLVABLE, but this plugin's event makes the pod active at once, without backoff.
     """
 
     SUCCESS = "Success"
@@ -33,7 +33,13 @@ _REJECTIONS: Final = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRES
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A code with its reasons; `plugin` is filled in by the runtime."""
+    """A code with its reasons.
+
+    Attributes:
+        code: what was decided.
+        reasons: for people; they stand in the pod's event and condition, and nodes are counted by them, so they name no node.
+        plugin: whose decision it is; the framework fills it in.
+    """
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -46,7 +52,7 @@ class Status:
 
     @property
     def rejected(self) -> bool:
-        """True when the pod cannot go there now: either kind of unschedulable, or pending."""
+        """True when the pod cannot go there now: UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE or PENDING."""
         return self.code in _REJECTIONS
 
     @property
@@ -55,7 +61,11 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """The same verdict with the plugin's name on it."""
+        """Return the same verdict with a plugin's name on it.
+
+        Args:
+            plugin: its name.
+        """
         return replace(self, plugin=plugin)
 
 
@@ -64,15 +74,36 @@ SKIP: Final = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Not now; preemption may help."""
+    """Reject: not now, but evicting pods may help.
+
+    Args:
+        reasons: for people, in kube-scheduler's manner: "node(s) had no free seat".
+
+    Returns:
+        A status with UNSCHEDULABLE.
+    """
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Not now, and preemption cannot help."""
+    """Reject: not now, and evicting pods cannot help.
+
+    Args:
+        reasons: for people, as for `unschedulable`.
+
+    Returns:
+        A status with UNSCHEDULABLE_AND_UNRESOLVABLE.
+    """
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
 def error(reason: str) -> Status:
-    """Something broke."""
+    """Say that something broke.
+
+    Args:
+        reason: what broke; the framework puts plugin and point before it.
+
+    Returns:
+        A status with ERROR.
+    """
     return Status(Code.ERROR, (reason,))

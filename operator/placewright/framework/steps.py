@@ -81,31 +81,54 @@ class Steps:
         self._mark = self._plugin_mark = 0.0 if clock is None else clock()
 
     def begin(self) -> None:
-        """The next step begins now."""
+        """Begin the next step now."""
         if self._clock is not None:
             self._mark = self._clock()
 
     def end(self, name: str, outcome: Code = Code.SUCCESS) -> None:
-        """The step that began last ends now."""
+        """End the step that began last, and begin the next one.
+
+        Args:
+            name: the extension point, or another name of this module.
+            outcome: what came of the step.
+        """
         if self._clock is not None:
             now = self._clock()
             self.taken.append(Step(name, self._mark, now - self._mark, outcome))
             self._mark = now
 
     def plugin_begins(self) -> None:
-        """A plugin is called now; nothing is noted where `plugins` is None."""
+        """Note that a plugin is called now; nothing is noted where `plugins` is None."""
         if self.plugins is not None and self._clock is not None:
             self._plugin_mark = self._clock()
 
     def plugin_ended(self, plugin: str, point: str, outcome: Code = Code.SUCCESS) -> None:
-        """A plugin has answered; the next one's time begins."""
+        """Note that a plugin has answered; the next plugin's time begins.
+
+        Args:
+            plugin: its name.
+            point: the extension point.
+            outcome: the code of its status; SUCCESS for answers that are columns.
+        """
         if self.plugins is not None and self._clock is not None:
             now = self._clock()
             self.plugins.append(PluginStep(plugin, point, now - self._plugin_mark, outcome))
             self._plugin_mark = now
 
     def step(self, name: str) -> UnderWay:
-        """`with` it: what is done inside is a step."""
+        """Take the time of a block of code as a step.
+
+        Args:
+            name: as for `end`.
+
+        Returns:
+            A context manager; an exception out of it is the outcome ERROR.
+
+        Example:
+            with steps.step(PRE_BIND) as step:
+                status = await self._prepare(placement)
+                step.outcome = status.code
+        """
         return UnderWay(self, name)
 
 

@@ -7,11 +7,11 @@ stands on a node, the others are pods like any other: they join.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
-from placewright.api.podgroups import FORM_OF, PodGroup, declares
+from placewright.api.podgroups import FORM_OF, GroupObject, PodGroup, declares
 from placewright.api.pods import PodInfo
 from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
 from placewright.framework.constraints import within
@@ -39,21 +39,19 @@ class GangSchedulingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
     domains_to_compare: Annotated[int, within(1)] = 4
 
 
-class GangScheduling(PodGroupPlugin):
+class GangScheduling(PodGroupPlugin[GangSchedulingArgs]):
     """Keeps members of a group back until the group can be decided."""
 
     name = NAME
-    Args = GangSchedulingArgs
 
-    def __init__(self, args: Any, handle: Handle) -> None:
+    def __init__(self, args: GangSchedulingArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._pod_groups = handle.cluster.pod_groups
 
     @property
     def settings(self) -> GangSchedulingArgs:
         """The arguments."""
-        args: GangSchedulingArgs = self.args
-        return args
+        return self.args
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Reject while the group is not declared, is declared wrongly, or has too few members."""
@@ -80,5 +78,6 @@ class GangScheduling(PodGroupPlugin):
         return (interest(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),)
 
 
-def _declares_its_group(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
-    return QueueingHint.QUEUE if pod.pod_group is not None and type(new) in FORM_OF and declares(new, pod.pod_group) else QueueingHint.SKIP
+def _declares_its_group(pod: PodInfo, _old: GroupObject | None, new: GroupObject | None) -> QueueingHint:
+    helps = pod.pod_group is not None and new is not None and type(new) in FORM_OF and declares(new, pod.pod_group)
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP

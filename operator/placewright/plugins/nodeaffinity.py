@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -102,11 +102,10 @@ class RequiredNodeAffinity:
         return matched
 
 
-class NodeAffinity(PreFilterPlugin, RemedyPlugin, PreScorePlugin, MaxNormalised):
+class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlugin, MaxNormalised):
     """Matches nodes by label, and by name."""
 
     name = NAME
-    Args = NodeAffinityArgs
     default_weight = 2
     remedies_are_cheap = True
 
@@ -183,7 +182,7 @@ class NodeAffinity(PreFilterPlugin, RemedyPlugin, PreScorePlugin, MaxNormalised)
         """A node that matches now and did not before."""
         return (interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_matches_now),)
 
-    def _node_matches_now(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    def _node_matches_now(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         def matches(node: Node) -> bool:
             return self._enforced.matches(node) and _demands_met(pod, node)
 

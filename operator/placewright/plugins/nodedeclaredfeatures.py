@@ -8,7 +8,7 @@ that already runs; placing a pod never asks for them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.objects import Node, PodSpec
 from placewright.api.pods import PodInfo
@@ -77,14 +77,14 @@ def _restarts_all(spec: PodSpec) -> bool:
     return False
 
 
-def _node_became_able(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+def _node_became_able(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
     needed = required_features(pod.pod.spec)
     was_able = isinstance(old, Node) and needed.issubset(old.status.declared_features or ())
     is_able = isinstance(new, Node) and needed.issubset(new.status.declared_features or ())
     return QueueingHint.QUEUE if is_able and not was_able else QueueingHint.SKIP
 
 
-def _own_need_changed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+def _own_need_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
     if not (isinstance(old, PodInfo) and isinstance(new, PodInfo)) or new.uid != pod.uid:
         return QueueingHint.SKIP
     return QueueingHint.SKIP if required_features(old.pod.spec) == required_features(new.pod.spec) else QueueingHint.QUEUE

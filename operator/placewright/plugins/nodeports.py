@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import ANY_ADDRESS, HostPort, PodInfo
@@ -74,7 +74,7 @@ class ClaimedPorts:
         return addresses is not None and (other.address == ANY_ADDRESS or other.address in addresses or ANY_ADDRESS in addresses)
 
 
-def _frees_a_port(pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
+def _frees_a_port(pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
     if not isinstance(old, PodInfo) or not (old.node_name or old.nominated_node):
         return QueueingHint.SKIP
     freed = bool(old.host_ports) and ClaimedPorts(pod.host_ports).conflict_with(old.host_ports)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import distinct
 from placewright.framework.events import ClusterEventWithHint
-from placewright.framework.interface import MAX_NODE_SCORE, CycleState, Handle, IntColumn, Rows, ScorePlugin
+from placewright.framework.interface import MAX_NODE_SCORE, CycleState, Handle, IntColumn, NoArgs, Rows, ScorePlugin
 from placewright.plugins.podtopologyspread.defaultselectors import owner_of
 
 NAME: Final = "NodePreferAvoidPods"
@@ -55,12 +55,12 @@ class _AvoidedPods(msgspec.Struct, frozen=True, rename="camel"):
 _DECODER: Final = msgspec.json.Decoder(_AvoidedPods)
 
 
-class NodePreferAvoidPods(ScorePlugin):
+class NodePreferAvoidPods(ScorePlugin[NoArgs]):
     """Prefers nodes whose annotation does not name the pod's controller."""
 
     name = NAME
 
-    def __init__(self, args: Any, handle: Handle) -> None:
+    def __init__(self, args: NoArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._avoided = _Avoided()
 

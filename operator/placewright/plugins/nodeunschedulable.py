@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -58,11 +58,11 @@ def _tolerates_cordon(pod: PodInfo) -> bool:
     return tolerated(UNSCHEDULABLE_TAINT, pod.pod.spec.tolerations or ())
 
 
-def _node_became_schedulable(_pod: PodInfo, old: Node | None, new: Any) -> QueueingHint:
+def _node_became_schedulable(_pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
     was_schedulable = old is not None and not old.spec.unschedulable
     return QueueingHint.QUEUE if isinstance(new, Node) and not new.spec.unschedulable and not was_schedulable else QueueingHint.SKIP
 
 
-def _pod_gained_toleration(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+def _pod_gained_toleration(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
     own = isinstance(new, PodInfo) and new.uid == pod.uid
     return QueueingHint.QUEUE if own and _tolerates_cordon(new) else QueueingHint.SKIP

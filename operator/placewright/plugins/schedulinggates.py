@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.pods import PodInfo
 from placewright.framework.assignedpods import is_itself
@@ -31,5 +31,5 @@ class SchedulingGates(PreEnqueuePlugin):
         return (interest(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED, _is_same_pod, is_itself),)
 
 
-def _is_same_pod(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+def _is_same_pod(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
     return QueueingHint.QUEUE if isinstance(new, PodInfo) and new.uid == pod.uid else QueueingHint.SKIP

@@ -21,6 +21,7 @@ from placewright.framework.interface import (
     CycleState,
     Handle,
     IntColumn,
+    NoArgs,
     PreScorePlugin,
     Reads,
     Rows,
@@ -44,7 +45,7 @@ class _Scores:
     by_row: IntColumn
 
 
-class SelectorSpread(PreScorePlugin, ScorePlugin):
+class SelectorSpread(PreScorePlugin[NoArgs], ScorePlugin):
     """Prefers nodes, and zones, that hold few of the pods that the pod's Services and owner select.
 
     Raw scores are normalised already: to normalise them one has to know which nodes share a zone.
@@ -53,7 +54,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
     name = NAME
     reads = Reads.CLUSTER
 
-    def __init__(self, args: Any, handle: Handle) -> None:
+    def __init__(self, args: NoArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._selectors = DefaultSelectors()
         self._memory = NodeMemory()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.objects import Node, Taint
 from placewright.api.pods import PodInfo
@@ -78,7 +78,7 @@ def _untolerated(taints: Iterable[Taint], tolerations: TolerationSet, *, cordone
     return [taint for taint in found if not (cordoned and taint.key == UNSCHEDULABLE_TAINT.key)]
 
 
-def _taints_became_tolerable(pod: PodInfo, old: Node | None, new: Any) -> QueueingHint:
+def _taints_became_tolerable(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
     tolerations = TolerationSet(pod.pod.spec.tolerations or ())
 
     def tolerable(node: Node) -> bool:
@@ -88,5 +88,5 @@ def _taints_became_tolerable(pod: PodInfo, old: Node | None, new: Any) -> Queuei
     return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
 
-def _own_tolerations_changed(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+def _own_tolerations_changed(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
     return QueueingHint.QUEUE if isinstance(new, PodInfo) and new.uid == pod.uid else QueueingHint.SKIP

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from placewright.api.pods import PodInfo
-from placewright.api.storage import READ_WRITE_ONCE_POD
+from placewright.api.storage import READ_WRITE_ONCE_POD, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.volumes import Disk, disks_of
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
@@ -148,7 +148,7 @@ def _disks(pod: PodInfo) -> list[Disk]:
     return [disk for volume in pod.volumes for disk in disks_of(volume)]
 
 
-def _frees_a_volume(pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
+def _frees_a_volume(pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
     """True for a pod of the same namespace that used one of the pod's claims, whatever its access modes, or one of its disks."""
     if not isinstance(old, PodInfo) or old.namespace != pod.namespace:
         return QueueingHint.SKIP
@@ -163,5 +163,5 @@ def exclude_each_other(one: Disk, other: Disk) -> bool:
     return one.identity == other.identity and not (one.read_only and other.read_only)
 
 
-def _claim_appears(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+def _claim_appears(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
     return QueueingHint.QUEUE if podclaims.names(pod, new, ephemeral=False) else QueueingHint.SKIP

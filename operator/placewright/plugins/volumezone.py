@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -163,16 +163,16 @@ def _is_missing(value: str | None) -> bool:
     return value is None
 
 
-def _class_appears(_pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+def _class_appears(_pod: PodInfo, _old: StorageClass | None, new: StorageClass | None) -> QueueingHint:
     waits = isinstance(new, StorageClass) and new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
     return QueueingHint.QUEUE if waits else QueueingHint.SKIP
 
 
-def _claim_changes(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+def _claim_changes(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
     return QueueingHint.QUEUE if podclaims.names(pod, new, ephemeral=False) else QueueingHint.SKIP
 
 
-def _volume_changes(_pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+def _volume_changes(_pod: PodInfo, old: PersistentVolume | None, new: PersistentVolume | None) -> QueueingHint:
     if not isinstance(new, PersistentVolume):
         return QueueingHint.SKIP
     moved = not isinstance(old, PersistentVolume) or topologies_of(old) != topologies_of(new)

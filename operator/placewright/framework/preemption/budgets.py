@@ -25,7 +25,11 @@ class _Budget:
 
 
 class Budgets:
-    """The budgets of the cluster, compiled for one attempt."""
+    """The disruption budgets of the cluster, compiled for one attempt.
+
+    Args:
+        budgets: all of them; one that covers no pod is left out.
+    """
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._by_namespace: dict[str, list[_Budget]] = {}
@@ -35,9 +39,13 @@ class Budgets:
                 self._by_namespace.setdefault(budget.metadata.namespace, []).append(compiled)
 
     def split(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Those whose eviction would break a budget, and the others, each in the given order.
+        """Separate pods whose eviction would break a budget from the others.
 
-        Pods use budgets up in the given order: the most important first.
+        Args:
+            pods: the most important first, because pods use budgets up in this order.
+
+        Returns:
+            Those that break a budget, and the others; each in the given order.
         """
         breaking: list[PodInfo] = []
         others: list[PodInfo] = []
@@ -47,7 +55,14 @@ class Budgets:
         return breaking, others
 
     def violations(self, units: Iterable[Iterable[PodInfo]]) -> list[int]:
-        """Of pods that leave together, how many would break a budget each, by unit; they use budgets up in the given order."""
+        """Count, for pods that leave together, how many would break a budget each.
+
+        Args:
+            units: in the order in which they use budgets up.
+
+        Returns:
+            A number for each unit.
+        """
         used: dict[_Budget, int] = {}
         return [sum([self._breaks_one(pod, used) for pod in unit]) for unit in units]
 

@@ -18,9 +18,17 @@ _DISRUPTION: Final = ("DisruptionTarget", "True", "PreemptionByScheduler")
 
 
 def why_not_eligible(pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> str:
-    """Why the pod may not preempt now, or "".
+    """Say why a pod may not preempt now.
 
     A pod whose earlier victims are still leaving waits for them, unless its nominated node has become hopeless.
+
+    Args:
+        pod: fits nowhere.
+        cluster: as it stands.
+        diagnosis: why it fits nowhere.
+
+    Returns:
+        kube-scheduler's words; "" where the pod may preempt.
     """
     if pod.pod.spec.preemption_policy == "Never":
         return NEVER
@@ -36,7 +44,15 @@ def why_not_eligible(pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> st
 
 
 def rows_where_it_may_help(cluster: Cluster, diagnosis: Diagnosis) -> Rows:
-    """Rows rejected as UNSCHEDULABLE, ascending; hopeless ones are left out."""
+    """Find the rows where evicting pods may help.
+
+    Args:
+        cluster: as it stands.
+        diagnosis: why the pod fits nowhere.
+
+    Returns:
+        Rows that were rejected with UNSCHEDULABLE, ascending; shape (k,). Rows with any other status are left out.
+    """
     explicit = [rejection.rows for rejection in diagnosis.rejections]
     helpful = [rejection.rows for rejection in diagnosis.rejections if rejection.status.code is Code.UNSCHEDULABLE]
     if diagnosis.absent is not None and diagnosis.absent.code is Code.UNSCHEDULABLE:

@@ -81,13 +81,29 @@ class OnNode:
 
 
 def priority_of(pod_groups: PodGroups, pod: PodInfo) -> int:
-    """The priority with which a pod evicts others: its group's own one, if it has one."""
+    """Return the priority with which a pod evicts others: its group's own priority, if the group has one.
+
+    Args:
+        pod_groups: the groups of the cluster.
+        pod: the preemptor.
+
+    Returns:
+        A priority; higher evicts lower.
+    """
     pod_group = None if pod.pod_group is None else pod_groups.get(pod.pod_group)
     return pod.priority if pod_group is None or pod_group.priority is None else pod_group.priority
 
 
 class Together:
-    """Tells for one preemptor, and the cluster as it stands (or is supposed to), who would leave with whom."""
+    """Tells which pods would leave together, for one preemptor and the cluster as it stands, or as a dry run has it.
+
+    Args:
+        cluster: the columns.
+        preemptor: the pod for which room is to be made.
+
+    Attributes:
+        priority: the one with which the preemptor evicts; see `priority_of`.
+    """
 
     def __init__(self, cluster: Cluster, preemptor: PodInfo) -> None:
         self._cluster = cluster
@@ -102,7 +118,14 @@ class Together:
         return (lowest is None or lowest >= self.priority) and (lowest is None or own is None or own >= self.priority)
 
     def on(self, node: NodeName) -> OnNode:
-        """Who may leave a node, for as far as the node itself goes."""
+        """List the pods that may leave a node.
+
+        Args:
+            node: any.
+
+        Returns:
+            Pods that may leave by themselves, and members of groups with the bond of each group.
+        """
         found = OnNode()
         for pod in self._cluster.pods_on(node):
             bond = None if pod.pod_group is None else self._bond(pod.pod_group)
@@ -117,7 +140,14 @@ class Together:
         return found
 
     def completed(self, pods: Iterable[PodInfo]) -> tuple[PodInfo, ...]:
-        """These victims, and whoever has to leave with them; most important first."""
+        """Add to victims the pods that have to leave with them.
+
+        Args:
+            pods: chosen victims.
+
+        Returns:
+            These and the members of groups that they would break; most important first.
+        """
         chosen = {pod.uid: pod for pod in pods}
         for ref in {pod.pod_group for pod in chosen.values() if pod.pod_group is not None}:
             bond = self._bond(ref)
@@ -126,7 +156,14 @@ class Together:
         return tuple(sorted(chosen.values(), key=importance))
 
     def rank_of(self, pod: PodInfo) -> int:
-        """The priority that a victim counts with: that of the group with which it leaves as a whole, else its own."""
+        """Return the priority that a victim counts with.
+
+        Args:
+            pod: a victim.
+
+        Returns:
+            The priority of the group with which it leaves as a whole, else its own.
+        """
         bond = None if pod.pod_group is None else self._bond(pod.pod_group)
         return pod.priority if bond is None or bond.whole is None or bond.spare else bond.whole.priority
 
@@ -166,12 +203,28 @@ class Together:
 
 
 def alone(row: int, pod: PodInfo) -> Unit:
-    """A pod that leaves by itself."""
+    """Make a unit of a pod that leaves by itself.
+
+    Args:
+        row: where it stands.
+        pod: the pod.
+
+    Returns:
+        A unit of one.
+    """
     return Unit((pod,), ((row, pod),), pod.priority)
 
 
 def units_of(cluster: Cluster, victims: Iterable[PodInfo]) -> list[Unit]:
-    """The victims as they leave: a group of which nobody stays is one unit, every other pod is one by itself."""
+    """Sort victims into units that leave together.
+
+    Args:
+        cluster: as it stands.
+        victims: all pods that leave.
+
+    Returns:
+        One unit for a group of which no member stays, and one for every other pod.
+    """
     by_group: dict[GroupRef | None, list[PodInfo]] = {}
     for victim in victims:
         by_group.setdefault(victim.pod_group, []).append(victim)
@@ -198,7 +251,14 @@ def _somebody_stays(cluster: Cluster, ref: GroupRef, leaving: AbstractSet[str]) 
 
 
 def start_time(pod: PodInfo) -> Seconds:
-    """When the pod started, in seconds since 1970; `NOT_STARTED` where the kubelet has not said so, or not legibly."""
+    """Read when a pod started.
+
+    Args:
+        pod: on a node.
+
+    Returns:
+        Seconds since 1970; `NOT_STARTED` where the kubelet has not said so, or not legibly.
+    """
     stated = pod.pod.status.start_time
     return NOT_STARTED if stated is None else _seconds(stated)
 
@@ -213,5 +273,12 @@ def _seconds(stated: str) -> Seconds:
 
 
 def importance(pod: PodInfo) -> tuple[int, Seconds]:
-    """A sort key that puts the most important pod first."""
+    """Return a sort key that puts the most important pod first: by priority, then by age, kube-scheduler's `MoreImportantPod`.
+
+    Args:
+        pod: on a node.
+
+    Returns:
+        A tuple; lower is more important.
+    """
     return -pod.priority, start_time(pod)

@@ -55,7 +55,14 @@ class WrongAnswer(Exception):
 
 
 def described(value: object) -> str:
-    """A value in a few words."""
+    """Describe what a plugin answered, for messages.
+
+    Args:
+        value: anything; its `repr` may raise.
+
+    Returns:
+        A few words, at most 80 characters.
+    """
     if inspect.isawaitable(value):
         return "a coroutine (is the method async?)"
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
@@ -77,7 +84,14 @@ def described(value: object) -> str:
 
 
 def status_of(*codes: Code) -> Check:
-    """A `Status` with one of these codes, or an error."""
+    """Make a check for statuses.
+
+    Args:
+        codes: what is allowed besides ERROR.
+
+    Returns:
+        A check that passes a `Status` with one of these codes and a tuple of texts as its reasons.
+    """
     allowed = (*codes, Code.ERROR)
     words = "a Status: " + ", ".join(code.value for code in allowed)
 
@@ -100,7 +114,11 @@ _rejecting: Final = status_of(*_REJECTIONS)
 
 
 def pre_filter_result(answer: Any, asked: Asked) -> PreFilterResult:
-    """A status, and the names of nodes or None."""
+    """Check the answer of PreFilter, and make its nodes a frozenset.
+
+    Raises:
+        WrongAnswer: it is no `PreFilterResult`, or holds what that may not.
+    """
     if not isinstance(answer, PreFilterResult):
         raise WrongAnswer(answer, "a PreFilterResult")
     prepared(answer.status, asked)
@@ -110,7 +128,11 @@ def pre_filter_result(answer: Any, asked: Asked) -> PreFilterResult:
 
 
 def permit_result(answer: Any, asked: Asked) -> PermitResult:
-    """A status; with `Wait`, for how long."""
+    """Check the answer of Permit.
+
+    Raises:
+        WrongAnswer: it is no `PermitResult`, or says WAIT without a number of seconds.
+    """
     if not isinstance(answer, PermitResult):
         raise WrongAnswer(answer, "a PermitResult")
     _permitted(answer.status, asked)
@@ -120,7 +142,11 @@ def permit_result(answer: Any, asked: Asked) -> PermitResult:
 
 
 def post_filter_result(answer: Any, asked: Asked) -> PostFilterResult:
-    """A status, a node and victims."""
+    """Check the answer of PostFilter.
+
+    Raises:
+        WrongAnswer: it is no `PostFilterResult`, or holds what that may not.
+    """
     if not isinstance(answer, PostFilterResult):
         raise WrongAnswer(answer, "a PostFilterResult")
     _made_room(answer.status, asked)
@@ -137,19 +163,52 @@ def post_filter_result(answer: Any, asked: Asked) -> PostFilterResult:
 
 
 def passes(answer: Any, asked: Asked) -> BoolColumn:
-    """One bool a row, in an array of the framework's own."""
+    """Check a filter's column.
+
+    Args:
+        answer: what the plugin returned.
+        asked: ends with the rows.
+
+    Returns:
+        One bool a row, in an array of the framework's own, because kept columns are mended in place.
+
+    Raises:
+        WrongAnswer: it is no array of bool with one answer a row.
+    """
     column: BoolColumn = _column(answer, len(asked[-1]), np.bool_)
     return column
 
 
 def scores(answer: Any, asked: Asked) -> IntColumn:
-    """One whole number a row, likewise; asked about `rows` last."""
+    """Check a score's column.
+
+    Args:
+        answer: what the plugin returned.
+        asked: ends with the rows.
+
+    Returns:
+        One int64 a row, in an array of the framework's own.
+
+    Raises:
+        WrongAnswer: it is no array of whole numbers with one answer a row.
+    """
     column: IntColumn = _column(answer, len(asked[-1]), np.int64)
     return column
 
 
 def normalised(answer: Any, asked: Asked) -> IntColumn:
-    """One whole number for each raw score; asked with a state, the raw scores and the summary."""
+    """Check normalised scores.
+
+    Args:
+        answer: what the plugin returned.
+        asked: a state, the raw scores and the summary.
+
+    Returns:
+        One int64 for each raw score, in an array of the framework's own.
+
+    Raises:
+        WrongAnswer: it is no array of whole numbers with one answer for each.
+    """
     column: IntColumn = _column(answer, len(asked[1]), np.int64)
     return column
 
@@ -164,7 +223,18 @@ def _column(answer: Any, size: int, kind: type[np.bool_ | np.int64]) -> Any:
 
 
 def rejections(answer: Any, asked: Asked) -> list[Rejection]:
-    """Every row in exactly one group, each with a rejection."""
+    """Check the answer of `explain`.
+
+    Args:
+        answer: what the plugin returned.
+        asked: ends with the rows.
+
+    Returns:
+        The groups, their rows as arrays.
+
+    Raises:
+        WrongAnswer: a row is in no group or in two, or a status is no rejection.
+    """
     rows = asked[-1]
     if not (isinstance(answer, (list, tuple)) and all(isinstance(group, tuple) and len(group) == 2 for group in answer)):
         raise WrongAnswer(answer, "a list of Rejection from explain")
@@ -181,21 +251,33 @@ def rejections(answer: Any, asked: Asked) -> list[Rejection]:
 
 
 def judge(answer: Any, _asked: Asked) -> RowVerdict | None:
-    """A judge, or None."""
+    """Check the answer of `RowwiseFilter.judge`.
+
+    Raises:
+        WrongAnswer: it is neither a `RowVerdict` nor None.
+    """
     if answer is not None and not isinstance(answer, RowVerdict):
         raise WrongAnswer(answer, "a RowVerdict, or None")
     return answer
 
 
 def remedies(answer: Any, _asked: Asked) -> Sequence[Remedy]:
-    """Any number of them."""
+    """Check the answer of `RemedyPlugin.remedies`.
+
+    Raises:
+        WrongAnswer: it is no list of remedies.
+    """
     if not (isinstance(answer, (list, tuple)) and all(isinstance(remedy, Remedy) for remedy in answer)):
         raise WrongAnswer(answer, "a list of Remedy from remedies")
     return answer
 
 
 def reordered(answer: Any, asked: Asked) -> Rows | None:
-    """The rows that were asked about, or None."""
+    """Check the answer of `RemedyPlugin.nearest_first`, which is about the rows that come last in `asked`.
+
+    Raises:
+        WrongAnswer: a row is missing, or is there twice.
+    """
     if answer is None:
         return None
     rows: Rows = np.asarray(answer, np.intp)
@@ -208,7 +290,18 @@ def reordered(answer: Any, asked: Asked) -> Rows | None:
 
 
 def hashable(answer: Any, _asked: Asked) -> Any:
-    """Something that can be compared and kept, or None."""
+    """Check a signature, a fingerprint or a summary.
+
+    Args:
+        answer: what the plugin returned.
+        _asked: not looked at.
+
+    Returns:
+        The answer.
+
+    Raises:
+        WrongAnswer: it cannot be hashed, and so neither compared nor kept.
+    """
     if inspect.isawaitable(answer):
         raise WrongAnswer(answer, "a hashable value, or None")
     try:
@@ -219,20 +312,42 @@ def hashable(answer: Any, _asked: Asked) -> Any:
 
 
 def awaitable(answer: Any) -> Awaitable[Any]:
-    """What an async method returns."""
+    """Check that an async method was written as one.
+
+    Args:
+        answer: what the call returned.
+
+    Returns:
+        The answer, to be awaited.
+
+    Raises:
+        WrongAnswer: it cannot be awaited.
+    """
     if not inspect.isawaitable(answer):
         raise WrongAnswer(answer, "a coroutine: the method has to be async")
     return answer
 
 
 def nothing(answer: Any, _asked: Asked) -> None:
-    """No answer is wanted, but one that would have to be awaited says that nothing was done."""
+    """Check a method without an answer. One that would have to be awaited says that nothing was done.
+
+    Args:
+        answer: what the plugin returned.
+        _asked: not looked at.
+
+    Raises:
+        WrongAnswer: it is a coroutine or a generator.
+    """
     if inspect.isawaitable(answer) or inspect.isgenerator(answer):
         raise WrongAnswer(answer, "None")
 
 
 def sort_key() -> Check:
-    """A check of one queue's keys: tuples that can be compared with each other."""
+    """Make a check of one queue's keys. It remembers the first key, with which all others have to compare.
+
+    Returns:
+        A check that passes tuples without NaN.
+    """
     first: list[tuple[Any, ...]] = []
 
     def check(answer: Any, _asked: Asked) -> tuple[Any, ...]:
@@ -252,14 +367,22 @@ def sort_key() -> Check:
 
 
 def hint(answer: Any, _asked: Asked) -> QueueingHint:
-    """`QueueingHint.QUEUE` or `QueueingHint.SKIP`."""
+    """Check the answer of a queueing hint.
+
+    Raises:
+        WrongAnswer: it is no `QueueingHint`.
+    """
     if not isinstance(answer, QueueingHint):
         raise WrongAnswer(answer, "QueueingHint.QUEUE or QueueingHint.SKIP")
     return answer
 
 
 def interests(answer: Any) -> Sequence[ClusterEventWithHint] | None:
-    """What `events` may answer."""
+    """Check the answer of `Plugin.events`.
+
+    Raises:
+        WrongAnswer: it is neither a table nor None.
+    """
     if answer is not None and not (isinstance(answer, (list, tuple)) and all(isinstance(each, ClusterEventWithHint) for each in answer)):
         raise WrongAnswer(answer, "a list of interest(…), or None, from events")
     return answer
@@ -273,14 +396,23 @@ _ABSENT = object()
 
 
 class Snapshot:
-    """The pod of a call and all objects of the cluster, as they are now."""
+    """The pod of a call and all objects of the cluster, as they are now.
+
+    Args:
+        cluster: whose objects the plugin is shown.
+        asked: what the call is made with.
+    """
 
     def __init__(self, cluster: Cluster, asked: Sequence[Any]) -> None:
         self._objects = dict(_objects(cluster, asked))
         self._before = {name: msgspec.json.encode(item) for name, item in self._objects.items()}
 
     def written(self) -> str:
-        """The first thing that is not as it was, in words; empty where nothing was written."""
+        """Compare with what was there when the snapshot was made.
+
+        Returns:
+            The first difference, in words; empty where nothing was written.
+        """
         for name, item in self._objects.items():
             after = msgspec.json.encode(item)
             if after != self._before[name]:

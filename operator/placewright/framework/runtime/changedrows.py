@@ -42,7 +42,14 @@ class ChangedRows:
         self._known: dict[tuple[int, int], Rows | None] = {}
 
     def look(self, cluster: Cluster) -> Positions:
-        """Take note of where the journals stand; to be called before anything is asked for one pod."""
+        """Note where the journals stand. Called before anything is asked for one pod, so that all its columns see the same changes.
+
+        Args:
+            cluster: the one that all calls are about.
+
+        Returns:
+            The positions; the same object as long as nothing changed.
+        """
         nodes, pods = cluster.node_journal.position, cluster.pod_journal.position
         if self.now != (nodes, pods):
             self._move_on(Positions(nodes, pods))
@@ -53,7 +60,16 @@ class ChangedRows:
         self._known.clear()
 
     def since(self, cluster: Cluster, read: Positions, reads: Reads = Reads.NODE_AND_ITS_PODS) -> Rows | None:
-        """The rows, ascending; None where all are to be asked about. For `Reads.NODE` changes of pods are passed over."""
+        """Find the rows that changed since a reader stopped.
+
+        Args:
+            cluster: as for `look`.
+            read: where the reader stopped.
+            reads: for `Reads.NODE`, changes of pods are passed over.
+
+        Returns:
+            Rows, ascending, shape (k,); None where all rows are to be asked about, because the journal forgot or most rows changed.
+        """
         asked = (read.nodes, self.now.pods if reads is Reads.NODE else read.pods)
         if asked not in self._known:
             self._known[asked] = _rows_since(cluster, *asked)

@@ -22,10 +22,10 @@ class KeepsColumns(Protocol):
 
 
 class ColumnBudget:
-    """So many bytes.
+    """The bytes that kept columns may take.
 
     Attributes:
-        limit: for all who take part.
+        limit: for all profiles and shadows together.
     """
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
@@ -33,15 +33,19 @@ class ColumnBudget:
         self._keepers: WeakSet[KeepsColumns] = WeakSet()
 
     def join(self, keeper: KeepsColumns) -> None:
-        """Take part until it is gone."""
+        """Give a keeper its share. It counts for as long as somebody holds it, because the set is weak.
+
+        Args:
+            keeper: the kept columns of one profile.
+        """
         self._keepers.add(keeper)
 
     @property
     def share(self) -> int:
-        """Bytes that each of them may take."""
+        """Bytes that each keeper may take."""
         return self.limit // max(len(self._keepers), 1)
 
     @property
     def held(self) -> int:
-        """Bytes that all of them take now."""
+        """Bytes that all keepers take now."""
         return sum(keeper.nbytes for keeper in self._keepers)

@@ -59,7 +59,17 @@ class ColumnPart:
         self._read = NOTHING_READ
 
     def refreshed(self, state: CycleState, pod: PodInfo, cluster: Cluster, changes: ChangedRows) -> KeptColumn[Any]:
-        """The column as things stood at the last look at the changes; only rows that changed since the last call are asked about."""
+        """Bring the column up to date, and return it. The plugin is asked about rows that changed since the last call, and about no others.
+
+        Args:
+            state: as PreFilter or PreScore left it.
+            pod: one of those with this fragment.
+            cluster: as it stands.
+            changes: after `look`.
+
+        Returns:
+            The column; not to be written.
+        """
         if self._read is not changes.now:
             self._catch_up(state, pod, cluster, changes)
         assert self.column is not None  # it is read now
@@ -112,7 +122,16 @@ class ColumnParts:
         return len(self._parts)
 
     def use(self, plugin: FilterPlugin | ScorePlugin, point: str, fragment: Hashable) -> ColumnPart:
-        """The part for pods of which the plugin reads this `fragment`; to be given back by `leave`."""
+        """Return the part for pods of which a plugin reads the same; one more shape uses it from now on.
+
+        Args:
+            plugin: a filter or a score.
+            point: `FILTER` or `SCORE`; a plugin may have both.
+            fragment: what the plugin's `sign` returned.
+
+        Returns:
+            The part; `leave` gives it back.
+        """
         key = (plugin.name, point, fragment)
         part = self._parts.get(key)
         if part is None:
@@ -121,7 +140,13 @@ class ColumnParts:
         return part
 
     def leave(self, plugin: str, point: str, fragment: Hashable) -> None:
-        """One user less; the last one takes the part away."""
+        """Note that a shape is gone; the last user takes the part away.
+
+        Args:
+            plugin: its name.
+            point: as for `use`.
+            fragment: as for `use`.
+        """
         part = self._parts[plugin, point, fragment]
         part.users -= 1
         if not part.users:
@@ -146,7 +171,15 @@ class PartsOfShape:
         self._used: list[tuple[str, str]] = []
 
     def use(self, plugin: FilterPlugin | ScorePlugin, point: str) -> ColumnPart:
-        """The plugin's part at this point."""
+        """Return the plugin's part at a point, for pods of this shape.
+
+        Args:
+            plugin: a filter or a score.
+            point: `FILTER` or `SCORE`.
+
+        Returns:
+            The part; `leave` gives all of them back.
+        """
         part = self._parts.use(plugin, point, self.fragments.get(plugin.name, ()))
         self._used.append((plugin.name, point))
         return part

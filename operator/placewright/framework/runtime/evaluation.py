@@ -76,7 +76,11 @@ class ScoreImpact:
         self._decided = dict(self._scored)
 
     def due(self) -> bool:
-        """Count a decision among several nodes; True when it is to be looked at."""
+        """Count a decision among several nodes.
+
+        Returns:
+            True when it is to be looked at.
+        """
         self._left -= 1
         if self._left:
             return False
@@ -84,7 +88,12 @@ class ScoreImpact:
         return True
 
     def note(self, totals: Totals, parts: Mapping[str, IntColumn]) -> None:
-        """Look at one decision: the totals of the feasible nodes, and by plugin what it put into them; shapes (feasible,)."""
+        """Look at one decision.
+
+        Args:
+            totals: of the feasible nodes, shape (feasible,).
+            parts: by plugin, what it put into the totals; each shape (feasible,).
+        """
         self.samples += 1
         best = totals == totals.max()
         for plugin, part in parts.items():
@@ -96,11 +105,25 @@ class ScoreImpact:
                 self._decided[plugin] = self.samples
 
     def idle(self, plugin: str) -> int:
-        """How many of the latest samples in a row the plugin gave all nodes the same score, or none, in."""
+        """Count how long a plugin made no difference between nodes.
+
+        Args:
+            plugin: its name.
+
+        Returns:
+            How many of the latest samples in a row it gave all nodes the same score, or none, in.
+        """
         return self.samples - self._scored[plugin]
 
     def undecisive(self, plugin: str) -> int:
-        """How many of the latest samples in a row would have had the same best nodes without the plugin."""
+        """Count how long a plugin decided nothing.
+
+        Args:
+            plugin: its name.
+
+        Returns:
+            How many of the latest samples in a row would have had the same best nodes without it.
+        """
         return self.samples - self._decided[plugin]
 
 
@@ -122,14 +145,18 @@ class PluginScore(NamedTuple):
 
 @dataclass(slots=True)
 class Evaluation:
-    """What the profile says of one pod on the cluster as it stands.
+    """The profile's answer for one pod, on the cluster as it stands.
 
     Attributes:
-        state: what plugins remember of this cycle.
+        pod: the pod that was asked about.
+        state: what plugins remember of this attempt.
+        columns: the kept columns that it was read from.
         feasible: rows that can hold the pod; shape (size,).
         count: how many.
         refusal: set when PreFilter refused the pod on every node.
         totals: weighted sum of scores, shape (size,), `NOT_FEASIBLE` elsewhere; filled by `Evaluator.score`; not to be written.
+        candidates: names of the only nodes that PreFilter left; None for all.
+        narrowed_by: the plugins that named candidates.
     """
 
     pod: PodInfo
@@ -155,7 +182,9 @@ class Evaluator:
     """Evaluates pods under one profile runtime, on one cluster.
 
     Attributes:
-        impact: what the score plugins did to decisions; whoever decides counts.
+        runtime: the profile's plugins.
+        checker: checks single rows.
+        impact: what the score plugins did to decisions; the scheduling cycle counts.
         kept: the columns of recent shapes of pods.
     """
 
@@ -170,11 +199,25 @@ class Evaluator:
         self.kept = KeptShapes(runtime, budget or ColumnBudget())
 
     def prepares(self, pod: PodInfo) -> bool:
-        """Whether deciding the pod takes so long that it is prepared."""
+        """Judge whether deciding a pod takes so long that it is prepared.
+
+        Args:
+            pod: any.
+
+        Returns:
+            True for few pods: those with much to look at, on a large cluster.
+        """
         return not pod.extent.excess and pod.extent is not SMALL and estimated_work(pod, self._cluster.node_count) > _LONG_WORK
 
     def preparation(self, pod: PodInfo) -> Iterator[None]:
-        """Make ready, piece by piece, what deciding a pod that asks for much will need; nothing for nearly all pods."""
+        """Make ready what deciding a pod will need, piece by piece.
+
+        Args:
+            pod: any; for nearly all pods nothing is to be done.
+
+        Yields:
+            After each piece.
+        """
         for plugin in self.runtime.preparing:
             if self.prepares(pod):
                 yield from plugin.prepare(pod, self._cluster)
@@ -182,9 +225,19 @@ class Evaluator:
     # --- filtering -----------------------------------------------------------------------------------------------------------
 
     def evaluate(self, pod: PodInfo, steps: Steps | None = None, sampler: Sampler | None = None) -> Evaluation:
-        """PreFilter and Filter over all nodes; raise `CycleError` when a plugin reports an error. `steps`: where their time is noted.
+        """Run PreFilter and Filter over all nodes.
 
-        `sampler`: where the profile wants a part of the nodes scored, no others need be looked at; a pod that fits nowhere has all of them.
+        Args:
+            pod: any; nothing is changed by the call, so its node does not matter.
+            steps: where the time that it takes is noted.
+            sampler: where the profile wants a part of the nodes scored, stop when enough are found. A pod that fits nowhere has seen all
+                nodes.
+
+        Returns:
+            The rows that can hold the pod; valid until the cluster changes.
+
+        Raises:
+            CycleError: a plugin broke.
         """
         if pod.extent.excess:
             return self._beyond_limits(pod)
@@ -273,7 +326,18 @@ class Evaluator:
     # --- scoring -------------------------------------------------------------------------------------------------------------
 
     def score(self, evaluation: Evaluation) -> Totals:
-        """Fill and return `totals`; raise `CycleError` or `InvalidScoreError`."""
+        """Run PreScore and Score, and fill `totals`.
+
+        Args:
+            evaluation: with at least one feasible row.
+
+        Returns:
+            The totals, shape (size,); not to be written.
+
+        Raises:
+            CycleError: a plugin broke.
+            InvalidScoreError: a score is outside 0 to 100.
+        """
         state, pod, columns = evaluation.state, evaluation.pod, evaluation.columns
         alike = evaluation.feasible is columns.fits
         rows = evaluation.rows = columns.fitting_rows() if alike else np.flatnonzero(evaluation.feasible)
@@ -330,7 +394,15 @@ class Evaluator:
                 raise CycleError(f'running PreScore plugin "{plugin.name}": {status.message}')
 
     def breakdown(self, evaluation: Evaluation, rows: Rows) -> dict[str, list[PluginScore]]:
-        """By plugin, its part in the totals of these feasible rows; `score` comes first."""
+        """Take totals apart. `score` comes first.
+
+        Args:
+            evaluation: scored.
+            rows: feasible rows, shape (k,).
+
+        Returns:
+            By plugin, its part in the total of each of the rows.
+        """
         at = np.searchsorted(evaluation.rows, rows)
         parts: dict[str, list[PluginScore]] = {}
         for plugin in self.runtime.score:
@@ -348,7 +420,14 @@ class Evaluator:
         return parts
 
     def parts(self, evaluation: Evaluation) -> dict[str, IntColumn]:
-        """By plugin, what it put into the totals of the feasible rows, shape (rows,); those with nothing to score are left out."""
+        """Return what each plugin put into the totals. `score` comes first.
+
+        Args:
+            evaluation: scored.
+
+        Returns:
+            By plugin, weight times score of the feasible rows, shape (feasible,); plugins with nothing to score are left out.
+        """
         parts: dict[str, IntColumn] = {}
         for plugin in self.runtime.score:
             if plugin.name in evaluation.state.skip_score:
@@ -365,7 +444,14 @@ class Evaluator:
     # --- explaining ----------------------------------------------------------------------------------------------------------
 
     def diagnose(self, evaluation: Evaluation) -> Diagnosis:
-        """Why the infeasible nodes are infeasible: each row with the first filter that rejected it."""
+        """Say why the infeasible nodes are infeasible.
+
+        Args:
+            evaluation: of a cluster that has not changed since.
+
+        Returns:
+            Each row with the first filter that rejected it, and its reason.
+        """
         diagnosis = Diagnosis(self._cluster.node_count)
         if evaluation.refusal is not None:
             diagnosis.absent = evaluation.refusal

@@ -27,13 +27,13 @@ class Call(NamedTuple):
 
 @dataclass(slots=True)
 class PluginFailures:
-    """Failures of one generation of one profile: what was raised, what was no answer, and statuses that say `Error`.
+    """The failures of one generation of one profile: exceptions, wrong answers, and statuses that say ERROR.
 
     Attributes:
         counts: by call, how often it failed.
-        last: by call, what it did the last time.
-        total: how many there were.
-        untold: pods that a failing PreEnqueue plugin keeps out of the queue, with why; no attempt tells them.
+        last: by call, the problem of the last failure.
+        total: how many failures there were.
+        untold: pods that a failing PreEnqueue plugin keeps out of the queue, with the reason; no attempt tells them.
     """
 
     counts: Counter[Call] = field(default_factory=Counter)
@@ -44,7 +44,16 @@ class PluginFailures:
     heard: Callable[[Call], None] = lambda _call: None
 
     def note(self, plugin: str, point: str, problem: str) -> bool:
-        """Count one; True for the first of its call."""
+        """Count one failure.
+
+        Args:
+            plugin: its name.
+            point: the extension point.
+            problem: in one line.
+
+        Returns:
+            True for the first failure of this call.
+        """
         call = Call(plugin, point)
         self.counts[call] += 1
         self.last[call] = problem
@@ -53,11 +62,16 @@ class PluginFailures:
         return self.counts[call] == 1
 
     def kept_out(self, pod: PodInfo, message: str) -> None:
-        """A failing PreEnqueue plugin keeps this pod out of the queue."""
+        """Note a pod that a failing PreEnqueue plugin keeps out of the queue, to be told by somebody who writes events.
+
+        Args:
+            pod: the pod.
+            message: why.
+        """
         if len(self.untold) < _MOST_UNTOLD:
             self.untold[pod.uid] = (pod, message)
 
     def to_tell(self) -> list[tuple[PodInfo, str]]:
-        """The pods kept out since this was asked last."""
+        """Return the pods that were kept out since the last call, each with the reason, and forget them."""
         untold, self.untold = list(self.untold.values()), {}
         return untold

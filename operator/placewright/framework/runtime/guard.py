@@ -84,7 +84,7 @@ class Guarding:
 
 
 class PluginInCall:
-    """A plugin, and what is known of whoever calls it; the watchdog finds this in the frames of a loop that hangs.
+    """A plugin, and the profile that calls it; the watchdog finds this in the frames of a loop that hangs.
 
     Attributes:
         plugin: its name.
@@ -102,7 +102,15 @@ class PluginInCall:
         self._cluster = cluster if guarding.untouched else None
 
     def failed(self, point: str, problem: BaseException) -> PluginError:
-        """The error to raise in place of what was raised."""
+        """Make the error to raise in place of what a call raised, and count it once.
+
+        Args:
+            point: the extension point.
+            problem: what was raised.
+
+        Returns:
+            The error; `problem` itself where it is one already.
+        """
         if isinstance(problem, PluginError):
             found = problem
         elif isinstance(problem, WrongAnswer):
@@ -116,18 +124,25 @@ class PluginInCall:
         return found
 
     def said(self, point: str, answer: Any) -> None:
-        """Count an answer that is an error by its own account."""
+        """Count an answer that says ERROR by itself: a status, or a result with one."""
         status = answer.status if isinstance(answer, _RESULTS) else answer
         if isinstance(status, Status) and status.code is Code.ERROR:
             self._failures.note(self.plugin, point, status.message)
 
     def before(self, asked: Asked) -> Snapshot | None:
-        """What the plugin is shown, where it is watched whether it writes into it."""
+        """Take a picture of what the plugin is shown; None where its writes are not watched."""
         return None if self._cluster is None else Snapshot(self._cluster, asked)
 
 
 def running(frame: FrameType | None) -> tuple[PluginInCall, str] | None:
-    """The innermost call of a plugin that is not ours among this frame and its callers, with the extension point."""
+    """Find the plugin that a loop hangs in.
+
+    Args:
+        frame: the innermost frame of the loop's thread.
+
+    Returns:
+        The innermost call of a plugin that is not ours, with its extension point; None where no such plugin runs.
+    """
     while frame is not None:
         if frame.f_globals.get("__name__") == __name__:
             call, point = frame.f_locals.get("call"), frame.f_locals.get("point")
@@ -141,12 +156,26 @@ def running(frame: FrameType | None) -> tuple[PluginInCall, str] | None:
 
 
 def is_ours(plugin: type[Plugin]) -> bool:
-    """Whether we wrote it."""
+    """Whether a plugin comes with Placewright; its calls are not watched, and cost nothing more."""
     return plugin.__module__.partition(".")[0] == _OURS
 
 
 def build(kind: type[Plugin], name: str, profile: ResolvedProfile, handle: Handle) -> Plugin:
-    """Make a plugin. Raises `PluginBuildError`; an `InputError` about its arguments passes through."""
+    """Make a plugin.
+
+    Args:
+        kind: its class.
+        name: its name in the registry.
+        profile: whose arguments it gets.
+        handle: the scheduler as it may use it.
+
+    Returns:
+        The plugin, with `args` and `handle` even if its constructor forgot them.
+
+    Raises:
+        InputError: its arguments are wrong, as it says itself.
+        PluginBuildError: its constructor raised, or `reads` is no member of `Reads`.
+    """
     args = profile.args[name]
     if is_ours(kind):
         return kind(args, handle)
@@ -166,7 +195,14 @@ def build(kind: type[Plugin], name: str, profile: ResolvedProfile, handle: Handl
 
 
 def guard(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> None:
-    """Have all calls of a plugin watched that is not ours."""
+    """Have all calls of a plugin watched; our own are left as they are.
+
+    Args:
+        plugin: built.
+        profile: the one that runs it.
+        guarding: how plugins are watched.
+        cluster: whose objects it is shown.
+    """
     if is_ours(type(plugin)):
         return
     call = PluginInCall(plugin.name, profile, guarding, cluster)
@@ -185,7 +221,20 @@ def guard(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster:
 
 
 def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> Sequence[ClusterEventWithHint] | None:
-    """The events that a plugin wants to hear of, their hints watched. Raises `PluginBuildError`."""
+    """Return the events that a plugin registers, with their hints watched.
+
+    Args:
+        plugin: built.
+        profile: the one that runs it.
+        guarding: how plugins are watched.
+        cluster: whose objects it is shown.
+
+    Returns:
+        The table, or None for "any event".
+
+    Raises:
+        PluginBuildError: `events` raised, or returned no table.
+    """
     if is_ours(type(plugin)):
         return plugin.events()
     call = PluginInCall(plugin.name, profile, guarding, cluster)
@@ -405,7 +454,14 @@ _NAMED: Final = "__placewright_named__"
 
 
 def why(problem: BaseException) -> str:
-    """What broke, in one line; with the plugin and the extension point where a plugin did."""
+    """Say what broke, in one line; with the plugin and the extension point where a plugin did.
+
+    Args:
+        problem: what came out of a decision.
+
+    Returns:
+        The message of a `CycleError`; else what the traceback tells.
+    """
     for each in (problem, problem.__cause__):
         if isinstance(each, CycleError):
             return str(each)

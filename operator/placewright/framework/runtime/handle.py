@@ -47,69 +47,105 @@ from placewright.framework.status import Status
 
 
 class NoBinder:
-    """For evaluations outside a running scheduler: it refuses."""
+    """A binder for evaluations outside a running scheduler: it refuses."""
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """There is nothing to bind to."""
+        """Refuse, because there is no API server.
+
+        Raises:
+            BindError: always.
+        """
         raise BindError(f"{pod.key} cannot be bound to {node}: there is no API server")
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """Nobody else can, either."""
+        """Refuse, because there is no API server.
+
+        Raises:
+            BindError: always.
+        """
         await self.bind(pod, node, {})
 
 
 class NoVolumeWriter:
-    """For evaluations outside a running scheduler: it refuses."""
+    """A writer of volumes for evaluations outside a running scheduler: it refuses."""
 
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:
-        """There is nothing to write to."""
+        """Refuse, because there is no API server.
+
+        Raises:
+            VolumeError: always.
+        """
         raise VolumeError(f"persistentvolume {volume.metadata.name} cannot be bound: there is no API server")
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """There is nothing to write to."""
+        """Refuse, because there is no API server.
+
+        Raises:
+            VolumeError: always.
+        """
         raise VolumeError(f"persistentvolumeclaim {claim.metadata.name} cannot be provisioned: there is no API server")
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Nothing will happen: it is so, or it is not."""
+        """Return the predicate's value now. Without a clock there is nothing to wait for."""
         return done()
 
 
 class NoClaimWriter:
-    """For evaluations outside a running scheduler: it refuses."""
+    """A writer of claims for evaluations outside a running scheduler: it refuses."""
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
-        """There is nothing to write to."""
+        """Refuse, because there is no API server.
+
+        Raises:
+            ClaimError: always.
+        """
         raise _no_api_server(claim, "reserved")
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """There is nothing to write to."""
+        """Refuse, because there is no API server.
+
+        Raises:
+            ClaimError: always.
+        """
         raise _no_api_server(claim, "released")
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
-        """There is nothing to write to."""
+        """Refuse, because there is no API server.
+
+        Raises:
+            ClaimError: always.
+        """
         raise _no_api_server(claim, "created")
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """There is nothing to write to."""
+        """Refuse, because there is no API server.
+
+        Raises:
+            ClaimError: always.
+        """
         raise _no_api_server(claim, "deleted")
 
     async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
-        """There is nothing to write to."""
+        """Refuse, because there is no API server.
+
+        Raises:
+            ClaimError: always.
+        """
         raise ClaimError(f"the status of pod {pod.key} cannot be written: there is no API server")
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Nothing will happen: it is so, or it is not."""
+        """Return the predicate's value now. Without a clock there is nothing to wait for."""
         return done()
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
-        """Nobody counts."""
+        """Count nothing."""
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Nothing is written."""
+        """Drop the work, because nothing is written."""
         work.close()
 
     def now(self) -> float:
-        """No time passes."""
+        """Return 0: no time passes."""
         return 0.0
 
 
@@ -118,7 +154,7 @@ def _no_api_server(claim: ResourceClaim, what: str) -> ClaimError:
 
 
 def said_to_nobody(pod: PodInfo, reason: str, action: str, message: str) -> None:
-    """For evaluations outside a running scheduler."""
+    """Write no event: there is no API server."""
 
 
 #: (pod, reason, action, message): a Normal event about the pod.
@@ -126,14 +162,14 @@ Announce = Callable[[PodInfo, str, str, str], None]
 
 
 class NoPodGroupMembers:
-    """For evaluations outside a running scheduler: nobody waits."""
+    """A queue without pods, for evaluations outside a running scheduler."""
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """None."""
+        """Return none."""
         return ()
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
-        """This one alone."""
+        """Count `beside` alone."""
         return {beside.scheduler_name: 1} if beside.may_be_tried else {}
 
 
@@ -177,57 +213,57 @@ class ProfileHandle:
 
     @property
     def binder(self) -> Binder:
-        """Where bindings go."""
+        """The port that writes Bindings."""
         return self._binder
 
     @property
     def volumes(self) -> VolumeWriter:
-        """Where it is written which claim gets which volume."""
+        """The port that gives claims their volumes."""
         return self._volumes
 
     @property
     def claims(self) -> ClaimWriter:
-        """Where it is written which claim gets which devices."""
+        """The port that gives claims their devices."""
         return self._claims
 
     def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
-        """A Normal event about the pod."""
+        """Write a Normal event; see `Handle.announce`."""
         self._announce(pod, reason, action, message)
 
     def runs(self, plugin: str) -> bool:
-        """Whether the profile runs this plugin at any point."""
+        """Whether the profile runs this plugin; see `Handle.runs`."""
         return plugin in self._runs
 
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
-        """Placed pods that Permit plugins keep waiting."""
+        """Return the pods that Permit plugins keep waiting; see `Handle.waiting_pods`."""
         return self._waiting
 
     def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """The pods of a group that have no node yet."""
+        """Return the pods of a group that have no node; see `Handle.waiting_members`."""
         return self._members.members(ref)
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
-        """How many of them may be tried, by scheduler name."""
+        """Count the members that may be tried; see `Handle.ready_members`."""
         return self._members.ready_members(ref, beside)
 
     def making_room_for(self, pod: PodInfo) -> bool:
-        """Whether victims of this pod are being evicted right now."""
+        """Whether this pod's victims are being evicted; see `Handle.making_room_for`."""
         return pod.uid in self._nominations.making_room_for
 
     def check_row(self, pod: PodInfo, row: int) -> Status:
-        """`Handle.check_row`; raise `RuntimeError` when a plugin asks in its constructor."""
+        """Check one row; see `Handle.check_row`."""
         if self._evaluator is None:
             raise RuntimeError("check_row was called before the profile was built")
         return self._evaluator.checker.check_row(pod, row)
 
     def trials(self, pod: PodInfo, rows: Iterable[int] | None = None) -> RowTrials:
-        """`Handle.trials`; raise `RuntimeError` when a plugin asks in its constructor."""
+        """Check many rows at once; see `Handle.trials`."""
         if self._evaluator is None:
             raise RuntimeError("trials were asked for before the profile was built")
         return self._evaluator.checker.trials(pod, rows)
 
     def kept_of_rows(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
-        """`Handle.kept_of_rows`."""
+        """Return notes about rows; see `Handle.kept_of_rows`."""
         if self._evaluator is None or self._evaluator.checker.kept.own_row(pod) is not None:
             return None
         return self._evaluator.checker.kept.of(purpose, state, pod, AnswerByRow)
@@ -235,7 +271,20 @@ class ProfileHandle:
     def evaluator(
         self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], extenders: Sequence[Extender] = ()
     ) -> Evaluator:
-        """Build the profile's plugins around this handle; exceptions of their constructors pass through."""
+        """Build the profile's plugins around this handle.
+
+        Args:
+            profile: resolved.
+            registry: the classes of all its plugins.
+            extenders: in the order in which they are asked.
+
+        Returns:
+            An evaluator on the handle's cluster.
+
+        Raises:
+            PluginBuildError: a plugin cannot be built.
+            InputError: a plugin refuses its arguments.
+        """
         self._runs = frozenset(plugin for names in profile.points.values() for plugin in names)
         runtime = ProfileRuntime(profile, registry, self, extenders, self.guarding)
         self._evaluator = Evaluator(runtime, self._cluster, self._nominations, self._budget)
@@ -253,5 +302,27 @@ def build_evaluator(  # noqa: PLR0913 - one port each
     guarding: Guarding | None = None,
     budget: ColumnBudget | None = None,
 ) -> Evaluator:
-    """One profile generation, ready to evaluate pods, without extenders. `waiting` is read anew whenever a plugin asks."""
+    """Build one generation of a profile, ready to evaluate pods, without extenders.
+
+    Args:
+        profile: resolved.
+        registry: the classes of all its plugins.
+        cluster: the columns to evaluate on.
+        binder: see `Handle.binder`; `NoBinder()` where nothing is bound.
+        nominations: pods that room was made for; `NoNominations()` where there are none.
+        waiting: pods that Permit plugins keep waiting; read anew whenever a plugin asks.
+        volumes: see `Handle.volumes`.
+        guarding: how plugins that are not ours are watched.
+        budget: memory for kept columns, shared with others; None: one of its own.
+
+    Returns:
+        An evaluator.
+
+    Raises:
+        PluginBuildError: a plugin cannot be built.
+        InputError: a plugin refuses its arguments.
+
+    Example:
+        evaluator = build_evaluator(profile, in_tree(), cluster, NoBinder(), NoNominations())
+    """
     return ProfileHandle(cluster, binder, nominations, waiting, volumes, guarding=guarding, budget=budget).evaluator(profile, registry)

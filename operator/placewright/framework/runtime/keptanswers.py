@@ -30,7 +30,7 @@ LARGEST_KEY_BYTES: Final = 64 * 1024
 
 
 class NominationLog(Protocol):
-    """What is read of nominations."""
+    """What kept answers read of nominations."""
 
     @property
     def changes(self) -> NominationChanges:
@@ -41,27 +41,38 @@ class NominationLog(Protocol):
         """How many nominated pods have affinity terms of their own."""
 
     def node_of(self, uid: str) -> NodeName | None:
-        """The node that a pod is nominated to."""
+        """Return the node that a pod is nominated to.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            None where it is nominated to none.
+        """
 
 
 class AnswersOfRows(Protocol):
-    """What is known of rows, and may not be true any more once something about them changed."""
+    """Notes about rows that are dropped when something about the row changed."""
 
     def forget(self, rows: Iterable[int]) -> None:
-        """Something about these rows changed."""
+        """Drop the notes about rows that changed.
+
+        Args:
+            rows: any.
+        """
 
     def clear(self) -> None:
-        """Anything may have changed."""
+        """Drop all notes, because anything may have changed."""
 
 
 A = TypeVar("A", bound=AnswersOfRows)
 
 
 class AnswerByRow(dict[int, Any]):
-    """The rows about which something is known, and what."""
+    """Notes by row."""
 
     def forget(self, rows: Iterable[int]) -> None:
-        """Something about these rows changed."""
+        """Drop the notes about rows that changed."""
         for row in rows:
             self.pop(row, None)
 
@@ -73,7 +84,7 @@ class _Kept:
 
 
 class KeptAnswers:
-    """Those of one profile on one cluster."""
+    """The kept answers of one profile on one cluster."""
 
     def __init__(self, runtime: ProfileRuntime, cluster: Cluster, nominations: NominationLog) -> None:
         self._runtime = runtime
@@ -82,11 +93,18 @@ class KeptAnswers:
         self._kept: BoundedCache[Hashable, _Kept] = BoundedCache(MAX_KEY_BYTES, largest=LARGEST_KEY_BYTES)
 
     def of(self, purpose: Hashable, state: CycleState, pod: PodInfo, none_yet: Callable[[], A]) -> A | None:
-        """What is known and still true, to be added to; None where nothing can be kept. Nothing to hold over changes.
+        """Return what is known and still true, to be added to. Nobody holds it over a change of the cluster.
 
-        `purpose`: what the answers are to, with all that they depend on beside the above. `state`: what PreFilter said of the pod. Nothing
-        should be added about the row that the pod itself is nominated to, or be believed: other pods are told otherwise. `none_yet` makes
-        what is kept; one purpose is kept by one class.
+        Add nothing about the row that the pod itself is nominated to, and believe nothing about it: other pods are told otherwise.
+
+        Args:
+            purpose: the question that is answered, with everything that the answers depend on besides pod and row.
+            state: as PreFilter left it; it tells whether a filter that looks at other rows has a say.
+            pod: the pod that is asked about.
+            none_yet: makes an empty object; one purpose is kept by one class.
+
+        Returns:
+            The kept object; None where nothing can be kept.
         """
         if pod.pod_group is not None or self._nominations.with_terms or self._cluster.dry_run_rows() or self._looks_around(state):
             return None
@@ -105,7 +123,14 @@ class KeptAnswers:
         return cast(A, kept.answers)
 
     def own_row(self, pod: PodInfo) -> int | None:
-        """The row that the pod is nominated to."""
+        """Return the row that a pod is nominated to.
+
+        Args:
+            pod: any.
+
+        Returns:
+            None where it is nominated to no node that is there.
+        """
         node = self._nominations.node_of(pod.uid)
         return None if node is None else self._cluster.row(node)
 

@@ -16,7 +16,15 @@ _WIDTHS: Final = tuple((np.dtype(kind), int(np.iinfo(kind).min), int(np.iinfo(ki
 
 
 def narrowest(low: int, high: int) -> np.dtype[Any]:
-    """The narrowest signed integers that hold all values between two."""
+    """Choose the type of a column.
+
+    Args:
+        low: the lowest value.
+        high: the highest value.
+
+    Returns:
+        The narrowest signed integers that hold all values between the two: of int8, int16, int32, int64.
+    """
     return next((kind for kind, least, most in _WIDTHS if least <= low and high <= most), np.dtype(np.int64))
 
 
@@ -49,7 +57,12 @@ class KeptColumn(Generic[V]):
         return 0 if self.values is None else self.values.nbytes
 
     def put(self, rows: Rows, values: NDArray[V]) -> None:
-        """Replace the values of these rows, of which there is at least one; shape (len(rows),)."""
+        """Replace the values of some rows.
+
+        Args:
+            rows: shape (k,), at least one.
+            values: shape (k,).
+        """
         low, high = _bounds(values)
         if self.values is None and low == high == self.only:
             return
@@ -67,14 +80,28 @@ class KeptColumn(Generic[V]):
         return np.full(self.size, self.only, kind) if self.values is None else self.values.astype(kind, copy=False)
 
     def at(self, rows: Rows | None) -> NDArray[Any] | int:
-        """The values of these rows, or of all; one number where all rows have the same. Not to be written."""
+        """Return values in the width in which they are kept; not to be written.
+
+        Args:
+            rows: shape (k,); None: all.
+
+        Returns:
+            An array of shape (k,), or one number where all rows have the same value.
+        """
         if self.values is None:
             assert self.only is not None  # the invariant
             return self.only
         return self.values if rows is None else self.values[rows]
 
     def column(self, rows: Rows | None = None) -> NDArray[V]:
-        """The same as an array, in the width of plugins; a new one, or not to be written."""
+        """Return values in the width of plugins.
+
+        Args:
+            rows: shape (k,); None: all.
+
+        Returns:
+            An array of shape (k,), bool or int64; a new one, or not to be written.
+        """
         found = self.at(rows)
         if isinstance(found, int):
             return np.full(self.size if rows is None else len(rows), found, self.kind)

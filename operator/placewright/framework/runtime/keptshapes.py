@@ -48,7 +48,14 @@ class KeptShapes:
         return self._parts.bytes.held + self._signature_bytes + SHAPE_BYTES * len(self._shapes)
 
     def columns(self, signature: tuple[Hashable, ...] | None) -> PodColumns:
-        """The columns of pods with this signature; new ones where none are kept, or where there is no signature."""
+        """Return the columns of pods with a signature.
+
+        Args:
+            signature: None, and one that is larger than `LARGEST_SIGNATURE`, have no kept columns.
+
+        Returns:
+            Kept columns, or new ones.
+        """
         if signature is None:
             return PodColumns(self._runtime)
         columns = self._shapes.get(signature) or self._new(signature)

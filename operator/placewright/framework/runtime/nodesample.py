@@ -32,14 +32,30 @@ _SPARE: Final = 64
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """How many feasible nodes are enough, kube-scheduler's `numFeasibleNodesToFind` with a percentage set."""
+    """Say how many feasible nodes are enough; kube-scheduler's `numFeasibleNodesToFind` with a percentage set.
+
+    Args:
+        nodes: how many there are to look at.
+        percentage: 1 to 100, the profile's.
+
+    Returns:
+        All of fewer than 100 nodes; else the percentage, and at least 100.
+    """
     if nodes < _MIN_FEASIBLE_TO_FIND:
         return nodes
     return max(nodes * percentage // 100, _MIN_FEASIBLE_TO_FIND)
 
 
 def candidate_count(cluster: Cluster, candidates: frozenset[NodeName] | None) -> int:
-    """How many nodes there are to look at; `candidates`: by name, None for all."""
+    """Count the nodes that there are to look at.
+
+    Args:
+        cluster: as it stands.
+        candidates: by name; None: all nodes.
+
+    Returns:
+        How many of them exist.
+    """
     return cluster.node_count if candidates is None else sum(cluster.row(name) is not None for name in candidates)
 
 
@@ -50,7 +66,16 @@ class Sampler:
         self._start = 0
 
     def narrow(self, feasible: BoolColumn, nodes: int, percentage: int) -> BoolColumn:
-        """The first `nodes_to_find` feasible rows from where the last pod stopped; shape (size,)."""
+        """Keep the first feasible rows from where the last pod stopped.
+
+        Args:
+            feasible: a mask, shape (size,).
+            nodes: how many there were to look at.
+            percentage: the profile's.
+
+        Returns:
+            A mask with at most `nodes_to_find` rows; shape (size,).
+        """
         wanted, size = nodes_to_find(nodes, percentage), len(feasible)
         rows = np.flatnonzero(feasible)
         rows = np.roll(rows, -int(np.searchsorted(rows, self._start % max(size, 1))))
@@ -65,9 +90,15 @@ class Sampler:
         return found[:wanted]
 
     def search(self, passing: Callable[[Rows], Rows], size: int, wanted: int) -> Rows:
-        """Of `size` rows the first that pass, from where the last pod stopped, until there are enough; ascending.
+        """Look at rows from where the last pod stopped, until enough pass.
 
-        `passing`: those of some rows that pass, in their order.
+        Args:
+            passing: takes rows and returns those of them that pass, in their order.
+            size: how many rows there are.
+            wanted: how many are enough.
+
+        Returns:
+            The rows that pass, ascending; `wanted` at most.
         """
         found: list[Rows] = []
         number = 0
@@ -89,7 +120,18 @@ class Sampler:
 
 
 def passing(plugins: Sequence[FilterPlugin], state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Rows:
-    """Those of the rows that pass all filters, each asked about what those before it left."""
+    """Filter rows, each plugin asked about what those before it left.
+
+    Args:
+        plugins: filters in run order.
+        state: as PreFilter left it.
+        pod: the pod of the attempt.
+        cluster: as it stands.
+        rows: shape (k,).
+
+    Returns:
+        The rows that pass all filters, in their order.
+    """
     for plugin in plugins:
         if not len(rows):
             break
@@ -102,7 +144,10 @@ def passing(plugins: Sequence[FilterPlugin], state: CycleState, pod: PodInfo, cl
 
 
 class SampledColumns(PodColumns):
-    """The scores of a few rows, for one pod; nothing of it is kept, but what plugins say of the pod alone is that of `kept`."""
+    """The scores of a few rows, for one pod.
+
+    Nothing about rows is kept. What plugins say of the pod alone is shared with the kept columns.
+    """
 
     def __init__(self, runtime: ProfileRuntime, kept: PodColumns, rows: Rows, size: int) -> None:
         super().__init__(runtime)
@@ -114,7 +159,7 @@ class SampledColumns(PodColumns):
         self._sampled: dict[str, IntColumn] = {}
 
     def refresh_scores(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
-        """Ask about the rows."""
+        """Ask about the rows; see `PodColumns.refresh_scores`."""
         for plugin in self._local_scores(state):
             state.steps.plugin_begins()
             self._sampled[plugin.name] = plugin.score(state, pod, cluster, self._rows)
@@ -122,7 +167,7 @@ class SampledColumns(PodColumns):
         self.totals, self.summaries = self.totals_among(state, self.fits)
 
     def totals_among(self, state: CycleState, feasible: BoolColumn) -> tuple[Totals, Summaries]:
-        """Weighted local totals of those of the rows that are feasible; shape (size,)."""
+        """Weigh those of the rows that are feasible; see `PodColumns.totals_among`."""
         among = feasible[self._rows]
         summaries: Summaries = {}
         total = np.zeros(int(np.count_nonzero(among)), np.int64)
@@ -139,12 +184,12 @@ class SampledColumns(PodColumns):
     def local_score(
         self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: object
     ) -> tuple[IntColumn, IntColumn]:
-        """(raw, normalised) of one local plugin in these rows, which are among those that were asked about."""
+        """See `PodColumns.local_score`; the rows are among those that were asked about."""
         raw = self._sampled[plugin.name][np.searchsorted(self._rows, rows)]
         return raw, raw if summary is None else plugin.normalise(state, raw, summary)
 
     def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
-        """Raw scores of a plugin that reads the cluster, in these rows alone: nobody will ask for the others."""
+        """Score these rows alone, because nobody will ask for the others; see `PodColumns.cluster_score`."""
         state.steps.plugin_begins()
         scores = plugin.score(state, pod, cluster, feasible)
         state.steps.plugin_ended(plugin.name, SCORE)

@@ -55,7 +55,21 @@ class PreFiltered(NamedTuple):
 
 
 def pre_filter(runtime: ProfileRuntime, state: CycleState, pod: PodInfo, cluster: Cluster, columns: PodColumns) -> PreFiltered:
-    """Run the plugins in order; what local ones say is kept in `columns` for pods that look alike. Raises `CycleError`."""
+    """Run the PreFilter plugins in order. Answers of local ones are kept in `columns` for pods that look alike.
+
+    Args:
+        runtime: the profile's plugins.
+        state: of a new attempt, with what is kept in `columns`.
+        pod: the pod of the attempt.
+        cluster: as it stands.
+        columns: of the pod's signature.
+
+    Returns:
+        Whether the pod is refused on every node, else the nodes to look at.
+
+    Raises:
+        CycleError: a plugin answered ERROR.
+    """
     candidates: frozenset[NodeName] | None = None
     narrowed_by: list[str] = []
     refusal: Status | None = None
@@ -89,7 +103,15 @@ def pre_filter(runtime: ProfileRuntime, state: CycleState, pod: PodInfo, cluster
 
 
 def rows_named(cluster: Cluster, names: Iterable[NodeName]) -> BoolColumn:
-    """True in the rows of these nodes; shape (size,). Names of nodes that are not there are passed over."""
+    """Find the rows of nodes.
+
+    Args:
+        cluster: as it stands.
+        names: of nodes; names of nodes that are not there are passed over.
+
+    Returns:
+        A mask; shape (size,).
+    """
     mask = np.zeros(cluster.size, np.bool_)
     for name in names:
         row = cluster.row(name)
@@ -99,7 +121,14 @@ def rows_named(cluster: Cluster, names: Iterable[NodeName]) -> BoolColumn:
 
 
 def outside(narrowed_by: Sequence[str]) -> Status:
-    """The verdict on nodes that are no candidates."""
+    """Make the verdict on nodes that are no candidates, in kube-scheduler's words.
+
+    Args:
+        narrowed_by: the plugins that named candidates.
+
+    Returns:
+        UNSCHEDULABLE_AND_UNRESOLVABLE.
+    """
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}]")
 
 
@@ -123,6 +152,8 @@ _FEW: Final = 16
 
 class PodColumns:
     """The kept columns of one signature.
+
+    Every call gets the `state` as PreFilter, or PreScore, left it, a `pod` of this signature, and the `cluster` as it stands.
 
     Invariant: in each row `fits` is what the parts said when it was put together, `_read` ago, and the row has not changed since; so with
     `totals` and `_totals_read`. Parts may be ahead, as other signatures mend them, too.
@@ -157,15 +188,22 @@ class PodColumns:
         self._asked = False
 
     def give_back(self) -> None:
-        """Nobody will ask again: parts that nobody else uses go, too."""
+        """Leave the parts, because nobody will ask again; those that nobody else uses go, too."""
         self._parts.bytes.held -= self._held
         self._held = 0
         self._parts.leave()
 
     def asked_again(self, cluster: Cluster, wanted: int) -> bool:
-        """Whether columns of all nodes pay for a pod that is content with so many: pods like it come again, and not too much has changed.
+        """Judge whether columns of all nodes pay for a pod that is content with a part of them.
 
-        The first of its kind does without, as nobody may come after it.
+        They pay where pods like it come again, and not too much has changed since. The first pod of its kind does without.
+
+        Args:
+            cluster: as it stands.
+            wanted: how many rows the pod is content with.
+
+        Returns:
+            True where the columns are to be brought up to date.
         """
         again, self._asked = self._asked, True
         if not again or len(self.fits) != cluster.size:
@@ -175,7 +213,7 @@ class PodColumns:
         return rows is not None and len(rows) <= wanted
 
     def forget_rows(self) -> None:
-        """Do without what is quickly found again, as pods of another signature come now."""
+        """Drop what is quickly found again, because pods of another signature come now."""
         self._fitting_rows = None
 
     def _hold(self) -> None:
@@ -236,13 +274,17 @@ class PodColumns:
         self._fitting_rows = None
 
     def fitting_rows(self) -> Rows:
-        """The rows where `fits` is true, ascending; not to be written."""
+        """Return the rows where `fits` is true, ascending; not to be written."""
         if self._fitting_rows is None:
             self._fitting_rows = np.flatnonzero(self.fits)
         return self._fitting_rows
 
     def passes(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> BoolColumn:
-        """The column of one filter, local or not, over all rows; not to be written."""
+        """Return the column of one filter, local or not. `refresh_filters` comes first.
+
+        Returns:
+            True where it lets the pod pass; shape (size,), not to be written.
+        """
         if plugin.reads is Reads.CLUSTER:
             return self.cluster_filter(plugin, state, pod, cluster).column()
         column = (self._filters or {})[plugin.name].column
@@ -250,7 +292,7 @@ class PodColumns:
         return column.column()
 
     def cluster_filter(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> KeptColumn[np.bool_]:
-        """The column of a filter that reads the cluster, over all rows."""
+        """Return the column of a filter that reads the cluster; the kept one where the filter's fingerprint promises that it holds."""
         state.steps.plugin_begins()
         fingerprint = plugin.fingerprint(state, cluster)
         key, promise = ("filter", plugin.name), (fingerprint, cluster.size)
@@ -265,7 +307,7 @@ class PodColumns:
     # --- scores ------------------------------------------------------------------------------------------------------------
 
     def refresh_scores(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
-        """Bring raw scores and `totals` up to date; `refresh_filters` comes first."""
+        """Bring raw scores and `totals` up to date. `refresh_filters` comes first."""
         if self._scores is None:
             self._scores = {plugin.name: self._parts.use(plugin, SCORE) for plugin in self._local_scores(state)}
         changes = self._parts.changes
@@ -307,7 +349,16 @@ class PodColumns:
         return column
 
     def summarise(self, plugins: Sequence[ScorePlugin], state: CycleState, feasible: BoolColumn) -> Summaries:
-        """What each plugin's normalisation needs to know of the feasible rows."""
+        """Return what each plugin's normalisation needs to know of the feasible rows.
+
+        Args:
+            plugins: local ones.
+            state: as PreScore left it.
+            feasible: a mask, shape (size,).
+
+        Returns:
+            By plugin, its summary; None where it has no normalisation.
+        """
         return {plugin.name: self._summary(plugin, state, feasible) if plugin.normalised else None for plugin in plugins}
 
     def _summary(self, plugin: ScorePlugin, state: CycleState, feasible: BoolColumn) -> Hashable | None:
@@ -322,7 +373,15 @@ class PodColumns:
         return plugin.summarise(state, raw[feasible].astype(np.int64, copy=False))
 
     def totals_among(self, state: CycleState, feasible: BoolColumn) -> tuple[Totals, Summaries]:
-        """Weighted local totals when fewer rows are feasible than `fits` says, normalised over those alone; shape (size,)."""
+        """Weigh local scores where fewer rows are feasible than `fits` says, normalised over those alone.
+
+        Args:
+            state: as PreScore left it.
+            feasible: a mask, shape (size,).
+
+        Returns:
+            Totals, shape (size,), and the summaries that they were made with.
+        """
         plugins = self._local_scores(state)
         summaries = self.summarise(plugins, state, feasible)
         if summaries == self.summaries:
@@ -367,12 +426,26 @@ class PodColumns:
     def local_score(
         self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: Hashable | None
     ) -> tuple[IntColumn, IntColumn]:
-        """(raw, normalised) of one local plugin in these rows; each shape (len(rows),)."""
+        """Return the scores of one local plugin.
+
+        Args:
+            plugin: the plugin.
+            state: as PreScore left it.
+            rows: shape (k,).
+            summary: what its normalisation knows; None: it has none.
+
+        Returns:
+            Raw and normalised scores, shape (k,) each.
+        """
         raw = self._raw(plugin).column(rows)
         return raw, raw if summary is None else plugin.normalise(state, raw, summary)
 
     def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
-        """Raw scores of a plugin that reads the cluster, in the feasible rows, shape (len(feasible),); or `NOTHING_SCORED`."""
+        """Return the raw scores of a plugin that reads the cluster; kept ones where its fingerprint promises that they hold.
+
+        Returns:
+            Scores of the rows `feasible`, shape (len(feasible),); `NOTHING_SCORED` where all of them are 0.
+        """
         state.steps.plugin_begins()
         fingerprint = plugin.fingerprint(state, cluster)
         if fingerprint is None:
@@ -399,7 +472,16 @@ def _all_pass(columns: Sequence[KeptColumn[np.bool_]], cluster: Cluster, rows: R
 
 
 def check_range(plugin: ScorePlugin, scores: Totals, failures: PluginFailures) -> None:
-    """Raise `InvalidScoreError` for a score outside 0..100, and count it."""
+    """Refuse scores outside 0 to 100, and count the failure.
+
+    Args:
+        plugin: whose they are.
+        scores: of feasible rows, after normalisation.
+        failures: where it is counted.
+
+    Raises:
+        InvalidScoreError: a score is outside.
+    """
     if len(scores) == 0:
         return
     values = scores.tolist() if len(scores) <= _FEW else (scores.min(), scores.max())

@@ -122,30 +122,72 @@ class ProfileRuntime:
         return tuple(plugin for plugin in plugins if isinstance(plugin, base))
 
     def plugin(self, name: str) -> Plugin:
-        """The plugin of this name; raises `KeyError` for one that the profile does not run."""
+        """Return a plugin of the profile.
+
+        Args:
+            name: its name.
+
+        Raises:
+            KeyError: the profile does not run it.
+        """
         return self._plugins[name]
 
     def weight(self, plugin: Plugin) -> int:
-        """What the plugin's score is multiplied by."""
+        """Return what a plugin's score is multiplied by.
+
+        Args:
+            plugin: one that scores.
+
+        Raises:
+            KeyError: it does not score in this profile.
+        """
         return self.profile.weights[plugin.name]
 
     def sign(self, pod: PodInfo) -> tuple[Hashable, ...] | None:
-        """What the profile's columns read of the pod, plugin by plugin; None when such a pod shares its columns with no other."""
+        """Return everything of a pod that the profile's columns read.
+
+        Args:
+            pod: any.
+
+        Returns:
+            The plugins' signatures, in their order; None when such a pod shares its columns with no other.
+        """
         fragments = tuple([plugin.sign(pod) for plugin in self._signers])
         return None if None in fragments else fragments
 
     def fragments(self, signature: tuple[Hashable, ...]) -> dict[str, Hashable]:
-        """By plugin, its part of a signature."""
+        """Take a signature apart.
+
+        Args:
+            signature: of `sign`.
+
+        Returns:
+            By plugin, its part.
+        """
         return {plugin.name: fragment for plugin, fragment in zip(self._signers, signature, strict=True)}
 
     def extenders_for(self, pod: PodInfo) -> tuple[Extender, ...]:
-        """The extenders that want to be asked about this pod, in the order in which they are."""
+        """List the extenders that want to be asked about a pod.
+
+        Args:
+            pod: any.
+
+        Returns:
+            The extenders, in the order in which they are asked.
+        """
         return tuple([extender for extender in self.extenders if extender.settings.interested_in(pod)])
 
     # --- the points that are not columns -------------------------------------------------------------------------------------
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
-        """SUCCESS, or the first plugin's refusal to let the pod into the active queue."""
+        """Ask the PreEnqueue plugins in order.
+
+        Args:
+            pod: a pod that is to become active.
+
+        Returns:
+            SUCCESS, or the first refusal with the plugin's name.
+        """
         for plugin in self.pre_enqueue_plugins:
             status = plugin.pre_enqueue(pod)
             if not status.ok:
@@ -153,7 +195,16 @@ class ProfileRuntime:
         return SUCCESS
 
     def run_post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult:
-        """Try to make room: the first success, hopeless case or error ends it; else what all of them said."""
+        """Try to make room: the first answer that is not UNSCHEDULABLE ends it.
+
+        Args:
+            state: as PreFilter left it.
+            pod: fits nowhere.
+            diagnosis: why.
+
+        Returns:
+            That answer; else what all plugins said, together.
+        """
         said: list[str] = []
         nominated: NodeName | None = None
         for plugin in self.post_filter:
@@ -167,7 +218,16 @@ class ProfileRuntime:
         return PostFilterResult(unschedulable(*said), nominated)
 
     def run_reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
-        """Reserve in order; on the first failure everything is unreserved."""
+        """Reserve in order. On the first failure everything is unreserved before this returns.
+
+        Args:
+            state: of the attempt.
+            pod: assumed on `node`.
+            node: the chosen one.
+
+        Returns:
+            SUCCESS, or the failure with the plugin's name.
+        """
         for plugin in self.reserve:
             state.steps.plugin_begins()
             status = plugin.reserve(state, pod, node)
@@ -178,11 +238,26 @@ class ProfileRuntime:
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        """Unreserve in reverse order. One that raises keeps no other from giving back; the first exception is raised in the end."""
+        """Unreserve in reverse order. A plugin that raises keeps no other from giving back; the first exception is raised in the end.
+
+        Args:
+            state: of the attempt.
+            pod: the pod.
+            node: the chosen one.
+        """
         _all(partial(plugin.unreserve, state, pod, node) for plugin in reversed(self.reserve))
 
     def run_permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> tuple[Status, dict[str, Seconds]]:
-        """SUCCESS or a rejection, and which plugins want the pod to wait, for how long at most (seconds)."""
+        """Ask the Permit plugins in order, up to the first that refuses.
+
+        Args:
+            state: of the attempt.
+            pod: assumed on `node`.
+            node: the chosen one.
+
+        Returns:
+            SUCCESS or a rejection; and by plugin that wants the pod to wait, for how long at most (seconds).
+        """
         waits: dict[str, Seconds] = {}
         for plugin in self.permit:
             state.steps.plugin_begins()
@@ -195,7 +270,16 @@ class ProfileRuntime:
         return SUCCESS, waits
 
     async def run_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
-        """PreBind in order; the first failure ends it."""
+        """Run the PreBind plugins in order; the first failure ends it.
+
+        Args:
+            state: of the attempt.
+            pod: assumed on `node`.
+            node: the chosen one.
+
+        Returns:
+            SUCCESS, or the failure with the plugin's name.
+        """
         for plugin in self.pre_bind:
             state.steps.plugin_begins()
             status = await plugin.pre_bind(state, pod, node)
@@ -205,7 +289,20 @@ class ProfileRuntime:
         return SUCCESS
 
     async def run_bind(self, state: CycleState, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> Status:
-        """An extender that binds such pods does it; else the first Bind plugin that does not skip decides. All skipping is an error."""
+        """Have the pod bound: by the first extender that binds such pods, else by the first Bind plugin that does not skip.
+
+        Args:
+            state: of the attempt.
+            pod: assumed on `node`.
+            node: the chosen one.
+            annotations: written on the pod with its Binding.
+
+        Returns:
+            SUCCESS, or the failure; an error where every plugin skips.
+
+        Raises:
+            BindError: the Binding was refused, or its outcome is unknown.
+        """
         if await self._bound_by_extender(pod, node):
             return SUCCESS
         for plugin in self.bind:
@@ -232,7 +329,13 @@ class ProfileRuntime:
         return False
 
     def run_post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        """Tell everybody who wants to know, likewise."""
+        """Tell all PostBind plugins. One that raises keeps no other from hearing; the first exception is raised in the end.
+
+        Args:
+            state: of the attempt.
+            pod: bound.
+            node: where.
+        """
         _all(partial(self._post_bind, plugin, state, pod, node) for plugin in self.post_bind)
 
     @staticmethod

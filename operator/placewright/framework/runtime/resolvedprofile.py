@@ -52,7 +52,14 @@ class ExtensionPoint(enum.StrEnum):
         return _BASES[self]
 
     def implemented_by(self, plugin: type[Plugin]) -> bool:
-        """True when the plugin has something to do at this point."""
+        """Judge whether a plugin has something to do at this point.
+
+        Args:
+            plugin: its class.
+
+        Returns:
+            True where it extends the point's base.
+        """
         return self.base in plugin.__mro__  # issubclass() asks an abstract base class, which looks at all that extend it
 
 
@@ -136,7 +143,14 @@ class ResolvedProfile:
     origins: Origins = field(default_factory=Origins, compare=False)
 
     def at(self, point: ExtensionPoint) -> tuple[str, ...]:
-        """Plugin names at this point, in run order."""
+        """List the plugins of a point.
+
+        Args:
+            point: the extension point.
+
+        Returns:
+            Their names, in run order.
+        """
         return self.points.get(point, ())
 
     @property

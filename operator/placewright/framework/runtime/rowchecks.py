@@ -33,10 +33,17 @@ class Nominations(NominationLog, Protocol):
     """Pods that preemption made room for and that are not placed yet; the queue's nominator."""
 
     def nodes(self) -> Collection[NodeName]:
-        """Nodes that have nominated pods."""
+        """List the nodes that have nominated pods."""
 
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
-        """Pods nominated to this node."""
+        """List the pods that are nominated to a node.
+
+        Args:
+            node: any.
+
+        Returns:
+            The pods; none for a node without.
+        """
 
     @property
     def making_room_for(self) -> Container[str]:
@@ -56,20 +63,20 @@ class NoNominations:
         self.with_terms = 0
 
     def node_of(self, uid: str) -> NodeName | None:
-        """None."""
+        """Return None."""
         return None
 
     def nodes(self) -> Collection[NodeName]:
-        """None."""
+        """Return none."""
         return ()
 
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
-        """None."""
+        """Return none."""
         return ()
 
     @property
     def making_room_for(self) -> Container[str]:
-        """None."""
+        """No pod."""
         return ()
 
 
@@ -88,14 +95,36 @@ class RowChecker:
         self.kept = KeptAnswers(runtime, cluster, nominations)
 
     def check_row(self, pod: PodInfo, row: int) -> Status:
-        """`Handle.check_row`: PreFilter and Filter on one row, with and without the pods nominated there."""
+        """Run PreFilter and Filter on one row, with and without the pods nominated there; see `Handle.check_row`.
+
+        Args:
+            pod: any.
+            row: holds a node.
+
+        Returns:
+            SUCCESS, or the first rejection with the plugin's name.
+
+        Raises:
+            CycleError: a plugin broke.
+        """
         status = self.with_nominated_pods(pod, row)
         if status is not None and not status.ok:
             return status
         return self._check_as_it_stands(pod, row)
 
     def with_nominated_pods(self, pod: PodInfo, row: int) -> Status | None:
-        """The verdict with nominated pods of at least this priority added; None when there are none."""
+        """Judge a row with the nominated pods of at least this priority added.
+
+        Args:
+            pod: any.
+            row: holds a node.
+
+        Returns:
+            The verdict; None where no such pod is nominated there.
+
+        Raises:
+            CycleError: a plugin broke.
+        """
         name = self._cluster.names[row]
         if name is None:
             return None
@@ -136,16 +165,33 @@ class RowChecker:
         return SUCCESS
 
     def trials(self, pod: PodInfo, rows: Iterable[int] | None = None) -> RowwiseCheck:
-        """`Handle.trials`; raises `CycleError`."""
+        """Return `check_row` for many rows at once; see `Handle.trials`.
+
+        Args:
+            pod: any.
+            rows: the rows that will be asked about; None: any.
+
+        Raises:
+            CycleError: a plugin broke.
+        """
         rows = self._nominated_rows() if rows is None else rows
         return RowwiseCheck(self._runtime, self._cluster, pod, self._nominated_beside(pod, rows))
 
     def rejected_with_nominated_pods(
         self, pod: PodInfo, among: frozenset[NodeName] | None, state: CycleState | None = None
     ) -> RowRejections:
-        """Rows where the pod does not fit beside the pods nominated there, with the verdict; of these nodes, or of all.
+        """Find the rows where the pod does not fit beside the pods nominated there.
 
-        `state`: what PreFilter said of the pod; None: nothing is kept. Raises `CycleError`.
+        Args:
+            pod: the pod of the attempt.
+            among: names of the only nodes to look at; None: all.
+            state: as PreFilter left it; None: nothing is kept.
+
+        Returns:
+            These rows with their verdicts.
+
+        Raises:
+            CycleError: a plugin broke.
         """
         size, names = self._cluster.size, self._cluster.names
         kept = None if state is None else self.kept.of(_WITH_NOMINATED_PODS, state, pod, BesideNominated)
@@ -242,7 +288,17 @@ class RowwiseCheck:
         self._carriers_version = cluster.pairwise_counts.carriers_version
 
     def check(self, rows: Rows) -> RowChecks:
-        """The verdict on these rows as the columns stand; raises `CycleError`."""
+        """Judge rows as the columns stand now; see `RowTrials.check`.
+
+        Args:
+            rows: shape (k,).
+
+        Returns:
+            Rejections, and rows that are not settled.
+
+        Raises:
+            CycleError: a plugin broke.
+        """
         inside = rows if self._candidates is None else rows[self._candidates[rows]]
         rejections = [] if len(inside) == len(rows) else [Rejection(outside(self._narrowed_by), np.setdiff1d(rows, inside))]
         beside = RowChecks([], _NO_ROWS)
@@ -254,7 +310,17 @@ class RowwiseCheck:
         return RowChecks([*rejections, *beside.rejections, *rejected], unsettled)
 
     def check_with_nominated_pods(self, rows: Rows) -> RowChecks:
-        """The verdict on these rows with the pods that are nominated to them; raises `CycleError`."""
+        """Judge rows with the pods that are nominated to them.
+
+        Args:
+            rows: shape (k,), each with nominated pods.
+
+        Returns:
+            Rejections, and rows that are not settled.
+
+        Raises:
+            CycleError: a plugin broke.
+        """
         if not self._with_nominated_pods or not len(rows):
             return RowChecks([], rows)
         with self._cluster.dry_run() as dry_run:

@@ -40,32 +40,54 @@ class RowRejections:
         return len(self._codes)
 
     def put(self, verdicts: Iterable[tuple[int, Status | None]]) -> Self:
-        """Rows and their statuses; None for one that is not rejected, or not any longer."""
+        """Set the verdicts of rows.
+
+        Args:
+            verdicts: rows with their statuses; None for a row that is not rejected, or not any longer.
+
+        Returns:
+            This object.
+        """
         for row, status in verdicts:
             self._codes[row] = 0 if status is None else self._code(status)
         return self
 
     def rejected(self) -> BoolColumn:
-        """True in the rows that are; shape (size,)."""
+        """Return True in the rows that are rejected; shape (size,)."""
         rejected: BoolColumn = self._codes != 0
         return rejected
 
     def only(self, rows: BoolColumn) -> RowRejections:
-        """The same for these rows, without the others; a copy."""
+        """Copy the verdicts of some rows.
+
+        Args:
+            rows: a mask, shape (size,).
+
+        Returns:
+            A copy in which no other row is rejected.
+        """
         return self._copy(np.where(rows, self._codes, 0))
 
     def but(self, row: int, status: Status | None) -> RowRejections:
-        """The same with another verdict on one row; a copy."""
+        """Copy with another verdict on one row.
+
+        Args:
+            row: the row.
+            status: its verdict; None: it is not rejected.
+
+        Returns:
+            The copy.
+        """
         return self._copy(self._codes.copy()).put([(row, status)])
 
     def grouped(self) -> Iterator[Rejection]:
-        """By status, the rows."""
+        """Yield each status with the rows that it rejects."""
         for code in np.unique(self._codes).tolist():
             if code:
                 yield Rejection(self._statuses[code - 1], np.flatnonzero(self._codes == code))
 
     def by_row(self) -> Mapping[int, Status]:
-        """The status of each row that is rejected."""
+        """Return the status of each row that is rejected."""
         return {row: status for status, rows in self.grouped() for row in rows.tolist()}
 
     def _code(self, status: Status) -> int:
@@ -97,14 +119,26 @@ class BesideNominated:
         self.stale: set[int] | None = None
 
     def begin(self, size: int, nominated_rows: Callable[[], Iterable[int]]) -> set[int]:
-        """The stale rows, of which those that are looked at now are to be taken out; of a cluster with so many rows."""
+        """Return the rows that have to be looked at again. The caller takes those out that it looks at.
+
+        Args:
+            size: how many rows the cluster has; after another number everything is stale.
+            nominated_rows: lists the rows to which pods are nominated; called where everything is stale.
+
+        Returns:
+            `stale` itself.
+        """
         full = self.rejections.statuses > max(size, _FEW_STATUSES)
         if self.stale is None or self.rejections.size != size or full:
             self.rejections, self.stale = RowRejections(size), set(nominated_rows())
         return self.stale
 
     def forget(self, rows: Iterable[int]) -> None:
-        """Something about these rows changed."""
+        """Note that something about rows changed.
+
+        Args:
+            rows: any.
+        """
         if self.stale is not None:
             self.stale.update(rows)
 

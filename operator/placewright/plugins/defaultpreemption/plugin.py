@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -58,7 +58,7 @@ NAME: Final = "DefaultPreemption"
 NOWHERE: Final = NodeName("")
 
 
-class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
+class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugin):
     """Finds the node where the fewest and least important pods would have to leave.
 
     Attributes:
@@ -66,9 +66,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     """
 
     name = NAME
-    Args = DefaultPreemptionArgs
 
-    def __init__(self, args: Any, handle: Handle) -> None:
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self.rng = random.Random(0)
 
@@ -129,5 +128,5 @@ def _evicting(cluster: Cluster, candidates: Iterable[Candidate]) -> PostFilterRe
     return PostFilterResult(SUCCESS, best.node, tuple(victim for victim in best.victims if not cluster.leaves(victim)))
 
 
-def _never(_pod: PodInfo, _old: Any, _new: Any) -> QueueingHint:
+def _never(_pod: PodInfo, _old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
     return QueueingHint.SKIP

@@ -13,7 +13,7 @@ are ranked by every unit, fewer devices are filled in the end (docs/fragmentatio
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -53,11 +53,12 @@ _WORKLOAD: Final = f"{NAME}/workload"
 _FAR: Final = 50
 
 
-class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin):
+class DeviceFragmentation(
+    PreEnqueuePlugin[DeviceFragmentationArgs], PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin
+):
     """Keeps shares of devices whole, and devices of use."""
 
     name = NAME
-    Args = DeviceFragmentationArgs
     reads = Reads.NODE_AND_ITS_PODS
 
     def __init__(self, args: DeviceFragmentationArgs, handle: Handle) -> None:
@@ -146,7 +147,7 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
         )
 
-    def _may_free_devices(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    def _may_free_devices(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
         """A pod that shrinks itself may be looked at again, too."""
         frees = isinstance(old, PodInfo) and (old.uid == pod.uid or (old.node_name and old.requests.get(self.args.resource, 0)))
         return QueueingHint.QUEUE if frees else QueueingHint.SKIP

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.devices import ResourceClaim, devices_of
 from placewright.api.pods import PodInfo
@@ -19,13 +19,13 @@ _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 def interests(objects: Callable[[], DeviceObjects]) -> Sequence[ClusterEventWithHint]:
     """The plugin's events. `objects`: claims and classes as they are when an event comes."""
 
-    def claim_changed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    def claim_changed(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None) -> QueueingHint:
         return after_claim_change(pod, old, new, objects().claims)
 
-    def pod_changed(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+    def pod_changed(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
         return after_pod_change(pod, new, objects().claims)
 
-    def pod_left(_pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
+    def pod_left(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
         return after_pod_left(old, objects())
 
     return (
@@ -42,7 +42,7 @@ def interests(objects: Callable[[], DeviceObjects]) -> Sequence[ClusterEventWith
     )
 
 
-def after_claim_change(pod: PodInfo, old: Any, new: Any, table: ClaimTable) -> QueueingHint:
+def after_claim_change(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None, table: ClaimTable) -> QueueingHint:
     """Devices that became free may be anybody's; else only what happens to the pod's own claims counts, once all of them are there."""
     if not isinstance(new, ResourceClaim):
         return QueueingHint.QUEUE if isinstance(old, ResourceClaim) and _frees(old, pod) else QueueingHint.SKIP
@@ -64,7 +64,7 @@ def keys_of_pod(pod: PodInfo) -> Iterator[str]:
     yield from (f"{pod.namespace}/{name}" for name in named_claims(pod))
 
 
-def keys_of_claim_change(old: Any, new: Any) -> tuple[str, ...] | None:
+def keys_of_claim_change(old: ResourceClaim | None, new: ResourceClaim | None) -> tuple[str, ...] | None:
     """The pods that name the claim, or own it; anybody where devices become free."""
     before = old if isinstance(old, ResourceClaim) else None
     if isinstance(new, ResourceClaim):
@@ -88,7 +88,7 @@ def _frees(gone: ResourceClaim, pod: PodInfo) -> bool:
     return gone.status.allocation is not None or owner_of_extended(gone) == pod.uid
 
 
-def after_pod_left(gone: Any, objects: DeviceObjects) -> QueueingHint:
+def after_pod_left(gone: PodInfo | None, objects: DeviceObjects) -> QueueingHint:
     """A pod was on its way to a node, or on it: where its claims are without devices now, what was taken for them is free.
 
     No claim shows that if nothing was written. Devices that are in a claim get free when the claim says so.
@@ -101,7 +101,7 @@ def after_pod_left(gone: Any, objects: DeviceObjects) -> QueueingHint:
     return QueueingHint.SKIP
 
 
-def after_pod_change(pod: PodInfo, new: Any, table: ClaimTable) -> QueueingHint:
+def after_pod_change(pod: PodInfo, new: PodInfo | None, table: ClaimTable) -> QueueingHint:
     """The pod's own claims were made, and are there."""
     if not isinstance(new, PodInfo) or new.uid != pod.uid:
         return QueueingHint.SKIP

@@ -120,13 +120,12 @@ TIMED_OUT: Final = "device binding timeout: context deadline exceeded"
 
 
 class DynamicResources(
-    PreEnqueuePlugin, PreFilterPlugin, RowwiseFilter, RemedyPlugin, PostFilterPlugin, PreScorePlugin, MaxNormalised, ReservePlugin,
-    PreBindPlugin,
+    PreEnqueuePlugin[DynamicResourcesArgs], PreFilterPlugin, RowwiseFilter, RemedyPlugin, PostFilterPlugin, PreScorePlugin, MaxNormalised,
+    ReservePlugin, PreBindPlugin,
 ):
     """Keeps pods to nodes where their claims have, or can get, devices."""
 
     name = NAME
-    Args = DynamicResourcesArgs
     reads = Reads.CLUSTER
     default_weight = 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
@@ -18,7 +18,12 @@ from placewright.plugins.interpodaffinity.terms import NO_TERMS, PodTerms, Term,
 
 
 def after_pod_change(
-    own: OwnTerms, aversions: Callable[[PodInfo], Iterable[Term]], pod: PodInfo, old: Any, new: Any, objects: ClusterObjects
+    own: OwnTerms,
+    aversions: Callable[[PodInfo], Iterable[Term]],
+    pod: PodInfo,
+    old: PodInfo | None,
+    new: PodInfo | None,
+    objects: ClusterObjects,
 ) -> QueueingHint:
     """A wanted pod came, an unwanted one went, or the rejected pod itself got other labels.
 
@@ -32,10 +37,10 @@ def after_pod_change(
         return _hint((_wanted(own, new) and not _wanted(own, old)) or _unwanted(own, old, new))
     if isinstance(new, PodInfo):
         return _hint(_wanted(own, new))
-    return _hint(_unwanted(own, old, None) or _bans(aversions(old), pod, objects))
+    return _hint(old is not None and (_unwanted(own, old, None) or _bans(aversions(old), pod, objects)))
 
 
-def may_concern(pod: PodInfo, old: Any, new: Any) -> bool:
+def may_concern(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     """Whether a pod that came to a node or changed there may be wanted by the rejected one, or barred by it no longer.
 
     For the latter kube-scheduler lets pods wait for its timeout.
@@ -57,7 +62,7 @@ def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
     yield from (("means", place) for place in places_met(pod.namespace, pod.labels.items()))
 
 
-def keys_of_pod_change(old: Any, new: Any) -> Iterator[Hashable]:
+def keys_of_pod_change(old: PodInfo | None, new: PodInfo | None) -> Iterator[Hashable]:
     """Whose terms may mean the pod, as it was or as it is; whom its anti-affinity meant, where it goes; and itself."""
     for pod in (old, new):
         if isinstance(pod, PodInfo):
@@ -82,7 +87,7 @@ def _places(term: Term) -> list[Place]:
     return places_of(None if term.namespace_selector is not None else term.namespaces, term.selector)
 
 
-def after_node_change(own: OwnTerms, facing: FacingTerms, old: Any, new: Any) -> QueueingHint:
+def after_node_change(own: OwnTerms, facing: FacingTerms, old: Node | None, new: Node | None) -> QueueingHint:
     """A node came into reach: it is new, has the labels that affinity needs, or is no longer where anti-affinity forbids."""
     if not isinstance(new, Node):
         return QueueingHint.SKIP
@@ -102,7 +107,7 @@ def after_node_is_gone(
     return _hint(any(_unwanted(own, each, None) or _bans(aversions(each), pod, objects) for each in left))
 
 
-def after_namespace_change(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+def after_namespace_change(pod: PodInfo, old: Namespace | None, new: Namespace | None) -> QueueingHint:
     """A namespace's labels changed: the rejected pod selects namespaces by them, or is itself of that namespace and selected by others."""
     known = [each for each in (old, new) if isinstance(each, Namespace)]
     if not known or _namespace_labels(old) == _namespace_labels(new):
@@ -110,7 +115,7 @@ def after_namespace_change(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     return _hint(known[0].metadata.name == pod.namespace or _selects_namespaces(pod))
 
 
-def _namespace_labels(namespace: Any) -> Mapping[str, str]:
+def _namespace_labels(namespace: Namespace | None) -> Mapping[str, str]:
     return (namespace.metadata.labels if isinstance(namespace, Namespace) else None) or NO_LABELS
 
 

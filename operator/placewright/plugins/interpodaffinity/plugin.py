@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 import numpy as np
@@ -96,11 +96,10 @@ class _Pulls:
     fields: tuple[DomainPoints, ...]
 
 
-class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin, PreparingPlugin):
+class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin, PreparingPlugin):
     """Attracts and repels pods by the labels of other pods."""
 
     name = NAME
-    Args = InterPodAffinityArgs
     default_weight = 2
     reads = Reads.CLUSTER
 
@@ -269,10 +268,10 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlu
             interest(EventResource.NAMESPACE, Action.ADD | Action.UPDATE | Action.DELETE, hints.after_namespace_change),
         )
 
-    def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    def _pod_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
         return hints.after_pod_change(self._own_or_none(pod), self._aversions, pod, old, new, self.handle.cluster.objects)
 
-    def _node_changed(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    def _node_changed(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         own, cluster = self._own_or_none(pod), self.handle.cluster
         if isinstance(old, Node) and new is None:
             left = cluster.pods_on(NodeName(old.metadata.name))

@@ -7,11 +7,12 @@ whose volumes NodeVolumeLimits counts. A disk that two pods use counts once. Sou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from placewright.api.pods import PodInfo
+from placewright.api.storage import CSINode, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
@@ -31,10 +32,9 @@ class LegacyVolumeLimitsArgs(msgspec.Struct, frozen=True, rename="camel", forbid
     max_volumes: Annotated[int, within(1)] | None = None
 
 
-class DiskCountLimit(VolumeCountLimit):
+class DiskCountLimit(VolumeCountLimit[LegacyVolumeLimitsArgs]):
     """Rejects nodes where the pod's disks of one kind would be too many; and, as upstream, where there are too many already."""
 
-    Args = LegacyVolumeLimitsArgs
     free_riders = False
     kind: ClassVar[DiskKind]
 
@@ -56,20 +56,20 @@ class DiskCountLimit(VolumeCountLimit):
             interest(EventResource.CSI_NODE, Action.ADD | Action.UPDATE, self._after_csi_node_change),
         )
 
-    def _after_pod_deletion(self, _pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
+    def _after_pod_deletion(self, _pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
         """A pod left a node, and with it disks of this kind, or claims that may stand for some."""
         if not isinstance(old, PodInfo) or not old.node_name:
             return QueueingHint.SKIP
         had = any(podclaims.claim_name(old, volume) is not None or self.kind.name_of(volume) is not None for volume in old.volumes)
         return QueueingHint.QUEUE if had else QueueingHint.SKIP
 
-    def _after_csi_node_change(self, _pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    def _after_csi_node_change(self, _pod: PodInfo, old: CSINode | None, new: CSINode | None) -> QueueingHint:
         """A CSI driver took over on a node, which then has no limit here any more."""
         took_over = self.kind.provisioner in migrated_plugins(new) and self.kind.provisioner not in migrated_plugins(old)
         return QueueingHint.QUEUE if took_over else QueueingHint.SKIP
 
 
-def _after_claim_added(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+def _after_claim_added(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
     """A claim behind one of the pod's volumes is there now."""
     return QueueingHint.QUEUE if podclaims.names(pod, new, ephemeral=True) else QueueingHint.SKIP
 

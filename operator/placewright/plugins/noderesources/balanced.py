@@ -38,11 +38,10 @@ _HALF: Final = MAX_NODE_SCORE // 2
 _A_PAIR: Final = 2
 
 
-class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationArgs], ScorePlugin):
     """Scores how evenly CPU, memory and whatever else is configured are used."""
 
     name = NAME
-    Args = BalancedAllocationArgs
     reads = Reads.NODE_AND_ITS_PODS
 
     def __init__(self, args: BalancedAllocationArgs, handle: Handle) -> None:

@@ -6,7 +6,7 @@ Implements PreFilter, Filter, PreScore, Score. The Pre points are there because 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -59,11 +59,10 @@ _COMPARED_FAST: Final = 4
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreScorePlugin, ScorePlugin):
     """Rejects nodes without room; prefers emptier or fuller ones, as the profile says."""
 
     name = NAME
-    Args = NodeResourcesFitArgs
     reads = Reads.NODE_AND_ITS_PODS
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
@@ -214,7 +213,7 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
             return False
         return name in self.args.ignored_resources or name.partition("/")[0] in self.args.ignored_resource_groups
 
-    def _freed_something(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    def _freed_something(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
         if not isinstance(new, PodInfo) or not isinstance(old, PodInfo):
             return QueueingHint.QUEUE
         if new.uid == pod.uid:
@@ -222,14 +221,14 @@ class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugi
         freed = new.node_name and any(old.requests.get(name, 0) > new.requests.get(name, 0) for name, _ in self._demanded(pod))
         return QueueingHint.QUEUE if freed else QueueingHint.SKIP
 
-    def _class_serves(self, pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+    def _class_serves(self, pod: PodInfo, _old: DeviceClass | None, new: DeviceClass | None) -> QueueingHint:
         """A class for what the pod asks for."""
         if not isinstance(new, DeviceClass):
             return QueueingHint.SKIP
         names = {new.spec.extended_resource_name, f"{IMPLICIT_RESOURCE}{new.metadata.name}"}
         return QueueingHint.QUEUE if any(name in names for name, _ in self._demanded(pod)) else QueueingHint.SKIP
 
-    def _node_grew(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    def _node_grew(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         if not isinstance(new, Node):
             return QueueingHint.SKIP
         offer = self._offer(new)
@@ -272,7 +271,7 @@ def _more(cluster: Cluster, resource: str, missing: int, asked: int) -> str:
     return f"{in_words(resource, missing)} more {resource}" + (f" ({nowhere})" if nowhere else "")
 
 
-def _pod_left_a_node(_pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
+def _pod_left_a_node(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
     was_placed = isinstance(old, PodInfo) and bool(old.node_name or old.nominated_node)
     return QueueingHint.QUEUE if was_placed else QueueingHint.SKIP
 

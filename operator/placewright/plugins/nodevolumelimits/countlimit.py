@@ -6,13 +6,14 @@ from abc import abstractmethod
 from collections.abc import Hashable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import (
+    ArgsT,
     BoolColumn,
     CycleState,
     Handle,
@@ -62,7 +63,7 @@ class _Wanted:
     problem: Status | None = None
 
 
-class VolumeCountLimit(PreFilterPlugin, RowwiseFilter):
+class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
     """Rejects nodes where the pod's volumes would be too many.
 
     Attributes:
@@ -72,7 +73,7 @@ class VolumeCountLimit(PreFilterPlugin, RowwiseFilter):
     reads = Reads.CLUSTER
     free_riders: ClassVar[bool]
 
-    def __init__(self, args: Any, handle: Handle) -> None:
+    def __init__(self, args: ArgsT, handle: Handle) -> None:
         super().__init__(args, handle)
         self._attached: AttachedVolumes | None = None
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
-from placewright.api.storage import CSINode, VolumeAttachment
+from placewright.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.plugins.nodevolumelimits.attached import CsiLimits, limits_of
@@ -18,7 +18,7 @@ from placewright.plugins.shared.csimigration import TranslationError, from_pod, 
 _UNLIMITED: Final = float("inf")
 
 
-def after_csi_node_change(_pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+def after_csi_node_change(_pod: PodInfo, old: CSINode | None, new: CSINode | None) -> QueueingHint:
     """Some driver takes more volumes than before; or all of them take any number, as nobody says how many."""
     if not isinstance(new, CSINode) and not isinstance(old, CSINode):
         return QueueingHint.SKIP
@@ -28,19 +28,19 @@ def after_csi_node_change(_pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     return _hint(more or any(driver not in before for driver in after))
 
 
-def after_pod_deletion(_pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
+def after_pod_deletion(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
     """A pod left a node, and with it volumes that a driver may have attached."""
     if not isinstance(old, PodInfo) or not old.node_name:
         return QueueingHint.SKIP
     return _hint(any(podclaims.claim_name(old, volume) is not None or is_migratable(volume) for volume in old.volumes))
 
 
-def after_claim_added(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+def after_claim_added(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
     """A claim behind one of the pod's volumes is there now."""
     return _hint(podclaims.names(pod, new, ephemeral=True))
 
 
-def after_detachment(pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
+def after_detachment(pod: PodInfo, old: VolumeAttachment | None, _new: VolumeAttachment | None) -> QueueingHint:
     """A volume was detached that may have been of a driver that the pod needs; where claims lead is not looked up."""
     if not isinstance(old, VolumeAttachment):
         return QueueingHint.SKIP

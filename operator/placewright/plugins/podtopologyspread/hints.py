@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import EVERYTHING, Selector, SelectorError
-from placewright.api.workloads import Service
+from placewright.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from placewright.cluster.selectorindex import places_met, places_of
 from placewright.framework.events import EventKeys, EventResource, QueueingHint
 from placewright.plugins.podtopologyspread.args import HARD
 from placewright.plugins.podtopologyspread.constraints import Constraint, compile_own
 from placewright.plugins.podtopologyspread.defaultselectors import owner_of
 
+SelectingObject = Service | ReplicationController | ReplicaSet | StatefulSet
 #: Kinds whose selectors say which pods default constraints count.
 SELECTING: Final = (
     EventResource.SERVICE, EventResource.REPLICATION_CONTROLLER, EventResource.REPLICA_SET, EventResource.STATEFUL_SET
 )  # fmt: skip
 
 
-def involved(pod: PodInfo, old: Any, new: Any) -> bool:
+def involved(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     """True when the changed pod is the rejected pod itself, or stands (or is nominated to stand) among its peers."""
     return _among_peers(pod, old) and _among_peers(pod, new)
 
 
-def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
     """A matching pod came, left or went, a pod began or ceased to match, or the pod gained a toleration that its constraints honour."""
     if isinstance(old, PodInfo) and isinstance(new, PodInfo):
         return _hint(_own_tolerations_matter(constraints, pod, old, new) or _match_changed(constraints, old, new))
-    changed = new if isinstance(new, PodInfo) else old
-    return _hint(any(c.matches(changed.labels) for c in constraints))
+    changed = old if new is None else new
+    return _hint(changed is not None and any(c.matches(changed.labels) for c in constraints))
 
 
-def after_node_change(constraints: Sequence[Constraint], old: Any, new: Any) -> QueueingHint:
+def after_node_change(constraints: Sequence[Constraint], old: Node | None, new: Node | None) -> QueueingHint:
     """A node joined or left the domains, moved between them, or changed its taints."""
     before = isinstance(old, Node) and _has_all(constraints, old)
     after = isinstance(new, Node) and _has_all(constraints, new)
@@ -43,7 +44,7 @@ def after_node_change(constraints: Sequence[Constraint], old: Any, new: Any) -> 
     return _hint(before or after)
 
 
-def after_selector_change(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+def after_selector_change(pod: PodInfo, old: SelectingObject | None, new: SelectingObject | None) -> QueueingHint:
     """What selects the rejected pod's peers changed: a Service of its namespace that selects it before or after, or what it belongs to."""
     known = [each for each in (old, new) if each is not None and each.metadata.namespace == pod.namespace]
     if pod.pod.spec.topology_spread_constraints or not known:
@@ -51,7 +52,7 @@ def after_selector_change(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     return _hint(any(_selects(each, pod) for each in known))
 
 
-def _selects(item: Any, pod: PodInfo) -> bool:
+def _selects(item: SelectingObject, pod: PodInfo) -> bool:
     if type(item) is Service:
         wanted = item.spec.selector or {}
         return bool(wanted) and wanted.items() <= pod.labels.items()
@@ -66,7 +67,7 @@ def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
         yield from places_of((pod.namespace,), selector)
 
 
-def keys_of_pod_change(old: Any, new: Any) -> Iterator[Hashable]:
+def keys_of_pod_change(old: PodInfo | None, new: PodInfo | None) -> Iterator[Hashable]:
     """Whose constraints may count the pod, as it was or as it is; and itself."""
     for pod in (old, new):
         if isinstance(pod, PodInfo):
@@ -90,7 +91,7 @@ def _selectors(pod: PodInfo) -> Iterator[Selector]:
     yield from (constraint.selector for constraint in compiled if constraint.selector is not None)
 
 
-def _among_peers(pod: PodInfo, changed: Any) -> bool:
+def _among_peers(pod: PodInfo, changed: PodInfo | None) -> bool:
     """True for no pod at all, too."""
     if not isinstance(changed, PodInfo) or changed.uid == pod.uid:
         return True

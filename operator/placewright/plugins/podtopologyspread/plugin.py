@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 
 from placewright.api.bytecount import short_key
+from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import SelectorError
 from placewright.cluster.cluster import Cluster
@@ -106,11 +107,10 @@ class _Limits:
     rules: tuple[FixedRule, ...]
 
 
-class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin, PreparingPlugin):
+class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin, PreparingPlugin):
     """Keeps pods spread over zones, hosts or any other label."""
 
     name = NAME
-    Args = PodTopologySpreadArgs
     default_weight = 2
     reads = Reads.CLUSTER
 
@@ -295,7 +295,7 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
         """
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.UPDATE_POD_TERMINATING
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
-        found = [
+        found: list[ClusterEventWithHint] = [
             interest(EventResource.POD, pods, self._pod_changed, in_its_namespace, hints.POD_KEYS),
             interest(EventResource.NODE, nodes, self._node_changed),
         ]
@@ -304,12 +304,12 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePl
             found += [interest(resource, changes, hints.after_selector_change) for resource in hints.SELECTING]
         return found
 
-    def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    def _pod_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
         if not hints.involved(pod, old, new):
             return QueueingHint.SKIP
         return hints.after_pod_change(self._constraints(pod, HARD, self.handle.cluster), pod, old, new)
 
-    def _node_changed(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    def _node_changed(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         return hints.after_node_change(self._constraints(pod, HARD, self.handle.cluster), old, new)
 
 

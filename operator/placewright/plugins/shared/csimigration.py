@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -98,7 +98,7 @@ def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str | None:
     return _PORTWORX if source.portworx_volume is not None else None
 
 
-def migrated_plugins(csi_node: CSINode | Any) -> frozenset[str]:
+def migrated_plugins(csi_node: object) -> frozenset[str]:
     """The in-tree plugins that CSI drivers have taken over from on a node; none for anything that is no CSINode."""
     named = (csi_node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "") if isinstance(csi_node, CSINode) else ""
     return frozenset(named.split(",")) if named else frozenset()

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
-from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, Rejection, Rows
+from placewright.framework.interface import ArgsT, BoolColumn, CycleState, FilterPlugin, Rejection, Rows
 from placewright.framework.rowwise import RowVerdict
 from placewright.framework.status import Status
 from placewright.plugins.shared.topology import Codes, TopologyRule, counts_by_row, first_broken, obey
 
 
-class ConstantReasonFilter(FilterPlugin, ABC):
+class ConstantReasonFilter(FilterPlugin[ArgsT], ABC):
     """Base for filters whose rejections all carry the same status, `rejection`."""
 
     rejection: ClassVar[Status]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
@@ -33,7 +32,7 @@ def not_found(name: str) -> str:
     return f'persistentvolumeclaim "{name}" not found'
 
 
-def names(pod: PodInfo, claim: Any, *, ephemeral: bool) -> bool:
+def names(pod: PodInfo, claim: object, *, ephemeral: bool) -> bool:
     """True when this object is a claim behind a volume of the pod; with `ephemeral`, also behind an ephemeral one."""
     if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.namespace:
         return False

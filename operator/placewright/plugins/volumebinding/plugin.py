@@ -8,7 +8,7 @@ written in PreBind. Source of the changes: kube-scheduler `volumebinding/volume_
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 import numpy as np
@@ -95,28 +95,28 @@ def _shape_problems(shape: tuple[ShapePoint, ...]) -> list[Problem]:
 # --- changes that could help -----------------------------------------------------------------------------------------------------
 
 
-def _class_changed(_pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+def _class_changed(_pod: PodInfo, old: StorageClass | None, new: StorageClass | None) -> QueueingHint:
     """A new class; another choice of nodes in an old one."""
     if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
         return QueueingHint.QUEUE
     return QueueingHint.QUEUE if (old.allowed_topologies or ()) != (new.allowed_topologies or ()) else QueueingHint.SKIP
 
 
-def _claim_changed(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+def _claim_changed(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
     """A claim of the pod's own."""
     if not isinstance(new, PersistentVolumeClaim) or new.metadata.namespace != pod.namespace:
         return QueueingHint.SKIP
     return QueueingHint.QUEUE if any(name == new.metadata.name for name, _ in claim_names(pod)) else QueueingHint.SKIP
 
 
-def _csi_node_changed(_pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+def _csi_node_changed(_pod: PodInfo, old: CSINode | None, new: CSINode | None) -> QueueingHint:
     """A new one; another set of in-tree plugins whose volumes a driver handles."""
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
         return QueueingHint.QUEUE
     return QueueingHint.QUEUE if migrated_plugins(old) != migrated_plugins(new) else QueueingHint.SKIP
 
 
-def _driver_changed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+def _driver_changed(pod: PodInfo, old: CSIDriver | None, new: CSIDriver | None) -> QueueingHint:
     """A driver of one of the pod's inline volumes stopped to count capacity."""
     if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
         return QueueingHint.SKIP
@@ -125,7 +125,7 @@ def _driver_changed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     return QueueingHint.QUEUE if stopped and uses else QueueingHint.SKIP
 
 
-def _capacity_changed(_pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+def _capacity_changed(_pod: PodInfo, old: CSIStorageCapacity | None, new: CSIStorageCapacity | None) -> QueueingHint:
     """Room where there was none known, or more than before."""
     if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
         return QueueingHint.QUEUE
@@ -148,14 +148,14 @@ EVENTS: Final[Sequence[ClusterEventWithHint]] = (
 def interests(storage: Callable[[], StorageObjects]) -> Sequence[ClusterEventWithHint]:
     """The plugin's events. `storage`: claims as they are when an event comes."""
 
-    def pod_left(_pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
+    def pod_left(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
         return _pod_left(old, storage())
 
     # Upstream is not told of pods for which volumes were taken and never written, and tries those that want them again after minutes.
     return (*EVENTS, interest(EventResource.ASSIGNED_POD, Action.DELETE, pod_left))
 
 
-def _pod_left(gone: Any, storage: StorageObjects) -> QueueingHint:
+def _pod_left(gone: PodInfo | None, storage: StorageObjects) -> QueueingHint:
     """A pod was on its way to a node: where one of its claims has no volume, the volume that was taken for it may be free."""
     if not isinstance(gone, PodInfo):
         return QueueingHint.SKIP
@@ -171,11 +171,10 @@ _RESERVED: Final = f"{NAME}/reserved"
 TIMED_OUT: Final = "context deadline exceeded"
 
 
-class VolumeBinding(PreFilterPlugin, RowwiseFilter, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
     """Keeps pods to nodes that reach their volumes."""
 
     name = NAME
-    Args = VolumeBindingArgs
     reads = Reads.CLUSTER
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:

@@ -1,0 +1,237 @@
+"""The points that take a placed pod to its node: Reserve, Permit, PreBind, Bind and PostBind.
+
+Reserve and Permit end the scheduling cycle; the others are the binding cycle. The pod is assumed on its node before Reserve: it counts
+there for everybody, though the API server does not know yet. Binding cycles run beside other decisions, many at once (docs/overload.md has
+the numbers). They end with a Binding, or with everything taken back: Unreserve in reverse order, the pod forgotten on its node, and other
+pods told of the room as if it had been deleted there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.framework.interface.cyclestate import CycleState
+from placewright.framework.interface.plugin import ArgsT, Plugin
+from placewright.framework.ports import Seconds
+from placewright.framework.status import Status
+
+
+class ReservePlugin(Plugin[ArgsT], ABC):
+    """Keeps what the pod will need while it is being bound, and gives it back when the pod is not bound.
+
+    When: a node was chosen and the pod is assumed there. `unreserve` follows when this or a later step fails: Reserve or Permit refused,
+        the wait for Permit or PreBind ended without success, the Binding failed, the pod was deleted, or its group was taken back.
+    How often: `reserve` once per attempt that chose a node, in order up to the first that fails; for a group that is tried in several ways,
+        once for each trial. `unreserve` at most once after it, for all Reserve plugins in reverse order. A bound pod is never unreserved.
+    By: live and `simulate`. `explain` calls `reserve` for the members of a group, on a cluster that it throws away.
+    Runs: on the event loop, within the scheduling cycle: `reserve` never awaits. `unreserve` may come from the binding cycle; it never
+        awaits.
+    Reads: everything.
+    May change: what the plugin remembers, the state (`annotations`, for what rides on the Binding), and the pod's place in the columns
+        through `Cluster.annotate`. `unreserve` takes all of it back. It writes nothing to the API server.
+    Statuses:
+        SUCCESS: the next plugin is asked.
+        UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE: everything is taken back, and the pod waits in the unschedulable set for this
+            plugin's events; a hint that answers QUEUE lets it back off and then be tried. PostFilter is not called, and a nomination ends.
+        PENDING: the same, but the event makes the pod active at once, without backoff.
+        ERROR: everything is taken back, and the pod backs off by the count of its errors in a row; no event ends that early.
+
+    Example:
+        def reserve(self, state, pod, node):
+            self._seats[node] += 1
+            self._taken[pod.uid] = node
+            return SUCCESS
+
+        def unreserve(self, state, pod, node):
+            if self._taken.pop(pod.uid, None) is not None:
+                self._seats[node] -= 1
+    """
+
+    @abstractmethod
+    def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """Take what the pod needs on the node.
+
+        Args:
+            state: as Score left it, or PreFilter where nothing was scored.
+            pod: assumed on `node`.
+            node: exists now; it may vanish before the Binding.
+
+        Returns:
+            SUCCESS, or why the pod cannot have it. What a plugin took before it refuses, it gives back in `unreserve`, which is called.
+        """
+
+    @abstractmethod
+    def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        """Give back what `reserve` took. It is called also where `reserve` was not, because an earlier plugin refused.
+
+        Args:
+            state: of the same attempt.
+            pod: still assumed on `node`, or bound to another node by somebody else.
+            node: may be gone.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class PermitResult:
+    """The answer of Permit.
+
+    Attributes:
+        status: see `PermitPlugin`.
+        timeout: with WAIT, how long the pod waits for this plugin at most; seconds, 900 at most. When it has passed, the pod is rejected in
+            this plugin's name.
+    """
+
+    status: Status
+    timeout: Seconds = 0.0
+
+
+class PermitPlugin(Plugin[ArgsT], ABC):
+    """Allows, refuses or delays the binding of a placed pod.
+
+    When: after all Reserve plugins, as the last step of the scheduling cycle.
+    How often: once per attempt that reserved; all plugins in order, up to the first that refuses.
+    By: live and `simulate`.
+    Runs: on the event loop, within the scheduling cycle: it never awaits. A pod that waits holds its room on the node and what was
+        reserved, and no place among the Bindings under way.
+    Reads: everything; `Handle.waiting_pods` gives the pods that wait.
+    May change: what the plugin remembers and the state; it may allow or reject other pods that wait for it.
+    Statuses:
+        SUCCESS: this plugin does not object.
+        WAIT: the binding cycle waits until each plugin that said so has called `allow` on the waiting pod, one has called `reject`, or
+            one's timeout has passed. The latter two are UNSCHEDULABLE in that plugin's name. The pod's deletion, and the end of this
+            replica's term, end the wait, too.
+        UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE: everything is taken back, and the pod waits in the unschedulable set for this
+            plugin's events; a hint that answers QUEUE lets it back off and then be tried. A nomination ends.
+        PENDING: the same, but the event makes the pod active at once, without backoff.
+        ERROR: everything is taken back, and the pod backs off by the count of its errors in a row; no event ends that early.
+
+    Example:
+        def permit(self, state, pod, node):
+            return PermitResult(SUCCESS if self._is_open(node) else Status(Code.WAIT), timeout=30.0)
+    """
+
+    @abstractmethod
+    def permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> PermitResult:
+        """Judge whether the pod may be bound.
+
+        Args:
+            state: as Reserve left it.
+            pod: assumed on `node`.
+            node: where it is to go.
+
+        Returns:
+            SUCCESS, a rejection, or WAIT with a timeout.
+        """
+
+
+class PreBindPlugin(Plugin[ArgsT], ABC):
+    """Does what must be done before the Binding is written, such as binding volumes.
+
+    When: the binding cycle begins, or the wait for Permit ended well.
+    How often: once per attempt that was permitted; the plugins run one after the other, up to the first that fails.
+    By: live and `simulate`, which writes into its own objects.
+    Runs: as a task on the event loop, and may await for as long as it likes: the pod stands aside and holds up no other. It must not block,
+        and it must let `asyncio.CancelledError` pass, which ends it when the pod is preempted, its group is taken back, or this replica's
+        term ends.
+    Reads: everything; after an await the cluster may be another one.
+    May change: objects at the API server, through the ports of the handle; the state. What it wrote stays when the pod is rolled back,
+        unless `unreserve` of the same plugin undoes it.
+    Statuses:
+        SUCCESS, SKIP: the next plugin runs; after the last one the Binding is sent.
+        UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE: the pod is rolled back, and waits in the unschedulable set for this plugin's
+            events; a hint that answers QUEUE lets it back off and then be tried. What happened since its attempt began counts, too.
+        PENDING: the same, but the event makes the pod active at once, without backoff.
+        ERROR: the pod is rolled back, and backs off by the count of its errors in a row; no event ends that early.
+
+    Example:
+        async def pre_bind(self, state, pod, node):
+            done = await self.handle.volumes.until(lambda: state.abandoned or self._is_ready(pod), seconds=600.0)
+            return SUCCESS if done else error("the volume is still being made")
+    """
+
+    @abstractmethod
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """Prepare the node for the pod, or the pod for the node.
+
+        Args:
+            state: as Permit left it; `state.abandoned` turns True when the pod is deleted meanwhile.
+            pod: assumed on `node`.
+            node: where it is to go.
+
+        Returns:
+            SUCCESS or SKIP, else why the pod cannot be bound.
+        """
+
+
+class BindPlugin(Plugin[ArgsT], ABC):
+    """Writes the Binding.
+
+    When: all PreBind plugins have succeeded; of a group, those of all its members. Not for a pod that an extender binds.
+    How often: once per attempt; the plugins are asked in order, up to the first that does not answer SKIP.
+    By: live and `simulate`.
+    Runs: as a task on the event loop, and may await. While it runs, the pod holds one of the places for Bindings under way.
+    Reads: everything.
+    May change: the pod at the API server, through `Handle.binder`, which waits its turn, tries again and looks what became of an answer
+        that was lost. A plugin that writes by itself must do all that.
+    Statuses:
+        SUCCESS: the pod is bound, and has left the queue.
+        SKIP: the next plugin is asked. Where every plugin skips, that is an ERROR.
+        UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE: the pod is rolled back, and waits in the unschedulable set for this plugin's
+            events; a hint that answers QUEUE lets it back off and then be tried.
+        PENDING: the same, but the event makes the pod active at once, without backoff.
+        ERROR: the pod is rolled back, and backs off by the count of its errors in a row; no event ends that early.
+
+    Example:
+        async def bind(self, state, pod, node, annotations):
+            if "example.com/by-hand" not in pod.labels:
+                return SKIP
+            await self.handle.binder.bind(pod, node, annotations)
+            return SUCCESS
+    """
+
+    @abstractmethod
+    async def bind(self, state: CycleState, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> Status:
+        """Bind the pod to the node.
+
+        Args:
+            state: as PreBind left it.
+            pod: assumed on `node`.
+            node: where it goes.
+            annotations: to be written in the same request: the decision, and `state.annotations`.
+
+        Returns:
+            SUCCESS once the API server has accepted the Binding, SKIP, or why it did not.
+
+        Raises:
+            BindError: it was refused or its outcome is unknown. After an unknown one the pod keeps its place until a watch tells.
+        """
+
+
+class PostBindPlugin(Plugin[ArgsT], ABC):
+    """Hears that a pod was bound.
+
+    When: the API server accepted the Binding, or a watch showed the pod on its node.
+    How often: once per bound pod; all plugins in order, also after one that raised.
+    By: live and `simulate`.
+    Runs: on the event loop, and never awaits.
+    Reads: everything.
+    May change: what the plugin remembers, and `state.activate`. What `reserve` kept for the time of binding is released here.
+    Statuses: none. An exception is logged; the pod is bound.
+
+    Example:
+        def post_bind(self, state, pod, node):
+            self._taken.pop(pod.uid, None)
+    """
+
+    @abstractmethod
+    def post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        """Take note of the Binding.
+
+        Args:
+            state: of the attempt, for the last time.
+            pod: as it was when the attempt began.
+            node: where it is bound.
+        """

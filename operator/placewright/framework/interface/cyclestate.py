@@ -1,0 +1,74 @@
+"""What plugins remember during one attempt to place a pod."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from placewright.api.pods import PodInfo
+from placewright.framework.steps import Steps
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class CycleState:
+    """What plugins remember between the extension points of one attempt; each plugin writes under its own name.
+
+    Every attempt begins with a new state. It lives until the pod is bound or back in the queue, and the framework passes it to every
+    point from PreFilter to PostBind.
+
+    A value that a plugin with `Reads.NODE` or `Reads.NODE_AND_ITS_PODS` writes in PreFilter or PreScore is kept with the columns, and all
+    pods of the same signature get the same object. So such a value may depend on what `sign` returns and on nothing else, and nobody may
+    change it later.
+
+    Attributes:
+        data: the values by key; use `read` and `write`.
+        skip_filter: names of plugins that answered SKIP in PreFilter; their Filter is not called in this attempt.
+        skip_score: names of plugins that answered SKIP in PreScore; their Score is not called in this attempt.
+        annotations: what is written on the pod in the same request as its Binding, beside the decision. A plugin that must find its choice
+            again after a restart puts it here in Reserve or PreBind, and takes it back in Unreserve. A name begins with the plugin's own
+            domain. An extender that binds instead of a Bind plugin does not write them.
+        activate: pods by uid that the queue makes active when this pod has passed Permit, and once more when it is bound.
+        abandoned: True once the pod was deleted while it was being bound. A PreBind plugin that waits for something may stop then.
+        steps: how long each part of the attempt took; empty where nobody measures.
+    """
+
+    data: dict[str, Any] = field(default_factory=dict)
+    skip_filter: set[str] = field(default_factory=set)
+    skip_score: set[str] = field(default_factory=set)
+    annotations: dict[str, str] = field(default_factory=dict)
+    activate: dict[str, PodInfo] = field(default_factory=dict)
+    abandoned: bool = False
+    steps: Steps = field(default_factory=Steps)
+
+    def read(self, key: str, kind: type[T]) -> T:
+        """Return a value that an earlier step of this attempt wrote.
+
+        Args:
+            key: what `write` was called with.
+            kind: the class of the value; the result has this type.
+
+        Returns:
+            The value itself, not a copy.
+
+        Raises:
+            KeyError: nothing was written under `key`, for example because the plugin's PreFilter answered SKIP.
+            TypeError: the value is of another class.
+
+        Example:
+            demand = state.read("example.com/seats", int)
+        """
+        value = self.data[key]
+        if not isinstance(value, kind):
+            raise TypeError(f"cycle state {key!r} holds {type(value).__name__}, not {kind.__name__}")
+        return value
+
+    def write(self, key: str, value: object) -> None:
+        """Keep a value for a later step of this attempt.
+
+        Args:
+            key: begins with the plugin's name, so that no two plugins share a key.
+            value: anything; see the class for what a value of a local plugin may depend on.
+        """
+        self.data[key] = value

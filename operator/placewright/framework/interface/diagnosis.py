@@ -1,0 +1,72 @@
+"""Why no node fits, and what PostFilter made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from placewright.api.extenders import NodeVictims
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.framework.interface.columns import Rejection
+from placewright.framework.status import Status
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """Why no node fits: for each row the filter that rejected it first, and its reasons.
+
+    The message of the pod's event and condition is made of this. The queue lets the pod wait for the events of `unschedulable_plugins`.
+
+    Attributes:
+        node_count: how many nodes there were.
+        rejections: rows grouped by status; every row at most once.
+        absent: the status of all nodes that no rejection names, because a PreFilter plugin rejected the pod as a whole; else None.
+        prefilter_message: the reason of PreFilter where it rejected the pod on every node; else empty.
+        postfilter_message: the reason of PostFilter where it made no room; else empty.
+        unschedulable_plugins: names of all plugins that rejected a row or the pod, the pending ones included.
+        pending_plugins: names of those that answered PENDING.
+    """
+
+    node_count: int
+    rejections: list[Rejection] = field(default_factory=list)
+    absent: Status | None = None
+    prefilter_message: str = ""
+    postfilter_message: str = ""
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """The answer of PostFilter.
+
+    Attributes:
+        status: see `PostFilterPlugin`.
+        nominated_node: the node on which room is made; "" clears an earlier nomination, None leaves it.
+        victims: pods to evict from the nominated node. The scheduler evicts them after the attempt has ended; the plugin evicts nobody.
+        alternatives: the nodes among which this one was chosen. Extenders with a preempt verb are asked about them, and a plugin that
+            leaves this None decides alone.
+
+    Example:
+        PostFilterResult(SUCCESS, NodeName("node-7"), victims=(cheapest,))
+        PostFilterResult(unschedulable("preemption: no pod here is less important"))
+    """
+
+    status: Status
+    nominated_node: NodeName | None = None
+    victims: tuple[PodInfo, ...] = ()
+    alternatives: Alternatives | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """Nodes where evicting would make room.
+
+    Attributes:
+        victims: by node, the pods that would have to leave.
+        choose: returns the result for the nodes and victims that extenders left; a rejection where they left none.
+    """
+
+    victims: Mapping[NodeName, NodeVictims]
+    choose: Callable[[Mapping[NodeName, NodeVictims]], PostFilterResult]

@@ -1,0 +1,166 @@
+"""The scheduler as a plugin may use it: the cluster, the ports, the pods that wait, and trials of single rows.
+
+Every plugin of a profile gets the same handle in its constructor, as `self.handle`. A shadow, `evaluate` and `explain` without a cluster
+build the plugins around a handle of their own, whose ports refuse to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, MutableMapping
+from typing import Any, NamedTuple, Protocol
+
+from placewright.api.podgroups import GroupRef
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface.columns import Rejection, Rows
+from placewright.framework.interface.cyclestate import CycleState
+from placewright.framework.ports import Binder, ClaimWriter, VolumeWriter, WaitingForPermit
+from placewright.framework.status import Status
+
+
+class RowChecks(NamedTuple):
+    """The answer of `RowTrials.check`; a row that is in neither attribute can hold the pod.
+
+    Attributes:
+        rejections: rows that cannot hold the pod, grouped by status; every row at most once.
+        unsettled: rows that cannot be judged while other rows are changed hypothetically, too; check each of them alone.
+    """
+
+    rejections: list[Rejection]
+    unsettled: Rows
+
+
+class RowTrials(Protocol):
+    """Checks many hypothetically changed rows for one pod, each row as if it alone were changed.
+
+    Preemption takes pods off hundreds of nodes at once and asks for all of them in one call, because a call for each row would take most of
+    the time of a preemption (docs/decisions/0013).
+    """
+
+    @property
+    def rows_are_apart(self) -> bool:
+        """Whether every filter that judges the pod looks at no other row than the one that it judges."""
+
+    def check(self, rows: Rows) -> RowChecks:
+        """Judge rows as the columns stand now.
+
+        Args:
+            rows: shape (k,); those that were changed since the trials were asked for.
+
+        Returns:
+            For each row what `Handle.check_row` would say if all other rows stood as they did when the trials were asked for.
+
+        Raises:
+            CycleError: a plugin broke.
+        """
+
+
+class Handle(Protocol):
+    """What a plugin may ask of the scheduler around it. Everything here is for the thread of the event loop."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster as columns. In a shadow it is the shadow's own cluster; in `evaluate`, one made from files."""
+
+    @property
+    def binder(self) -> Binder:
+        """The port that writes Bindings. It refuses outside of a scheduler that binds."""
+
+    @property
+    def volumes(self) -> VolumeWriter:
+        """The port that gives claims their volumes; likewise."""
+
+    @property
+    def claims(self) -> ClaimWriter:
+        """The port that gives claims their devices; likewise."""
+
+    def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
+        """Write a Normal event about a pod; nothing happens outside of a running scheduler.
+
+        Args:
+            pod: the event's subject.
+            reason: one word in CamelCase, such as `Preempted`.
+            action: what was being done, likewise, such as `Binding`.
+            message: for people; 1024 characters at most.
+        """
+
+    def runs(self, plugin: str) -> bool:
+        """Whether the profile runs the plugin of this name at any point."""
+
+    def waiting_pods(self) -> Iterable[WaitingForPermit]:
+        """Return the placed pods that Permit plugins keep waiting, of all profiles.
+
+        A plugin calls `allow` or `reject` on a pod under its own name, from wherever it runs on the loop: the permit of another pod, a
+        hint, a timer.
+
+        Example:
+            for waiting in self.handle.waiting_pods():
+                if self.name in waiting.pending_plugins and waiting.pod.namespace == pod.namespace:
+                    waiting.allow(self.name)
+        """
+
+    def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
+        """The pods of a group that have no node yet, of all profiles; pods that are being tried are among them."""
+
+    def kept_of_rows(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
+        """Return what was noted about rows for pods of the same signature and priority; the plugin adds to it.
+
+        The framework forgets a row's note when the node changes, or a pod on it or nominated to it. So a note may depend on these, on the
+        pod's signature and priority, and on `purpose`.
+
+        Args:
+            purpose: tells apart the notes of several plugins, and names everything else that they depend on.
+            state: of this attempt, after PreFilter.
+            pod: the pod of this attempt.
+
+        Returns:
+            Notes by row. None where notes cannot be kept: a filter looks at other nodes, the pod belongs to a group, the pod is
+            nominated, or the columns are changed hypothetically.
+        """
+
+    def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
+        """Count the members of a group that may be tried: those without a node that are not being deleted and have no scheduling gate.
+
+        Args:
+            ref: the group.
+            beside: a member, counted as it is here, although the queue may know another version of it.
+
+        Returns:
+            How many there are, by scheduler name. The queue keeps the numbers, so the call costs the same for a group of any size.
+        """
+
+    def making_room_for(self, pod: PodInfo) -> bool:
+        """Whether victims of this pod are being evicted right now."""
+
+    def check_row(self, pod: PodInfo, row: int) -> Status:
+        """Run the profile's PreFilter and Filter on one row as the columns stand now; see `Cluster.dry_run_on_row`.
+
+        Where pods of at least the same priority are nominated to that node, the pod must fit with them and without them.
+
+        Args:
+            pod: need not be the pod of the attempt.
+            row: holds a node.
+
+        Returns:
+            SUCCESS, or the first rejection with the plugin's name.
+
+        Raises:
+            CycleError: a plugin broke.
+            RuntimeError: called from a constructor, before the profile was built.
+
+        Example:
+            with cluster.dry_run_on_row(remove=[victim], row=row):
+                fits = self.handle.check_row(pod, row).ok
+        """
+
+    def trials(self, pod: PodInfo, rows: Iterable[int] | None = None) -> RowTrials:
+        """Return `check_row` for many rows at once. PreFilter runs here, so call it before anything is changed hypothetically.
+
+        Args:
+            pod: the pod to try.
+            rows: the rows that will be asked about; None: any.
+
+        Raises:
+            CycleError: a plugin broke.
+            RuntimeError: called from a constructor, before the profile was built.
+        """

@@ -1,0 +1,136 @@
+"""`Plugin`, the base of all plugins: its name, its arguments, what it reads of a pod, and the events that help pods that it rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_args, get_origin
+
+from placewright.api.pods import PodInfo
+from placewright.framework.events import ClusterEventWithHint
+from placewright.framework.interface.handle import Handle
+
+if TYPE_CHECKING:
+    # `typing` has defaults of type variables from Python 3.13 on. Type checkers know this module whether it is installed or not.
+    from typing_extensions import TypeVar
+
+    #: The class of a plugin's arguments. A plugin that does not name one has arguments of any type, as before there was a parameter.
+    ArgsT = TypeVar("ArgsT", default=Any)
+else:
+    from typing import TypeVar
+
+    ArgsT = TypeVar("ArgsT")
+
+
+@dataclass(frozen=True, slots=True)
+class NoArgs:
+    """Arguments of a plugin that takes none."""
+
+
+class Plugin(Generic[ArgsT]):
+    """Base of all plugins. A plugin extends one or more of the extension points, which extend this class.
+
+    The first base names the class of the arguments, so that `self.args` has that type: `class Fit(FilterPlugin[FitArgs], ScorePlugin)`.
+    The other bases need not repeat it. `Args` follows from it. A plugin whose arguments are a class inside its own body sets `Args` there
+    instead, and one without arguments needs neither.
+
+    The scheduler builds a plugin once for each generation of a profile that runs it, and asks that object at all its points, for all pods
+    of the profile. A shadow builds objects of its own. So a plugin keeps what it remembers in `self`, never in a module or a class.
+
+    Every call comes on the thread of the event loop. Only `pre_bind` and `bind` may await; every other call holds up all profiles until it
+    returns. A decision should take less than a millisecond, because the scheduler decides for 5 ms before other work gets its turn. A call
+    that has not returned after `--hang-timeout` (60 seconds) ends the process, and the next one takes no pods of that profile until its
+    spec changes.
+
+    An exception out of PreFilter to Bind ends the attempt as an error: the pod backs off, is tried again, and its event names plugin and
+    point. What follows an exception out of any other call stands there.
+
+    Attributes:
+        name: by which profiles, messages and metrics know the plugin; unique among all registered plugins.
+        Args: a dataclass or msgspec struct; its fields are the arguments that a profile may set, checked when the profile is read.
+        default_weight: the weight of the score where a profile sets none. Upstream's default profile decides it for our plugins.
+        args: the arguments of this profile, an instance of `Args`.
+        handle: the scheduler as plugins may use it.
+
+    Example:
+        @dataclass(frozen=True)
+        class SeatArgs:
+            seats: int = 4
+
+
+        class Seats(FilterPlugin[SeatArgs]):
+            name = "Seats"
+    """
+
+    name: ClassVar[str]
+    Args: ClassVar[type[Any]] = NoArgs
+    default_weight: ClassVar[int] = 1
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        named = _args_named_by(cls)
+        if named is None:
+            return
+        if "Args" not in cls.__dict__:
+            cls.Args = named
+        elif not issubclass(cls.Args, named):
+            # `self.args` would have another type than checkers take it for.
+            raise TypeError(f"{cls.__qualname__}: Args is {cls.Args.__qualname__}, but its base has arguments of {named.__qualname__}")
+
+    def __init__(self, args: ArgsT, handle: Handle) -> None:
+        """Keep the arguments and the handle. An override calls this one, and asks nothing of the handle but `cluster`.
+
+        Args:
+            args: checked, with the defaults of `Args` where the profile says nothing.
+            handle: the same for all plugins of the profile.
+
+        Raises:
+            InputError: by an override, for arguments that only the plugin can judge; the profile is refused with this message.
+        """
+        self.args = args
+        self.handle = handle
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """Return everything of the pod that this plugin's Filter and Score depend on.
+
+        Pods with equal signatures share this plugin's columns, and what its PreFilter and PreScore wrote, whatever other plugins read of
+        them. Name too little, and a pod gets another pod's answer; name too much (the pod's name, say), and nothing is shared.
+
+        Called at least once per attempt, before PreFilter, by every caller of Filter; only of plugins that have Filter or Score.
+
+        Args:
+            pod: only to be read.
+
+        Returns:
+            A hashable value, () where the plugin reads nothing of the pod. None where no two pods may share: then no column is kept for
+            the pod, of any plugin.
+
+        Example:
+            return pod.labels.get("example.com/team", "")
+        """
+        return ()
+
+    def events(self) -> Sequence[ClusterEventWithHint] | None:
+        """Return the events that could turn this plugin's rejections around, each with its hint.
+
+        A pod that this plugin rejected waits until one of them happens and its hint answers QUEUE. A hint that sleeps leaves the pod
+        waiting for five minutes (`queue.MAX_UNSCHEDULABLE_SECONDS`), a hint that is too eager has pods tried in vain.
+
+        Called once, when the profile is built.
+
+        Returns:
+            None for "any event"; () where no event helps, because the pod itself must be replaced.
+
+        Example:
+            return [interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_suits_now)]
+        """
+        return None
+
+
+def _args_named_by(kind: type[Plugin]) -> type[Any] | None:
+    """The class that the first parametrised base names; None for `Any`, a type variable, or a name that is still to be defined."""
+    for base in kind.__dict__.get("__orig_bases__", ()):
+        origin, named = get_origin(base), get_args(base)
+        if isinstance(origin, type) and issubclass(origin, Plugin) and len(named) == 1:
+            return named[0] if isinstance(named[0], type) and named[0] is not Any else None
+    return None

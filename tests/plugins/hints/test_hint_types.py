@@ -1,0 +1,56 @@
+"""What a plugin's hint is told is of the type that the hint declares: the struct of the kind of object that the event is about."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+from types import NoneType
+from typing import Any, Final
+
+import pytest
+
+from framework.makers import Scene
+from placewright.api.objects import Node
+from placewright.api.pods import PodInfo
+from placewright.cluster.objects import KINDS
+from placewright.cluster.podgroups import GROUP_KINDS
+from placewright.framework.events import ClusterEventWithHint, EventResource, always
+from placewright.plugins.catalog import in_tree
+
+#: By kind of object, the classes that event handlers tell of.
+TOLD: Final[dict[EventResource, set[type[Any]]]] = {
+    **{EventResource(kind.__name__): {kind} for kind in KINDS if kind.__name__ in set(EventResource)},
+    **{resource: {PodInfo} for resource in (EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD)},
+    EventResource.NODE: {Node},
+    EventResource.POD_GROUP: set(GROUP_KINDS),
+}
+#: Legacy plugins whose hints declare no types.
+UNTYPED: Final = {"NodeLabel", "ServiceAffinity"}
+
+
+def interests() -> Iterator[tuple[str, ClusterEventWithHint]]:
+    for name, kind in in_tree().items():
+        if name not in UNTYPED:
+            yield from ((name, each) for each in kind(kind.Args(), Scene().handle()).events() or ())
+
+
+def declared(function: Callable[..., Any]) -> list[set[type[Any]]]:
+    """The classes of the object before and after, without None; those that come last."""
+    hints = typing.get_type_hints(function)
+    names = list(inspect.signature(function).parameters)[-2:]
+    return [set(typing.get_args(hints[name]) or (hints[name],)) - {NoneType} for name in names]
+
+
+def test_every_kind_of_object_has_a_class() -> None:
+    assert set(TOLD) == set(EventResource) - {EventResource.ANY}
+
+
+@pytest.mark.parametrize(("plugin", "each"), interests(), ids=lambda value: str(getattr(value, "event", value)))
+def test_a_hint_takes_the_objects_of_its_event(plugin: str, each: ClusterEventWithHint) -> None:
+    told = TOLD[each.event.resource]
+    hint = [] if each.hint is always else declared(each.hint)
+    keys = [] if each.keys is None else declared(each.keys.of_event)
+    assert all(told <= classes for classes in (*hint, *keys)), plugin
+    narrow = [] if each.narrow is None else declared(each.narrow)
+    assert all(classes == {PodInfo} for classes in narrow)
