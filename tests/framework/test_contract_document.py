@@ -64,7 +64,7 @@ def test_an_extension_point_answers_every_question_of_an_author_in_the_same_orde
 def test_an_extension_point_names_its_callers_in_words_that_all_of_them_use(kind: type[Plugin]) -> None:
     callers = sections(kind)["By"]
     assert "live" in callers
-    assert any(name in callers for name in CALLERS[1:]) or "Nobody else" in callers
+    assert any(name in callers for name in CALLERS[1:]) or "No other caller" in callers
 
 
 @pytest.mark.parametrize("kind", POINTS, ids=lambda kind: kind.__name__)
@@ -78,7 +78,7 @@ def test_every_method_of_an_extension_point_says_what_it_takes_and_what_it_answe
         assert "Returns:" in document or signature.return_annotation in ("None", "Iterator[None]"), f"{kind.__name__}.{name}"
 
 
-# --- the statuses that a docstring names are those that the framework takes -------------------------------------------------------
+# --- the statuses that a docstring names are those that the framework takes -----------------------
 
 
 ROW = Cluster().all_rows
@@ -95,7 +95,7 @@ ASKED = {
     "bind": (CycleState(), pod("p"), NodeName("a"), {}),
 }
 RESULTS = {PreFilterPlugin: PreFilterResult, PostFilterPlugin: PostFilterResult, PermitPlugin: PermitResult}
-#: ERROR of `explain` is no rejection, and of PreEnqueue no gate of the plugin's own: both are told as the plugin's failure.
+#: An ERROR of PreEnqueue is told as the plugin's failure, because it gates the pod in no plugin's name.
 TOLD_AS_FAILURE = {("pre_enqueue", Code.ERROR)}
 
 
@@ -138,7 +138,7 @@ def test_filters_reject_through_explain_and_end_an_attempt_through_failure_alone
     assert statuses(FilterPlugin) == set(Code) - {Code.WAIT, Code.SKIP}
 
 
-# --- the package as a whole ----------------------------------------------------------------------------------------------------------------
+# --- the package as a whole -----------------------------------------------------------------------
 
 
 def test_the_package_lists_each_of_its_modules() -> None:

@@ -78,7 +78,7 @@ _KNOWN_TERMS: Final[BoundedCache[tuple[str, bytes], tuple[_AffinityTerm, ...]]] 
 
 
 def _required_terms(pod: PodInfo) -> tuple[_AffinityTerm, ...]:
-    """The terms of a pod's required affinity; those that do not parse select nothing and are left out."""
+    """The terms of a pod's required affinity; a term that does not parse selects nothing and is left out."""
     key = (pod.namespace, pod.pairwise_key.affinity)
     known = _KNOWN_TERMS.get(key)
     if known is None:

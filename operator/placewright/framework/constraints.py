@@ -1,4 +1,4 @@
-"""What a field of a plugin's arguments may hold, beyond its type.
+"""Constraints on the fields of a plugin's arguments, beyond their types.
 
 A constraint stands in the field's annotation, `weight: Annotated[int, within(0, 100)] = 1`, and nowhere else: the reader of profiles
 checks it, and the JSON Schema of the arguments prints it. Rules that look at two fields are a matter of the arguments' `validate`.

@@ -1,10 +1,10 @@
-"""What ends a cycle without a verdict about the pod."""
+"""Errors that end a cycle without a verdict about the pod, or keep a plugin from being built."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: What a plugin raised may be a page; events hold 1024 characters.
+#: Characters of a problem that are told. The text of an exception may be a page, and events hold 1024 characters.
 _MOST: Final = 500
 
 
@@ -62,7 +62,7 @@ def raised(problem: BaseException) -> str:
     kind = type(problem).__name__
     try:
         said = " ".join(str(problem).split())
-    except Exception:  # noqa: BLE001 - an exception is anybody's class
+    except Exception:  # noqa: BLE001 - the exception's class is its author's
         said = ""
     text = f"{kind}: {said}" if said else kind
     return text if len(text) <= _MOST else text[: _MOST - 1] + "…"

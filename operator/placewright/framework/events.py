@@ -52,7 +52,7 @@ class EventResource(enum.StrEnum):
 
 
 class Action(enum.IntFlag):
-    """What happened to the object; update actions say what about it changed."""
+    """The change of an object; an update action names the part that changed."""
 
     ADD = enum.auto()
     DELETE = enum.auto()

@@ -1,4 +1,4 @@
-"""What changed about a pod, as events: the kinds of change that plugins register for."""
+"""Changes of a pod as events: the kinds of change that plugins register for."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def same_version(old: PodInfo, new: PodInfo) -> bool:
         new: the version that a watch or a list shows.
 
     Returns:
-        True where both have the same resourceVersion. False where it is empty, as in manifests that people write: nobody can tell.
+        True where both have the same resourceVersion. False where it is empty, as in manifests that people write, because then the
+        versions cannot be told apart.
     """
     version = new.pod.metadata.resource_version
     return bool(version) and version == old.pod.metadata.resource_version

@@ -1,4 +1,7 @@
-"""What the framework and its plugins need of the world, as protocols; the scheduler and `placewright.kube` implement them."""
+"""Ports: the protocols through which the framework and its plugins reach the queue, the API server and extenders.
+
+The scheduler and `placewright.kube` implement them; a simulation and tests have implementations of their own.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ class PodGroupMembers(Protocol):
     """The queue, as far as plugins ask it about groups."""
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """List the members that have no node, of all profiles, those that are being tried included.
+        """List the members that have no node, of all profiles; members that are being tried are among them.
 
         Args:
             ref: the group.
@@ -114,7 +117,7 @@ class VolumeWriter(Protocol):
             The volume as the API server has it now.
 
         Raises:
-            VolumeError: it was refused, or somebody else was faster.
+            VolumeError: it was refused, or another client changed the object first.
         """
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -127,7 +130,7 @@ class VolumeWriter(Protocol):
             The claim as the API server has it now.
 
         Raises:
-            VolumeError: it was refused, or somebody else was faster.
+            VolumeError: it was refused, or another client changed the object first.
         """
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
@@ -145,7 +148,7 @@ class VolumeWriter(Protocol):
 class ClaimWriter(Protocol):
     """The port through which claims to devices are written. What awaits raises `ClaimError`.
 
-    Doing a thing twice undoes nothing, and nothing that somebody else wrote is overwritten: a claim that changed in between is read
+    Doing a thing twice undoes nothing, and no other client's change is overwritten: a claim that changed in between is read
         again, and
     the change is made on top of it, or found to be impossible.
     """
@@ -162,7 +165,7 @@ class ClaimWriter(Protocol):
             The claim as the API server has it now.
 
         Raises:
-            ClaimError: somebody else gave the claim other devices, or took its devices away.
+            ClaimError: another client gave the claim other devices, or took its devices away.
         """
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
@@ -244,14 +247,14 @@ class Extender(Protocol):
 
     @property
     def settings(self) -> ExtenderSettings:
-        """What the profile says of it."""
+        """The extender as the profile describes it."""
 
     async def filter(self, pod: PodInfo, nodes: Sequence[NodeName]) -> Filtered:
         """Ask which nodes can hold a pod.
 
         Args:
             pod: the pod of the attempt.
-            nodes: those that the profile's filters left.
+            nodes: the nodes that the profile's filters left.
 
         Returns:
             The nodes that it keeps, and the others with their reasons.
@@ -265,7 +268,7 @@ class Extender(Protocol):
 
         Args:
             pod: the pod of the attempt.
-            nodes: those that can hold it.
+            nodes: the nodes that can hold it.
 
         Returns:
             Scores as answered, 0 to 10 by convention, for as many of the nodes as it likes; the caller applies weight and scale.

@@ -1,4 +1,4 @@
-"""Plugin classes by name: ours, and those that installed packages offer under the entry point group `placewright.plugins`."""
+"""Plugin classes by name: ours, and the classes that installed packages offer under the entry point group `placewright.plugins`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What would have to change for a node to hold a pod that a filter rejects there: `placewright explain` and the debug endpoint tell it.
+"""Remedies: changes after which a node would hold a pod that a filter rejects there.
 
-Each filter knows its own remedies, so it is the filter that tells them (`RemedyPlugin`). Of a filter that tells none its reasons are shown.
+`placewright explain` and the debug endpoint show them. Each filter knows its own remedies, so it is the filter that tells them
+(`RemedyPlugin`). Of a filter that tells none its reasons are shown.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MOST_PODS: Final = 5
 
 
 class RemedyKind(enum.StrEnum):
-    """What is changed.
+    """The kind of change.
 
     MORE_RESOURCES: the node has `resources` more to give, or the pods on it take as much less.
     FEWER_PODS: the node holds as many pods as it may; `resources` of them fewer are on it.
@@ -70,7 +71,7 @@ class Remedy(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     Attributes:
         plugin: the filter that would accept the pod then.
         text: the same for people, as what is needed: "2000m more cpu".
-        pods: `namespace/name` of those that would have to go.
+        pods: `namespace/name` of the pods that would have to go.
     """
 
     plugin: str
@@ -90,7 +91,7 @@ class RemedyPlugin(FilterPlugin[ArgsT], ABC):
     """A filter that says what would change its mind.
 
     Called by `placewright explain` and the debug endpoint, never by a decision. A remedy whose kind is not TOLD is tried out on the
-    columns, as far as that can be done, before anybody sees it; one that does not help is left out.
+    columns, as far as that can be done, before it is shown; one that does not help is left out.
 
     Attributes:
         settles: kinds of its remedies on which other filters rely (see `passes_after`): for these, the row counts as rejected by this

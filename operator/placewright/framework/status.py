@@ -8,7 +8,7 @@ from typing import Final
 
 
 class Code(enum.Enum):
-    """What a plugin decided. The docstring of `interface` has the table of what the queue then does with the pod, point by point.
+    """The verdict of a plugin. The docstring of `interface` has the table with the queue's answer to each code, point by point.
 
     SUCCESS: go on.
     ERROR: something broke. The pod comes back after its error backoff; no plugin is blamed.

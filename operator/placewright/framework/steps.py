@@ -65,7 +65,7 @@ class Steps:
 
     Attributes:
         taken: the steps so far, in order. A step that was repeated is there as often.
-        plugins: the plugins' parts in them, in order; None where nobody wants to know, which is what most attempts come to.
+        plugins: the plugins' parts in them, in order; None where they are not taken, as in most attempts.
         skip_filter, skip_score: plugins that had nothing to say to the pod, at Filter and at Score.
     """
 

@@ -64,5 +64,5 @@ def _node_became_schedulable(_pod: PodInfo, old: Node | None, new: Node | None) 
 
 
 def _pod_gained_toleration(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    own = isinstance(new, PodInfo) and new.uid == pod.uid
-    return QueueingHint.QUEUE if own and _tolerates_cordon(new) else QueueingHint.SKIP
+    helps = isinstance(new, PodInfo) and new.uid == pod.uid and _tolerates_cordon(new)
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP

@@ -46,7 +46,7 @@ def test_every_kind_of_object_has_a_class() -> None:
     assert set(TOLD) == set(EventResource) - {EventResource.ANY}
 
 
-@pytest.mark.parametrize(("plugin", "each"), interests(), ids=lambda value: str(getattr(value, "event", value)))
+@pytest.mark.parametrize(("plugin", "each"), list(interests()), ids=lambda value: str(getattr(value, "event", value)))
 def test_a_hint_takes_the_objects_of_its_event(plugin: str, each: ClusterEventWithHint) -> None:
     told = TOLD[each.event.resource]
     hint = [] if each.hint is always else declared(each.hint)

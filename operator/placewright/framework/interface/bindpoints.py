@@ -69,7 +69,7 @@ class ReservePlugin(Plugin[ArgsT], ABC):
 
         Args:
             state: of the same attempt.
-            pod: still assumed on `node`, or bound to another node by somebody else.
+            pod: still assumed on `node`, or bound to another node by another client.
             node: may be gone.
         """
 

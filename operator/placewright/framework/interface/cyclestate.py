@@ -1,4 +1,4 @@
-"""What plugins remember during one attempt to place a pod."""
+"""The values that plugins keep during one attempt to place a pod."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class CycleState:
-    """What plugins remember between the extension points of one attempt; each plugin writes under its own name.
+    """The values that plugins keep between the extension points of one attempt; each plugin writes under its own name.
 
     Every attempt begins with a new state. It lives until the pod is bound or back in the queue, and the framework passes it to every
     point from PreFilter to PostBind.
 
     A value that a plugin with `Reads.NODE` or `Reads.NODE_AND_ITS_PODS` writes in PreFilter or PreScore is kept with the columns, and all
-    pods of the same signature get the same object. So such a value may depend on what `sign` returns and on nothing else, and nobody may
+    pods of the same signature get the same object. So such a value may depend on the signature and on nothing else, and no plugin may
     change it later.
 
     Attributes:
@@ -31,7 +31,7 @@ class CycleState:
             domain. An extender that binds instead of a Bind plugin does not write them.
         activate: pods by uid that the queue makes active when this pod has passed Permit, and once more when it is bound.
         abandoned: True once the pod was deleted while it was being bound. A PreBind plugin that waits for something may stop then.
-        steps: how long each part of the attempt took; empty where nobody measures.
+        steps: how long each part of the attempt took; empty where the time is not taken.
     """
 
     data: dict[str, Any] = field(default_factory=dict)

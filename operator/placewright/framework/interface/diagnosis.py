@@ -1,4 +1,4 @@
-"""Why no node fits, and what PostFilter made of it."""
+"""The diagnosis of a pod that fits on no node, and the answer of PostFilter to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Diagnosis:
         prefilter_message: the reason of PreFilter where it rejected the pod on every node; else empty.
         postfilter_message: the reason of PostFilter where it made no room; else empty.
         unschedulable_plugins: names of all plugins that rejected a row or the pod, the pending ones included.
-        pending_plugins: names of those that answered PENDING.
+        pending_plugins: names of the plugins that answered PENDING.
     """
 
     node_count: int
@@ -44,7 +44,7 @@ class PostFilterResult:
     Attributes:
         status: see `PostFilterPlugin`.
         nominated_node: the node on which room is made; "" clears an earlier nomination, None leaves it.
-        victims: pods to evict from the nominated node. The scheduler evicts them after the attempt has ended; the plugin evicts nobody.
+        victims: pods to evict from the nominated node. The scheduler evicts them after the attempt has ended; the plugin evicts no pod.
         alternatives: the nodes among which this one was chosen. Extenders with a preempt verb are asked about them, and a plugin that
             leaves this None decides alone.
 

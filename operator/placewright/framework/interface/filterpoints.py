@@ -132,7 +132,7 @@ class FilterPlugin(Plugin[ArgsT], ABC):
 
     @abstractmethod
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Say why `filter` rejected rows. Called where somebody reads it: for a pod that fits nowhere, and by `explain` and `evaluate`.
+        """Say why `filter` rejected rows. Called where the reasons are read: for a pod that fits nowhere, and by `explain` and `evaluate`.
 
         Args:
             state: as PreFilter left it.
@@ -185,7 +185,7 @@ class PostFilterPlugin(Plugin[ArgsT], ABC):
     Runs: on the event loop, within the scheduling cycle: it never awaits. Preemption may take tens of milliseconds on a large cluster;
         it bounds the number of nodes that it tries.
     Reads: everything; `Handle.check_row` and `Handle.trials` tell whether evictions would help.
-    May change: the columns, within `Cluster.dry_run`, which takes it back. It evicts nobody and nominates nobody: it only proposes.
+    May change: the columns, within `Cluster.dry_run`, which takes it back. It evicts and nominates no pod: it only proposes.
     Statuses:
         SUCCESS: no other plugin is asked. The pod is nominated to the node, its victims are evicted, and pods of the same or a lower
             priority must fit beside it there. The pod waits in the unschedulable set for the events of the filters that rejected it, of

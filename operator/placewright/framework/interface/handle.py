@@ -45,7 +45,7 @@ class RowTrials(Protocol):
         """Judge rows as the columns stand now.
 
         Args:
-            rows: shape (k,); those that were changed since the trials were asked for.
+            rows: shape (k,), changed since the trials were asked for.
 
         Returns:
             For each row what `Handle.check_row` would say if all other rows stood as they did when the trials were asked for.
@@ -56,7 +56,7 @@ class RowTrials(Protocol):
 
 
 class Handle(Protocol):
-    """What a plugin may ask of the scheduler around it. Everything here is for the thread of the event loop."""
+    """The scheduler as a plugin may use it. Every call belongs on the thread of the event loop."""
 
     @property
     def cluster(self) -> Cluster:

@@ -27,13 +27,13 @@ class PreEnqueuePlugin(Plugin[ArgsT], ABC):
         UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE, PENDING: the pod is gated in this plugin's name. It stays so until an event that
             this plugin registered happens and the hint answers QUEUE; then all PreEnqueue plugins are asked again. Neither the timeout of
             five minutes nor a backoff ends a gate. No attempt is counted, and no event or condition is written.
-        ERROR: the pod is gated in nobody's name, so that any event may bring it back; an event on the pod tells why.
+        ERROR: the pod is gated in no plugin's name, so that any event may bring it back; an event on the pod tells why.
 
     Example:
         def pre_enqueue(self, pod):
             if pod.labels.get("example.com/approved") == "yes":
                 return SUCCESS
-            return unresolvable("waiting for somebody's approval")
+            return unresolvable("waiting for the label example.com/approved")
     """
 
     @abstractmethod
@@ -53,7 +53,7 @@ class QueueSortPlugin(Plugin[ArgsT], ABC):
 
     When: a pod enters the active queue or begins to back off, changes there, or its profile changes.
     How often: once each time. The key is kept, so it may depend on nothing but the pod and the timestamp.
-    By: the live queue, and the queue of `simulate`. Nobody else has an order to keep.
+    By: the live queue, and the queue of `simulate`. Other callers have no order to keep.
     Runs: on the event loop, and never awaits; thousands of calls in one go after a profile changed, so it should take microseconds.
     Reads: the pod and the timestamp.
     May change: nothing.
@@ -79,7 +79,7 @@ class QueueSortPlugin(Plugin[ArgsT], ABC):
 
 
 class PodGroupSettings(Protocol):
-    """How PodGroups are decided, and what they may keep others from."""
+    """The settings by which PodGroups are decided, and by which nodes may be kept for them."""
 
     @property
     def reservation_after_seconds(self) -> int:
@@ -105,7 +105,7 @@ class PodGroupPlugin(PreEnqueuePlugin[ArgsT], ABC):
     decided, and members whose group did not fit wait for its events. Of several in one profile the first one counts.
 
     When: a group is decided; its members then pass PreFilter to Permit one after the other, each assumed and reserved for real, and all is
-        taken back before anybody else is decided if too few fit. No Binding is sent before all members have passed PreBind.
+        taken back before another pod is decided if too few fit. No Binding is sent before all members have passed PreBind.
     How often: `settings` is read each time a group is decided.
     By: live, shadows and `simulate`. `explain` places a group's members on a cluster that it throws away.
     Runs: on the event loop, and never awaits.

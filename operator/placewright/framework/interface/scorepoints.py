@@ -172,7 +172,7 @@ class PreparingPlugin(Plugin[ArgsT], ABC):
     When: before the attempt of a pod whose decision is estimated to look at more than a million things, such as one with many affinity
         terms on a large cluster. Nearly all pods are decided without it.
     How often: once per such attempt, for each plugin of this kind.
-    By: live, and the placing of a group's members. Nobody else: a decision that was not prepared works everything out itself.
+    By: live, and the placing of a group's members. No other caller: a decision that was not prepared works everything out itself.
     Runs: on the event loop. It yields after each piece, and other pods are decided before it goes on.
     Reads: the pod, the cluster, and what the plugin remembers.
     May change: what the plugin remembers, and only so that answers stay the same.

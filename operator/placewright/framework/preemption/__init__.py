@@ -1,1 +1,1 @@
-"""Who may be evicted, and in which order: what DefaultPreemption and the preemption for whole groups share (a room of upstream's, too)."""
+"""Victims and their order: rules that DefaultPreemption and the preemption for whole groups share (a room of upstream's, too)."""

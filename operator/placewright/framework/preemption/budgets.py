@@ -80,7 +80,7 @@ class Budgets:
 
 
 def _compile(budget: PodDisruptionBudget) -> _Budget | None:
-    """None for a budget that covers nobody: without a selector, with an empty one (until 1.37), or with one that does not parse."""
+    """None for a budget that covers no pod: without a selector, with an empty one (until 1.37), or with one that does not parse."""
     if budget.spec.selector is None:
         return None
     try:

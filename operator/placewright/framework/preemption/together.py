@@ -1,7 +1,7 @@
-"""Who leaves with whom, and who matters more: members of a group that cannot do without each other are evicted together or not at all.
+"""Victims that leave together: members of a group that cannot do without each other are all evicted, or none is.
 
 What a group says of its disruption counts first: `Pod` lets single members go, `PodGroup` only all of them. Where it says nothing, members
-may go one by one as long as enough remain for the group to be of use; who goes beyond that takes all others along.
+may go one by one as long as enough remain for the group to be of use; one more takes all others along.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Bond:
-    """What holds a group together, as things stand.
+    """The bond of a group, as things stand: how many members may go before all must.
 
     Attributes:
         members: those on nodes that are not leaving yet, most important first.
@@ -67,11 +67,11 @@ class Bond:
 
 @dataclass(slots=True)
 class OnNode:
-    """Who may leave one node.
+    """The pods that may leave one node.
 
     Attributes:
         singles: pods that leave by themselves, each of lower priority than the preemptor.
-        bonds: the groups of which members on this node may leave only within bounds.
+        bonds: by group, the bond of its members here that may leave only within bounds.
         members: by group, those of its members here that may leave.
     """
 
@@ -113,7 +113,7 @@ class Together:
 
     @property
     def pointless(self) -> bool:
-        """True when nobody anywhere has a lower priority: the common case of a full cluster without priorities."""
+        """True when no pod in the cluster has a lower priority: the common case of a full cluster without priorities."""
         lowest, own = self._cluster.lowest_priority, self._cluster.pod_groups.lowest_priority()
         return (lowest is None or lowest >= self.priority) and (lowest is None or own is None or own >= self.priority)
 
@@ -180,7 +180,7 @@ class Together:
     # --- groups ----------------------------------------------------------------------------------------------------------------
 
     def _bond(self, ref: GroupRef) -> Bond | None:
-        """What holds a group together; None where each of its members may go by itself."""
+        """The bond of a group; None where each of its members may go by itself."""
         if ref not in self._bonds:
             pod_group = self._cluster.pod_groups.get(ref)
             self._bonds[ref] = None if pod_group is None or pod_group.goes_apart else self._bound(pod_group)
@@ -223,7 +223,7 @@ def units_of(cluster: Cluster, victims: Iterable[PodInfo]) -> list[Unit]:
         victims: all pods that leave.
 
     Returns:
-        One unit for a group of which no member stays, and one for every other pod.
+        One unit for each group whose members all leave, and one for every other pod.
     """
     by_group: dict[GroupRef | None, list[PodInfo]] = {}
     for victim in victims:

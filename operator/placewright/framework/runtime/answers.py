@@ -1,4 +1,4 @@
-"""What each extension point allows a plugin to answer, checked for plugins that are not ours.
+"""Checks the answers of plugins that are not ours: each extension point allows some and refuses the others.
 
 A check takes the answer and what the plugin was called with, and returns the answer as the framework keeps it. It raises `WrongAnswer`
 with what was found and what is allowed.
@@ -36,7 +36,7 @@ from placewright.framework.remedies import Remedy
 from placewright.framework.rowwise import RowVerdict
 from placewright.framework.status import Code, Status
 
-#: What a call was made with, by position.
+#: The arguments of a call, by position.
 Asked = Sequence[Any]
 Check = Callable[[Any, Asked], Any]
 
@@ -51,7 +51,7 @@ class WrongAnswer(Exception):
     def __init__(self, found: object, allowed: str, where: str = "") -> None:
         super().__init__(f"found {described(found)}{where}; allowed {allowed}")
         if inspect.iscoroutine(found):
-            found.close()  # it would complain that nobody awaited it
+            found.close()  # else Python warns that it was never awaited
 
 
 def described(value: object) -> str:
@@ -75,7 +75,7 @@ def described(value: object) -> str:
         return f"a {type(value).__name__} of {len(value)}"
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # noqa: BLE001 - anybody's class
+    except Exception:  # noqa: BLE001 - the class of a plugin's author
         text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 

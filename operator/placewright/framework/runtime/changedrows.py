@@ -1,4 +1,4 @@
-"""Which rows columns have to be asked about again: those that changed since the columns were read last, each once.
+"""Finds the rows whose columns are out of date: each row that changed since the columns were read last, once.
 
 Parts of columns that were read at the same time ask for the same rows, one after the other, so answers are kept until the next change.
 """
@@ -26,12 +26,12 @@ class Positions(NamedTuple):
     pods: int
 
 
-#: Of who has read nothing yet.
+#: The positions of a reader that has read nothing yet.
 NOTHING_READ: Final = Positions(-1, -1)
 
 
 class ChangedRows:
-    """The rows of one cluster that changed since somebody read them.
+    """The rows of one cluster that changed since a reader stopped.
 
     Attributes:
         now: where the journals stood at the last `look`; the same object as long as nothing changes.

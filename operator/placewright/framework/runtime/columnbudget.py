@@ -1,7 +1,7 @@
-"""How much memory the kept columns of a process may take: one amount, shared evenly by the profiles at work.
+"""The memory that the kept columns of a process may take: one amount, shared evenly by the profiles at work.
 
 Evenly, and not by need: a profile that is busy must not be starved by columns of one that was. A generation that was replaced, or a shadow
-that is gone, has no share as soon as nobody holds its evaluator.
+that is gone, has no share as soon as its evaluator is dropped.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 from weakref import WeakSet
 
-#: Where nobody says otherwise: 1,000 shapes of pods on 100,000 nodes take 600 MB.
+#: The default: 1,000 shapes of pods on 100,000 nodes take 600 MB.
 KEPT_BYTES: Final = 1 << 30
 
 
@@ -33,7 +33,7 @@ class ColumnBudget:
         self._keepers: WeakSet[KeepsColumns] = WeakSet()
 
     def join(self, keeper: KeepsColumns) -> None:
-        """Give a keeper its share. It counts for as long as somebody holds it, because the set is weak.
+        """Give a keeper its share. It counts until it is dropped, because the set is weak.
 
         Args:
             keeper: the kept columns of one profile.

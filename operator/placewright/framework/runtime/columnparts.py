@@ -22,7 +22,7 @@ PartKey = tuple[str, str, Hashable]
 
 
 class ColumnBytes:
-    """How much memory the kept columns of one profile take.
+    """The memory that the kept columns of one profile take.
 
     Attributes:
         held: bytes of values, over all columns; what Python keeps beside them is not counted.

@@ -1,4 +1,4 @@
-"""One pod against all nodes: which fit, which is best, and, when somebody asks, why.
+"""Evaluates one pod on all nodes: the feasible rows, their scores, and on request the reasons of the others.
 
 `Evaluator` belongs to one profile runtime and keeps the columns of recent signatures. `Evaluation` is one pod's answer; it is valid
 until the cluster changes.
@@ -55,7 +55,7 @@ _LONG_WORK: Final = 1_000_000
 
 
 class ScoreImpact:
-    """What each score plugin did to the outcome: counted on a sample of a profile's decisions, for advice to whoever set the weights.
+    """Counts on a sample of decisions whether each score plugin made a difference, for advice about weights.
 
     A plugin *scored* when it gave the feasible nodes different scores. It *decided* when, without its part, other nodes would have been
     best: the set of best nodes is compared, as the choice within that set is by chance. Looking at one decision among 5,000 nodes costs
@@ -68,7 +68,7 @@ class ScoreImpact:
     __slots__ = ("_decided", "_every", "_left", "_scored", "samples")
 
     def __init__(self, plugins: Iterable[str], every: int = SAMPLE_EVERY) -> None:
-        """`plugins`: names of those that score. One decision in `every` is looked at, the first one being the `every`th."""
+        """`plugins`: names of the score plugins. One decision in `every` is looked at, the first one being the `every`th."""
         self.samples = 0
         self._every = every
         self._left = every
@@ -139,7 +139,7 @@ class PluginScore(NamedTuple):
 
     @property
     def product(self) -> int:
-        """What is added to the total."""
+        """Weight times score, which is added to the total."""
         return self.normalised * self.weight
 
 

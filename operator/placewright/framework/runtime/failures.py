@@ -1,4 +1,4 @@
-"""What a profile's plugins did wrong: counted where it happens, told by whoever looks."""
+"""Counts the failures of a profile's plugins. Status, metrics and events read them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from placewright.api.pods import PodInfo
 
-#: So many pods whose PreEnqueue failed are remembered until somebody tells them; each failure says the same.
+#: Pods whose PreEnqueue failed that are kept until an event tells them. More say nothing new, because each failure says the same.
 _MOST_UNTOLD: Final = 1000
 
 

@@ -64,15 +64,15 @@ _HINT: Final = "QueueingHint"
 _RESULTS: Final = (PreFilterResult, PermitResult, PostFilterResult)
 #: The point of frames that have none of their own.
 _POINT_OF: Final = {"build": "New", "events_of": "EventsToRegister"}
-#: What a plugin may raise besides exceptions without anything else being ended by it. KeyboardInterrupt is a person's.
+#: Exceptions of a plugin that end its call and nothing else. KeyboardInterrupt is not among them, because a person sent it.
 _ANYTHING: Final = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
-#: What is awaited may be cancelled by others.
+#: The same for an awaited call. CancelledError is not among them, because the scheduler cancels such calls.
 _ANYTHING_AWAITED: Final = (Exception, SystemExit)
 
 
 @dataclass(frozen=True, slots=True)
 class Guarding:
-    """How a profile's plugins are watched.
+    """The way in which a profile's plugins are watched.
 
     Attributes:
         failures: where what they do wrong is counted.
@@ -319,7 +319,7 @@ def _awaited(call: PluginInCall, point: str, method: Method, check: Check) -> Me
             answer = check(await answers.awaitable(method(*asked)), asked)
             _require_untouched(seen)
         except BindError:
-            raise  # what became of a Binding is the API server's word, whoever sent it
+            raise  # it tells the outcome of a Binding, which is the API server's word and no failure of the plugin
         except _ANYTHING_AWAITED as problem:
             _raise(call.failed(point, problem), problem)
         call.said(point, answer)

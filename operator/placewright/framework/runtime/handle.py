@@ -1,4 +1,4 @@
-"""What plugins may ask of the scheduler around them, and how a profile's plugins are built around it."""
+"""The handle of a profile's plugins, its refusing ports for evaluations without an API server, and the building of plugins around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found out about single rows, for pods that look alike, for as long as nothing about the row changes.
+"""Keeps answers about single rows, for pods that look alike, for as long as nothing about the row changes.
 
 A thousand pods that preempt on the same full cluster ask the same of the same nodes. The invariant: an answer is kept only where it depends
 on the pod's signature, its priority, one node, the pods on it and the pods nominated to it; and every change of these is in one of the logs
@@ -24,13 +24,13 @@ from placewright.framework.runtime.profileruntime import ProfileRuntime
 
 #: Answers kept at most, over all kinds of pods; each is some hundred bytes.
 MAX_ANSWERS: Final = 200_000
-#: What the kinds of pods are told apart by takes so much at most, over all of them and of one.
+#: Bytes of the keys that tell kinds of pods apart: of all of them, and of one.
 MAX_KEY_BYTES: Final = 8 * 2**20
 LARGEST_KEY_BYTES: Final = 64 * 1024
 
 
 class NominationLog(Protocol):
-    """What kept answers read of nominations."""
+    """The part of the nominator that kept answers read."""
 
     @property
     def changes(self) -> NominationChanges:

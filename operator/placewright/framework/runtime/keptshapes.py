@@ -1,4 +1,4 @@
-"""The columns of recent shapes of pods, within so many bytes: the shape that nobody asked for longest goes first."""
+"""Keeps the columns of recent shapes of pods within a budget of bytes. The shape that was asked for longest ago goes first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from placewright.framework.runtime.columnparts import ColumnParts, PartsOfShape
 from placewright.framework.runtime.podcolumns import PodColumns
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 
-#: What a shape takes besides its columns, its signature, and what plugins said of such pods.
+#: Bytes of a shape besides its columns, its signature and the plugins' answers.
 SHAPE_BYTES: Final = 2560
 #: Bytes of a signature; pods with a larger one, of some 100 KB themselves, are looked at afresh each time, and nothing is kept of them.
 LARGEST_SIGNATURE: Final = 64 * 1024

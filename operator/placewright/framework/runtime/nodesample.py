@@ -1,6 +1,6 @@
 """A percentage of nodes: filters are asked, from where the last pod stopped, until enough nodes are found, and scores of these alone.
 
-What pods that look alike share is not touched: a pod that nobody will look like needs no columns of all nodes.
+Columns that pods which look alike share are not touched: a pod that is the only one of its kind needs no columns of all nodes.
 Source: kube-scheduler `schedule_one.go`, `findNodesThatPassFilters` and `numFeasibleNodesToFind`.
 """
 
@@ -27,7 +27,7 @@ from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.steps import FILTER, SCORE
 
 _MIN_FEASIBLE_TO_FIND: Final = 100
-#: Rows of the first window beyond those that are wanted, in case some cannot hold the pod.
+#: Rows of the first window beyond the wanted number, in case some cannot hold the pod.
 _SPARE: Final = 64
 
 
@@ -189,7 +189,7 @@ class SampledColumns(PodColumns):
         return raw, raw if summary is None else plugin.normalise(state, raw, summary)
 
     def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
-        """Score these rows alone, because nobody will ask for the others; see `PodColumns.cluster_score`."""
+        """Score these rows alone, because no other row is asked about; see `PodColumns.cluster_score`."""
         state.steps.plugin_begins()
         scores = plugin.score(state, pod, cluster, feasible)
         state.steps.plugin_ended(plugin.name, SCORE)

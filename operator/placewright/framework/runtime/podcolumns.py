@@ -138,7 +138,7 @@ def _nothing_left(narrowed_by: list[str]) -> Status:
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}] simultaneously").by(narrowed_by[0])
 
 
-#: What normalisation knows of all feasible rows, by plugin; None for plugins without normalisation.
+#: The summary of all feasible rows by plugin; None for plugins without normalisation.
 Summaries = dict[str, Hashable | None]
 #: Totals or scores in whatever width they are kept, shape (size,).
 Totals = NDArray[np.signedinteger[Any]]
@@ -188,7 +188,7 @@ class PodColumns:
         self._asked = False
 
     def give_back(self) -> None:
-        """Leave the parts, because nobody will ask again; those that nobody else uses go, too."""
+        """Leave the parts, because this signature is dropped; a part that no other signature uses is dropped, too."""
         self._parts.bytes.held -= self._held
         self._held = 0
         self._parts.leave()
@@ -224,7 +224,7 @@ class PodColumns:
         self._held = held
 
     def _bytes_said(self) -> int:
-        """What plugins said of the pod, and fingerprints; counted again when there is more of it."""
+        """Bytes of the plugins' answers about the pod and of fingerprints; counted again when there are more of them."""
         things = len(self.data) + len(self.pre_filter_results) + len(self.pre_score_results) + len(self._fingerprints)
         if things != self._said[0]:
             said = (self.data, self.pre_filter_results, self.pre_score_results, self._fingerprints)
@@ -251,7 +251,7 @@ class PodColumns:
             self._hold()
         elif len(rows):
             fits = _all_pass(columns, cluster, rows)
-            # A node that takes another's row may fit as that did, and be another to whoever counts the feasible ones.
+            # A node that takes another's row may fit as that one did; the normalisation over feasible nodes must see it all the same.
             if self._read.nodes != now.nodes or not np.array_equal(fits, self.fits[rows]):
                 self._fits_changed()
             self.fits[rows] = fits

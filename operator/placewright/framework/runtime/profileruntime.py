@@ -50,13 +50,13 @@ _logger = logging.getLogger(__name__)
 
 P = TypeVar("P", bound=Plugin)
 
-#: Who rejected a pod, when extenders did: any event may help, for nobody knows what they look at.
+#: Stands for the rejecting plugin where extenders rejected a pod. Any event may help, because the scheduler cannot know what they read.
 EXTENDER: Final = "Extender"
 
-#: Who rejected a pod that is beyond a limit (`api.podextent`): nothing that happens in the cluster helps, the pod itself must change.
+#: Stands for the rejecting plugin where a pod is beyond a limit (`api.podextent`). No event helps: the pod itself must change.
 POD_LIMITS: Final = "PodLimits"
 
-#: What could help a pod that extenders rejected.
+#: The events that could help a pod that extenders rejected.
 ANY_EVENT: Final = (ClusterEventWithHint(WILDCARD, narrow=wanted_nearby),)
 
 #: A Permit plugin may delay a pod for at most this long, in seconds.
@@ -379,12 +379,12 @@ def _told(point: str, plugin: Plugin, status: Status) -> Status:
 
 
 def _reads_of(plugin: Plugin) -> Reads:
-    """What the plugin's columns depend on; a plugin without columns is asked every time."""
+    """The plugin's `reads`; CLUSTER for a plugin without columns, which is asked in every attempt."""
     return plugin.reads if isinstance(plugin, (FilterPlugin, ScorePlugin)) else Reads.CLUSTER
 
 
 def _interests(events: Sequence[ClusterEventWithHint] | None) -> Sequence[ClusterEventWithHint] | None:
-    """The plugin's events; who waits for new nodes also hears of taints that go.
+    """The plugin's events; a plugin that waits for new nodes also hears of taints that go.
 
     A node is often added tainted and becomes usable only when the taint is removed; filters that ran after the taint filter never saw
     it (upstream issue 109437).

@@ -135,7 +135,7 @@ class RowChecker:
             return self._check_as_it_stands(pod, row)
 
     def _in_the_way(self, pod: PodInfo, node: NodeName) -> list[PodInfo]:
-        """Pods nominated to this node, beside which the pod must fit; those that are assumed somewhere by now count there already."""
+        """Pods nominated to this node, beside which the pod must fit; a pod that is assumed somewhere by now counts there already."""
         standing = self._cluster.placement
         return [
             other
@@ -144,7 +144,7 @@ class RowChecker:
         ]
 
     def _checked_columns(self, pod: PodInfo) -> PodColumns:
-        """What local plugins said of the pod that is being checked row after row: preemption asks thousands of times for one pod."""
+        """The kept answers of local plugins about the pod that is being checked: preemption checks thousands of rows for one pod."""
         if self._checked is None or self._checked[0] is not pod:
             self._checked = (pod, PodColumns(self._runtime))
         return self._checked[1]

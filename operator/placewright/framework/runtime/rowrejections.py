@@ -1,4 +1,4 @@
-"""Which rows refuse a pod beside the pods nominated there, and why: a code a row, since thousands of rows share a few reasons."""
+"""Rows that refuse a pod beside the pods nominated there, with a code of the reason each: thousands of rows share a few reasons."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class RowRejections:
 
 
 class BesideNominated:
-    """What is known of the rows to which pods are nominated, for pods that look alike.
+    """The verdicts on the rows to which pods are nominated, for pods that look alike.
 
     Attributes:
         rejections: what holds for all rows that are not `stale`.

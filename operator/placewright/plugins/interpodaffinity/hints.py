@@ -40,7 +40,7 @@ def after_pod_change(
     return _hint(old is not None and (_unwanted(own, old, None) or _bans(aversions(old), pod, objects)))
 
 
-def may_concern(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+def may_concern(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> bool:
     """Whether a pod that came to a node or changed there may be wanted by the rejected one, or barred by it no longer.
 
     For the latter kube-scheduler lets pods wait for its timeout.
