@@ -10,7 +10,7 @@ ARGS :=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit test-all faults soak e2e conformance figures lint types imports generate generated check clean
+.PHONY: help demo test unit test-all faults soak e2e conformance figures lint prose types imports generate generated check clean
 
 help: ## What there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -57,12 +57,17 @@ conformance: $(READY) ## Upstream's own end-to-end tests of scheduling, on a rea
 figures: $(READY) ## Measure what the README and the docs quote, and write it there
 	@$(BIN)/python -m placewright_lab.bench.quotedfigures measure $(ARGS)
 
-lint: $(READY) ## Style, by ruff
-	@$(BIN)/ruff check --quiet operator tests manifests
+lint: $(READY) ## Style, by ruff, and words, by .ci/prose.toml
+	@$(BIN)/ruff check --quiet operator tests manifests .ci
+	@$(BIN)/python .ci/prose.py
+
+# ARGS is another checkout, to compare with.
+prose: $(READY) ## Measure docstrings and comments, by room
+	@$(BIN)/python .ci/prose.py --measure $(ARGS)
 
 types: $(READY) ## Types, by mypy --strict
 	@$(BIN)/mypy
-	@$(BIN)/mypy --no-error-summary manifests/helm/generate.py manifests/components/monitoring/dashboard.py
+	@$(BIN)/mypy --no-error-summary manifests/helm/generate.py manifests/components/monitoring/dashboard.py .ci/prose.py
 
 imports: $(READY) ## Which room may import which
 	@$(BIN)/lint-imports --no-logo --no-cache

@@ -443,5 +443,5 @@ async def test_a_pod_that_somebody_else_bound_meanwhile_is_left_alone(
     assert len(world.queue) == 0
     assert world.ports.events == []
     assert "unreserve P0" in script.asked
-    assert "bound by somebody else" in caplog.text
+    assert "bound by another scheduler" in caplog.text
     check_invariants(world.queue)

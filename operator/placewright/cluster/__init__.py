@@ -1,1 +1,1 @@
-"""The cluster as columns: nodes, pods on nodes, and what changed since when."""
+"""The cluster as columns: nodes, pods on nodes, and the journals of changes."""

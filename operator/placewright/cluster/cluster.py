@@ -1,118 +1,97 @@
-"""The cluster as columns: one row a node, with the pods that stand on it counted into the columns.
+"""The cluster as columns: one row for each node, with the pods on it counted into the columns.
 
-One object owns this state, `Cluster`; only its methods write. Plugins read columns. A pod is on a row either because the API server
-says so (assigned) or because we decided so and wait to hear it back (assumed). Pods on a node that nobody has shown yet are remembered
-and counted when the node comes.
+`Cluster` owns this state, and only its methods write it; plugins read columns. A pod is on a row because the API server shows
+it there (confirmed), or because this scheduler decided so and waits for the API server to show it (assumed). Pods on a node
+that no watch has shown yet are kept, and counted when the node appears.
+
+Facts: kube-scheduler's `backend/cache/cache.go`, v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placewright.api.objects import Node, NodeName, PodKey, Taint
+from placewright.api.objects import Node, NodeName, PodKey
 from placewright.api.pods import PodInfo
-from placewright.api.requests import PODS, canonical, is_native_or_scalar
+from placewright.api.requests import canonical
 from placewright.cluster.dryrun import DryRunCluster, net_of
-from placewright.cluster.encoding import AllRows, EncodedColumn
 from placewright.cluster.hostports import HostPorts
-from placewright.cluster.images import Images
 from placewright.cluster.journal import Journal
-from placewright.cluster.labels import LabelColumn, LabelColumns
+from placewright.cluster.noderows import NodeRows
 from placewright.cluster.noteddevices import noted_devices, with_noted_devices, without_brought_devices
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.pairwisecounts import PairwiseCounts
 from placewright.cluster.podgroups import PodGroups
-from placewright.cluster.resources import Resources, grown
 from placewright.cluster.volumes import VolumeUse
 
-_FIRST_CAPACITY: Final = 64
-#: From so many pods on they are counted column by column.
+#: Pods from which counting column by column is faster than pod by pod.
 _WORTH_A_COLUMN: Final = 16
 _NO_ROWS: Final[frozenset[int]] = frozenset()
 
 
 class AssumeError(Exception):
-    """A pod cannot be assumed or forgotten: it is already on a node, or not assumed there."""
+    """A pod cannot be assumed or forgotten: it is on a node already, or not assumed on that node."""
 
 
 class PodOnNode(NamedTuple):
-    """Where a pod stands, and whether that is only our own assumption so far."""
+    """A pod's place in the cache.
+
+    Attributes:
+        pod: the newest version known.
+        node: the name of its node, which may have no row.
+        assumed: True until the API server shows the pod on this node.
+    """
 
     pod: PodInfo
     node: NodeName
     assumed: bool
 
 
-class Cluster:
-    """Nodes, the pods on them, and what changed since when.
+class Cluster(NodeRows):
+    """Nodes, the pods on them, and the journals of changed rows.
+
+    Example:
+        cluster.set_node(node)
+        cluster.assume(pod, NodeName("a"))   # counted from now on, before the Binding is sent
+        cluster.set_pod(pod_as_shown)        # the watch shows it on "a": confirmed, and the row is counted once
 
     Attributes:
-        names: node name by row; None for a free row.
-        resources: allocatable and requested, by resource.
-        taints, unschedulable: what repels pods, by row.
-        declared_features: what the kubelet of a row says it can do.
-        images, ports, groups, volumes: indexes from image, host port, pod group and volume to rows.
-        objects: everything that is neither node nor pod.
-        gangs: groups that are placed all or none, and their members on nodes.
-        node_journal, pod_journal: rows whose node object, or whose pods, changed; version_journal: with a pod that counts as before.
+        ports: host ports in use, by row.
+        pairwise_counts: pods counted by what spread and affinity see of them, by row.
+        volumes: volumes in use, by row.
+        objects: every object that is neither node nor pod.
+        pod_groups: the declared groups, and their members on nodes.
+        node_journal: rows whose node object changed, in order.
+        pod_journal: rows whose pods changed in a way that columns count, in order.
+        version_journal: rows with a pod that changed and counts as before, in order.
     """
 
     def __init__(self) -> None:
-        self.names: list[NodeName | None] = []
-        self.resources = Resources(_FIRST_CAPACITY)
-        self.taints: EncodedColumn[tuple[Taint, ...]] = EncodedColumn(_FIRST_CAPACITY, ())
-        self.unschedulable = np.zeros(_FIRST_CAPACITY, np.bool_)
-        self.declared_features: EncodedColumn[frozenset[str]] = EncodedColumn(_FIRST_CAPACITY, frozenset())
-        self.images = Images()
+        super().__init__()
         self.ports = HostPorts()
         self.pairwise_counts = PairwiseCounts()
         self.volumes = VolumeUse()
         self.objects = ClusterObjects()
         self.pod_groups = PodGroups(self.objects.pod_groups)
         self.node_journal, self.pod_journal, self.version_journal = Journal(), Journal(), Journal()
-        self._capacity = _FIRST_CAPACITY
-        self._present = np.zeros(_FIRST_CAPACITY, np.bool_)
-        self._pod_count = np.zeros(_FIRST_CAPACITY, np.int64)
-        self._pod_limit = np.zeros(_FIRST_CAPACITY, np.int64)
-        self._scoring_cpu = np.zeros(_FIRST_CAPACITY, np.int64)
-        self._scoring_memory = np.zeros(_FIRST_CAPACITY, np.int64)
-        self._labels = LabelColumns(_FIRST_CAPACITY)
-        self._nodes: list[Node | None] = []
-        self._row_of: dict[NodeName, int] = {}
-        self._free_rows: list[int] = []
         self._placements: dict[str, PodOnNode] = {}
         self._pods_on: dict[NodeName, dict[str, PodInfo]] = {}
         self._assumed_count = 0
-        #: Uids of assumed pods by name, in the order of their assumption; hardly ever more than one.
+        #: Uids of assumed pods by name, in the order of their assumption; several only after a pod was deleted and created anew.
         self._assumed_as: dict[PodKey, list[str]] = {}
+        #: Number of pods on nodes by priority. Preemption asks for the lowest one before it searches, and a minimum over all
+        #: pods would take longer than many searches that it saves.
         self._priorities: dict[int, int] = {}
-        #: Uids of pods on nodes that have been told to leave, as long as the API server does not show them as being deleted.
+        #: Uids of pods that preemption told to leave, until the API server shows them as being deleted.
         self._told_to_leave: set[str] = set()
         self._dry_runs: list[DryRunCluster] = []
-        self._all_rows = AllRows()
 
     # --- reading ---------------------------------------------------------------------------------------------------------
-
-    @property
-    def size(self) -> int:
-        """Number of rows, free ones included; every column is at least this long."""
-        return len(self.names)
-
-    @property
-    def all_rows(self) -> NDArray[np.intp]:
-        """Every row, ascending, free ones included; the same array until there are more, not to be written."""
-        return self._all_rows.of(len(self.names))
-
-    @property
-    def node_count(self) -> int:
-        """Number of nodes."""
-        return len(self._row_of)
 
     @property
     def pod_count_total(self) -> int:
@@ -121,7 +100,7 @@ class Cluster:
 
     @property
     def assumed_count(self) -> int:
-        """Number of pods that we placed and the API server has not confirmed yet."""
+        """Number of pods that this scheduler placed and the API server has not confirmed."""
         return self._assumed_count
 
     @property
@@ -129,63 +108,11 @@ class Cluster:
         """The lowest priority of any pod on a node; None while there are no pods."""
         return min(self._priorities, default=None)
 
-    @property
-    def present(self) -> NDArray[np.bool_]:
-        """True for rows that hold a node; shape (size,)."""
-        return self._present[: len(self.names)]
-
-    @property
-    def pod_count(self) -> NDArray[np.int64]:
-        """Pods per row; shape (size,)."""
-        return self._pod_count[: len(self.names)]
-
-    @property
-    def pod_limit(self) -> NDArray[np.int64]:
-        """Allocatable pods per row; shape (size,)."""
-        return self._pod_limit[: len(self.names)]
-
-    @property
-    def scoring_cpu(self) -> NDArray[np.int64]:
-        """Requested milli-CPU per row, empty containers counted with a default; shape (size,)."""
-        return self._scoring_cpu[: len(self.names)]
-
-    @property
-    def scoring_memory(self) -> NDArray[np.int64]:
-        """Requested bytes of memory per row, empty containers counted with a default; shape (size,)."""
-        return self._scoring_memory[: len(self.names)]
-
-    def rows(self) -> NDArray[np.intp]:
-        """Rows that hold a node, ascending."""
-        return np.flatnonzero(self.present)
-
-    def row(self, node: NodeName) -> int | None:
-        """The row of a node, or None."""
-        return self._row_of.get(node)
-
-    def node(self, row: int) -> Node:
-        """The node object of a row; `KeyError` for a free row."""
-        node = self._nodes[row]
-        if node is None:
-            raise KeyError(row)
-        return node
-
-    def nodes(self) -> Iterator[Node]:
-        """All nodes, in row order."""
-        return (node for node in self._nodes if node is not None)
-
-    def label(self, key: str) -> LabelColumn:
-        """The column of a label: each node's value, None where it has no such label."""
-        return self._labels.column(key)
-
-    @property
-    def label_keys(self) -> KeysView[str]:
-        """The keys of labels that some node has."""
-        return self._labels.keys
-
     def pods_on(self, node: NodeName) -> Iterable[PodInfo]:
-        """Pods on a node, assumed ones included; also for nodes that are not there (yet, or any more)."""
+        """Return the pods on a node, assumed ones included and dry runs applied. A node without a row may have pods, too."""
         pods = self._pods_on.get(node, {})
         if not self._dry_runs:
+            # Filters read this for every evaluated node, and dry runs are rare: no copy without one.
             return pods.values()
         in_dry_runs = net_of(self._dry_runs, self._row_of.get(node))
         return [
@@ -194,11 +121,11 @@ class Cluster:
         ]
 
     def placement(self, uid: str) -> PodOnNode | None:
-        """Where a pod stands, or None."""
+        """Return a pod's place, or None. Dry runs do not change it."""
         return self._placements.get(uid)
 
     def stands(self, uid: str) -> PodOnNode | None:
-        """Where a pod stands, as far as nobody supposes it away; or None."""
+        """Return a pod's place, or None when it has none or a dry run has removed the pod."""
         known = self._placements.get(uid)
         if known is None or not self._dry_runs:
             return known
@@ -206,29 +133,36 @@ class Cluster:
         return None if more < 0 else known
 
     def leaves(self, pod: PodInfo) -> bool:
-        """True for a pod on a node that is being deleted, or that has been told to leave."""
+        """Return True for a pod on a node that is being deleted, or that preemption has told to leave."""
         return pod.terminating or pod.uid in self._told_to_leave
 
     def assumed_predecessors(self, pod: PodInfo) -> list[PodOnNode]:
-        """Assumed pods of the same name as this one that are older: where this one exists, they do not."""
+        """Return the assumed pods with this pod's name and an older uid. The API server shows the newer pod, so these have been deleted."""
         assumed = self._assumed_as.get(pod.key, [])
         if pod.uid in assumed:
-            assumed = assumed[: assumed.index(pod.uid)]  # the queue takes namesakes in as they come to be
+            assumed = assumed[: assumed.index(pod.uid)]  # namesakes are assumed in the order of their creation
         older = (self._placements[uid] for uid in assumed)
         return [placement for placement in older if placement.pod.created <= pod.created]
 
     def uids(self) -> AbstractSet[str]:
-        """All pods on nodes by uid, assumed ones included; a view."""
+        """Return the uids of all pods on nodes, assumed ones included; a view."""
         return self._placements.keys()
 
     def placements(self) -> Iterable[PodOnNode]:
-        """All pods on nodes."""
+        """Return the places of all pods on nodes."""
         return self._placements.values()
 
     # --- nodes -----------------------------------------------------------------------------------------------------------
 
     def set_node(self, node: Node) -> Node | None:
-        """Add or update a node; returns what was known before. Raises `QuantityError` on a bad allocatable, changing nothing."""
+        """Add or update a node, and count the pods that were waiting for its row.
+
+        Returns:
+            The node as it was before; None for a new node.
+
+        Raises:
+            QuantityError: an allocatable amount cannot be read; nothing has changed.
+        """
         amounts = canonical(node.status.allocatable or {})
         name = NodeName(node.metadata.name)
         row = self._row_of.get(name)
@@ -243,68 +177,47 @@ class Cluster:
         return old
 
     def remove_node(self, name: NodeName) -> Node | None:
-        """Take a node away; its pods are remembered until they are deleted. Returns the node, or None when it was unknown."""
+        """Remove a node and return it; None when it was unknown. Its pods are kept until the watch of pods reports that they are gone."""
         row = self._row_of.pop(name, None)
         if row is None:
             return None
         for pod in self.pods_on(name):
             self._count(pod, row, -1)
-        node = self.node(row)
-        self._present[row] = False
-        self.names[row] = None
-        self._nodes[row] = None
-        self._write_node(row, Node(), {})
-        self._free_rows.append(row)
+        node = self._free_row(row)
         self.node_journal.append(row)
         return node
-
-    def _new_row(self, name: NodeName) -> int:
-        if self._free_rows:
-            row = self._free_rows.pop()
-            self.names[row] = name
-        else:
-            row = len(self.names)
-            if row == self._capacity:
-                self._grow(2 * self._capacity)
-            self.names.append(name)
-            self._nodes.append(None)
-        self._row_of[name] = row
-        self._present[row] = True
-        return row
-
-    def _write_node(self, row: int, node: Node, amounts: Mapping[str, int]) -> None:
-        self.resources.set_allocatable(row, {n: a for n, a in amounts.items() if is_native_or_scalar(n)})
-        self._pod_limit[row] = amounts.get(PODS, 0)
-        self.unschedulable[row] = node.spec.unschedulable
-        self.taints.set(row, tuple(node.spec.taints or ()))
-        self.declared_features.set(row, frozenset(node.status.declared_features or ()))
-        self.images.set_row(row, node.status.images or ())
-        self._labels.set_row(row, node.metadata.labels or {})
-
-    def _grow(self, capacity: int) -> None:
-        self._capacity = capacity
-        self.resources.grow(capacity)
-        self.taints.grow(capacity)
-        self.declared_features.grow(capacity)
-        self._labels.grow(capacity)
-        self.unschedulable = grown(self.unschedulable, capacity)
-        self._present = grown(self._present, capacity)
-        self._pod_count = grown(self._pod_count, capacity)
-        self._pod_limit = grown(self._pod_limit, capacity)
-        self._scoring_cpu = grown(self._scoring_cpu, capacity)
-        self._scoring_memory = grown(self._scoring_memory, capacity)
 
     # --- pods ------------------------------------------------------------------------------------------------------------
 
     def assume(self, pod: PodInfo, node: NodeName) -> None:
-        """Count a pod onto a node before the API server knows; raise `AssumeError` when it already stands somewhere."""
+        """Count `pod` on `node` before the API server has confirmed the binding.
+
+        The pod stays assumed until `set_pod` (a watch showed it bound) or `forget` (the binding failed). It does not expire: a
+        binding whose outcome is unknown keeps its room, because the API server may still carry it out.
+
+        Args:
+            pod: not on any node in this cache.
+            node: its row is counted at once, or when the node appears.
+
+        Raises:
+            AssumeError: the pod is on a node already.
+        """
         known = self._placements.get(pod.uid)
         if known is not None:
             raise AssumeError(f"pod {pod.key} is already on node {known.node}")
+        # A note that the pod brought could claim devices that no plugin has chosen for it.
         self._enter(PodOnNode(without_brought_devices(pod), node, assumed=True))
 
     def forget(self, pod: PodInfo, node: NodeName) -> None:
-        """Take an assumption back; unknown pods are no error. Raise `AssumeError` when the pod is confirmed or on another node."""
+        """Take an assumption back, because the binding failed; harmless for a pod that is on no node.
+
+        Args:
+            pod: as it was assumed.
+            node: where it was assumed.
+
+        Raises:
+            AssumeError: the pod is confirmed, or assumed on another node.
+        """
         known = self._placements.get(pod.uid)
         if known is None:
             return
@@ -313,9 +226,14 @@ class Cluster:
         self._leave(known)
 
     def annotate(self, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """An assumed pod will have these annotations (None: will not) once it is bound; pods that are not assumed are no error.
+        """Set annotations of an assumed pod, which its Binding will carry; harmless for pods that are not assumed.
 
-        Whoever looks at the pod's node sees them from now on: what a plugin chose for it there is in one place, before and after a restart.
+        From now on the next decision reads what a plugin chose for the pod on its node from the pod itself, as it will after a
+        restart (decision 20).
+
+        Args:
+            uid: of the assumed pod.
+            annotations: value by key; None removes the key.
         """
         known = self._placements.get(uid)
         if known is None or not known.assumed:
@@ -328,19 +246,22 @@ class Cluster:
             self.pod_journal.append(row)
 
     def told_to_leave(self, uid: str) -> None:
-        """Preemption decided that this pod leaves its node; it counts there until it is gone. Pods that are on no node are no error."""
+        """Note that preemption evicts this pod. It counts on its node until it is gone; harmless for a pod that is on no node."""
         if uid in self._placements:
             self._told_to_leave.add(uid)
 
     def stays_after_all(self, uid: str) -> None:
-        """The pod could not be evicted."""
+        """Note that the eviction of this pod failed."""
         self._told_to_leave.discard(uid)
 
     def set_pod(self, pod: PodInfo) -> PodOnNode | None:
-        """The API server says that this pod is on `pod.node_name`: add, update or confirm. Returns what was known before.
+        """Add, update or confirm a pod that the API server shows on `pod.node_name`.
 
-        A pod that changes on its node never leaves it in between: since Kubernetes 1.35 nearly every Binding changes the pod's labels
-        (the API server adds the node's zone and region).
+        A pod that changes on its node does not leave it in between, so that readers of the journals meet one change: since
+        Kubernetes 1.35 nearly every Binding changes the pod's labels (the API server adds the node's zone and region).
+
+        Returns:
+            The pod's place before; None for a new pod.
         """
         known = self._placements.get(pod.uid)
         if known is not None and known.node == pod.node_name:
@@ -357,19 +278,28 @@ class Cluster:
         return known
 
     def remove_pod(self, uid: str) -> PodOnNode | None:
-        """The pod is gone or finished. Returns where it stood, or None when it was unknown."""
+        """Remove a pod that is deleted or finished, and return its place; None when it was unknown."""
         known = self._placements.get(uid)
         if known is not None:
             self._leave(known)
         return known
 
     def dry_run_rows(self) -> AbstractSet[int]:
-        """Rows that do not stand as they do in truth just now: journals say nothing of that."""
+        """Return the rows that dry runs have changed. Their columns differ from the truth, and no journal says so."""
         return set().union(*(dry_run.rows for dry_run in self._dry_runs)) if self._dry_runs else _NO_ROWS
 
     @contextmanager
     def dry_run_on_row(self, *, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = (), row: int) -> Iterator[None]:
-        """See columns and `pods_on` as if these pods were added to a row, and those removed from it; undone at the end, not journalled."""
+        """Add pods to one row and remove pods from it inside the `with` block; columns and `pods_on` show it, and journals do not.
+
+        Args:
+            add: pods that are on no node.
+            remove: pods on this row.
+            row: holds a node.
+
+        Yields:
+            None.
+        """
         with self.dry_run() as dry_run:
             dry_run.add([(row, pod) for pod in add])
             dry_run.remove([(row, pod) for pod in remove])
@@ -377,7 +307,14 @@ class Cluster:
 
     @contextmanager
     def dry_run(self, *, journalled: bool = False) -> Iterator[DryRunCluster]:
-        """The same for many rows, and step by step; `journalled`, so that columns that are kept follow, too, there and back."""
+        """Start a dry run over any rows inside the `with` block; all changes are undone at its end.
+
+        Args:
+            journalled: write the changes and their undoing to `pod_journal`, so that kept columns follow.
+
+        Yields:
+            The dry run, to add and remove pods step by step.
+        """
         dry_run = DryRunCluster(self._count_journalled if journalled else self._count_all)
         self._dry_runs.append(dry_run)
         try:
@@ -390,6 +327,7 @@ class Cluster:
         pod, node, assumed = placement
         self._placements[pod.uid] = placement
         self.pod_groups.enter(pod)
+        # By the node's name and not by row: the watch of pods may be ahead of the watch of nodes.
         self._pods_on.setdefault(node, {})[pod.uid] = pod
         if assumed:
             self._assumed_count += 1
@@ -407,6 +345,8 @@ class Cluster:
         self.pod_groups.leave(pod)
         pods = self._pods_on[node]
         del pods[pod.uid]
+        # A name without pods is dropped: nodes' names are new ones wherever nodes are replaced, and an empty entry for each
+        # would stay forever.
         if not pods:
             del self._pods_on[node]
         if assumed:
@@ -418,7 +358,7 @@ class Cluster:
             self.pod_journal.append(row)
 
     def _recount(self, known: PodOnNode, pod: PodInfo) -> None:
-        """Count a pod as it is now instead of as it was, on the row where it stands."""
+        """Replace the counts of a pod on its row by those of its new version."""
         row = self._row_of.get(known.node)
         if row is not None:
             self._count(known.pod, row, -1)
@@ -426,7 +366,7 @@ class Cluster:
             self.pod_journal.append(row)
 
     def _replace(self, known: PodOnNode, pod: PodInfo) -> None:
-        """Keep a pod as it is now; what columns count of it is not touched."""
+        """Keep a pod's new version; columns are not touched."""
         self._placements[pod.uid] = PodOnNode(pod, known.node, assumed=False)
         if pod.terminating:
             self._told_to_leave.discard(pod.uid)
@@ -456,13 +396,14 @@ class Cluster:
         self._index(pod, row, sign)
 
     def _count_all(self, pods: Sequence[tuple[int, PodInfo]], sign: int) -> None:
-        """`_count` for pods on many rows: numpy takes a column at a time faster than an element."""
+        """Count pods on many rows: numpy adds a column at a time faster than an element."""
         if len(pods) < _WORTH_A_COLUMN:
             for row, pod in pods:
                 self._count(pod, row, sign)
             return
         rows = np.array([row for row, _ in pods], np.intp)
         self.resources.add_all(rows, [pod.requests for _, pod in pods], sign)
+        # Not `column[rows] += …`, which counts a row once that occurs twice.
         np.add.at(self._scoring_cpu, rows, np.array([sign * pod.scoring_cpu for _, pod in pods], np.int64))
         np.add.at(self._scoring_memory, rows, np.array([sign * pod.scoring_memory for _, pod in pods], np.int64))
         np.add.at(self._pod_count, rows, sign)
@@ -483,7 +424,7 @@ class Cluster:
 
 
 def _counts_alike(one: PodInfo, other: PodInfo) -> bool:
-    """True when replacing one pod by the other changes no column."""
+    """Return True when replacing one pod by the other changes no column."""
     return (
         one.requests == other.requests
         and one.scoring_cpu == other.scoring_cpu

@@ -1,6 +1,6 @@
-"""What no node of the cluster has: the label that a pod asks for, or a node that is large enough. Said beside what a single node lacks.
+"""Limits of the whole cluster for explanations: a label that no node has, or an amount that no node offers.
 
-Without this a misspelt zone reads like a hundred nodes that happen to be the wrong ones.
+Without this, a misspelt zone reads like a hundred nodes that happen to be in other zones.
 """
 
 from __future__ import annotations
@@ -18,14 +18,20 @@ _MEBI: Final = 2**20
 _IN_BYTES: Final = (MEMORY, "ephemeral-storage")
 #: Names that are shown of many.
 _SHOWN: Final = 3
-#: Names that are compared letter by letter with a misspelt one: some 20 microseconds each, in the scheduler's own process.
+#: Names that are compared letter by letter with a misspelt one: about 20 microseconds each, in the scheduler's own process.
 _COMPARED: Final = 200
 
 
 def label_nowhere(cluster: Cluster, key: str, values: Collection[str]) -> str:
-    """Says that no node has the label with one of these values (none given: with any value), and what there is instead.
+    """Say that no node has the label with one of these values, and which label comes close.
 
-    Returns "" if some node has it.
+    Args:
+        cluster: only read.
+        key: the label's key.
+        values: values that would do; empty when any value would do.
+
+    Returns:
+        A phrase; "" when some node has the label with such a value.
     """
     present = _values(cluster, key)
     if not present:
@@ -41,7 +47,16 @@ def label_nowhere(cluster: Cluster, key: str, values: Collection[str]) -> str:
 
 
 def too_large(cluster: Cluster, resource: str, units: int) -> str:
-    """Says that no node has so many units of a resource (milli-CPU, bytes, counts) even when it is empty; "" if one has."""
+    """Say that no node offers so much of a resource, even when it is empty.
+
+    Args:
+        cluster: only read.
+        resource: its name.
+        units: milli-CPU, bytes or a count.
+
+    Returns:
+        A phrase; "" when some node offers that much.
+    """
     rows = cluster.rows()
     largest = int(cluster.resources.column(resource).allocatable[rows].max(initial=0))
     if units <= largest:
@@ -50,19 +65,27 @@ def too_large(cluster: Cluster, resource: str, units: int) -> str:
 
 
 def amount(resource: str, units: int) -> str:
-    """As people write it: milli-CPU, whole Mi, counts."""
+    """Write an amount as people do: milli-CPU as `250m`, bytes in whole Mi rounded up, and counts as they are.
+
+    Args:
+        resource: its name, which decides the unit.
+        units: milli-CPU, bytes or a count.
+
+    Returns:
+        The text.
+    """
     if resource == CPU:
         return f"{units}m"
     return f"{-(-units // _MEBI)}Mi" if resource in _IN_BYTES or resource.startswith("hugepages-") else str(units)
 
 
 def _values(cluster: Cluster, key: str) -> set[str]:
-    """The values that nodes have of a label."""
+    """Return the values that nodes have of a label."""
     column = cluster.label(key)
     return {value for code in np.unique(column.codes(cluster.rows())).tolist() if (value := column.values[code]) is not None}
 
 
 def _closest(name: str, known: Collection[str]) -> str:
-    """The known name that is likely to have been meant, or ""."""
+    """Return the known name that was likely meant, or ""."""
     alike = sorted(known, key=lambda each: (each[:2] != name[:2], abs(len(each) - len(name)), each))[:_COMPARED]
     return next(iter(difflib.get_close_matches(name, alike, n=1, cutoff=0.7)), "")

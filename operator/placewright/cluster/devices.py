@@ -1,4 +1,4 @@
-"""Claims to devices, and the devices, as the API server shows them and as they are assumed to be: tables by name."""
+"""The resource.k8s.io objects: claims, slices, classes and taint rules, with allocations that are decided and not yet shown."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from placewright.cluster.storage import Table, key_of
 #: The kinds kept here.
 DeviceObject = ResourceClaim | ResourceSlice | DeviceClass | DeviceTaintRule
 DEVICE_KINDS: Final = (ResourceClaim, ResourceSlice, DeviceClass, DeviceTaintRule)
-#: (a claim as it was taken to be, as it is now; None where there is none).
+#: Called with (the claim as it was assumed, the claim as it is now, or None when it is gone).
 ClaimListener = Callable[[ResourceClaim, ResourceClaim | None], None]
 
 
 @dataclass(slots=True)
 class Pending:
-    """An allocation that was decided, and that the API server does not show yet.
+    """An allocation that was decided and that the API server does not show yet.
 
     Attributes:
-        uid: of the claim; another one of its name has nothing to do with it.
-        allocation: what the claim gets.
+        uid: of the claim; a claim of the same name and another uid is another one.
+        allocation: the devices that the claim gets.
         users: uids of the pods on their way to a node that need it.
-        written: the resourceVersion that the claim had once the allocation was in it, by an answer or a watch, whichever was first;
+        written: the claim's resourceVersion once the allocation was in it, from the answer or a watch, whichever came first;
             empty while the allocation is in flight.
         unseen: the API server has never shown the claim.
         awaited: a pod was refused because the allocation is in flight.
@@ -51,28 +51,33 @@ class Pending:
     awaited: bool = False
 
     def note_written(self, version: str) -> None:
-        """The claim of this version has the allocation. An answer that comes late says nothing of what was written after it."""
+        """Note that the claim has the allocation in this version. An answer that comes late must not overwrite an earlier version."""
         if not self.written or (version.isdecimal() and self.written.isdecimal() and _newer(version, self.written)):
             self.written = version
 
     def precedes(self, version: str) -> bool:
-        """Whether the allocation was written before this version: a claim that is shown without it has lost it then."""
+        """Return whether the allocation was written before this version.
+
+        A claim that is shown without it in a later version has lost it by then.
+        """
         return bool(self.written) and _newer(version, self.written)
 
 
 class ClaimTable(Table[ResourceClaim]):
-    """ResourceClaims by name and namespace, with allocations that are being written.
+    """ResourceClaims by namespace and name, with the allocations that are on their way to the API server.
 
-    `where` finds those that serve the extended resources of the pod of a uid.
+    `where` finds the claims that serve the extended resources of a pod, by the pod's uid.
 
-    A pending allocation holds, whatever else about the claim changes meanwhile, until the API server shows an allocation, or shows that
-    the claim has lost it again, or it is withdrawn. So no device is given away twice because a finalizer was seen too early.
+    A pending allocation holds through all other changes of its claim until the API server shows an allocation, shows that the
+    claim has lost it, or the allocation is withdrawn. So no device is allocated twice because a watch showed a finalizer before
+    the allocation.
 
-    A watch may show what we wrote before the answer to the write is there. Then it is written from that moment on: no other news of the
-    claim may follow, and pods that wait for it would wait for that.
+    A watch may show the allocation before the answer to the write arrives. Then the allocation counts as written from the watch
+    on: no further event of the claim may follow, and pods that wait for it would wait for that event.
 
     Attributes:
-        listeners: hear of pending allocations that end without news of the API server's, and of devices that get free with them.
+        listeners: called when a pending allocation ends without an event of the API server, and for the devices that become
+            free with it.
     """
 
     __slots__ = ("_pending", "_releasing", "listeners")
@@ -84,12 +89,21 @@ class ClaimTable(Table[ResourceClaim]):
         self._releasing: dict[str, int] = {}
 
     def pending(self, claim: ResourceClaim) -> Pending | None:
-        """The allocation on its way into this claim, or None."""
+        """Return the allocation on its way into this claim, or None."""
         found = self._pending.get(key_of(claim.metadata))
         return found if found is not None and found.uid == claim.metadata.uid else None
 
     def allocate(self, claim: ResourceClaim, allocation: AllocationResult, user: str) -> Pending:
-        """From now on the claim has this; `user` is the pod for which. A claim of which the table knows nothing is kept, too."""
+        """Assume that the claim has this allocation from now on. A claim that the table does not know is added.
+
+        Args:
+            claim: as the plugin knows it.
+            allocation: the devices that it gets.
+            user: uid of the pod that needs it.
+
+        Returns:
+            The pending allocation.
+        """
         meta = claim.metadata
         pending = self._pending[key_of(meta)] = Pending(meta.uid, allocation, {user})
         assumed = _allocated(claim, allocation)
@@ -101,20 +115,29 @@ class ClaimTable(Table[ResourceClaim]):
         return pending
 
     def written(self, claim: ResourceClaim) -> None:
-        """The API server has taken the pending allocation: it answered with this claim. A watch may have shown a newer one."""
+        """Note that the API server has accepted the pending allocation.
+
+        Args:
+            claim: the API server's answer. A watch may have shown a newer version.
+        """
         pending = self.pending(claim)
         if pending is not None:
             pending.note_written(claim.metadata.resource_version)
             self._tell_waiting(pending, claim, claim)
 
     def wait_for(self, claim: ResourceClaim) -> None:
-        """A pod cannot be placed because of the allocation that is on its way into this claim: listeners hear when it is not any more."""
+        """Note that a pod is refused because of the allocation on its way into this claim. Listeners are called when it has arrived."""
         pending = self.pending(claim)
         if pending is not None:
             pending.awaited = True
 
     def leave(self, claim: ResourceClaim, user: str) -> None:
-        """The pod is not on its way any more. A written allocation that nobody is on the way with, and that is shown, is not pending."""
+        """Note that a pod is no longer on its way. A written allocation that is shown and has no other pod on its way is no longer pending.
+
+        Args:
+            claim: the pod's.
+            user: uid of the pod.
+        """
         pending = self.pending(claim)
         if pending is None:
             return
@@ -124,7 +147,7 @@ class ClaimTable(Table[ResourceClaim]):
             self._reconsider(key_of(claim.metadata), pending, shown)
 
     def withdraw(self, claim: ResourceClaim) -> None:
-        """The claim is as the API server shows it; fine when nothing is pending."""
+        """Drop a pending allocation: the claim is as the API server shows it. Harmless when nothing is pending."""
         pending = self._pending.pop(key_of(claim.metadata), None)
         if pending is None:
             return
@@ -135,7 +158,7 @@ class ClaimTable(Table[ResourceClaim]):
         self._tell_waiting(pending, claim, self.get(claim.metadata.name, claim.metadata.namespace))
 
     def put(self, item: ResourceClaim) -> ResourceClaim | None:
-        """As any table's; a pending allocation outlives what was written without it."""
+        """Add or replace a claim as `Table.put` does. A pending allocation outlives versions that were written without it."""
         before = super().put(item)
         key = key_of(item.metadata)
         pending = self._pending.get(key)
@@ -146,12 +169,12 @@ class ClaimTable(Table[ResourceClaim]):
         return before
 
     def _reconsider(self, key: str, pending: Pending, shown: ResourceClaim) -> None:
-        """The API server shows the claim anew."""
+        """Compare a claim that the API server shows anew with its pending allocation."""
         version, allocation = shown.metadata.resource_version, shown.status.allocation
         ours = allocation is not None and devices_of(allocation) == devices_of(pending.allocation)
         if ours and pending.uid == shown.metadata.uid:
             pending.note_written(version)
-            pending.awaited = False  # this is news for everybody
+            pending.awaited = False  # the watch reports this version as an event, which waiting pods hear
         settled = not pending.users and (ours or pending.precedes(version))
         replaced = pending.uid != shown.metadata.uid or (allocation is not None and not ours)
         if settled or replaced:
@@ -163,7 +186,7 @@ class ClaimTable(Table[ResourceClaim]):
             self.assume(_allocated(shown, pending.allocation))
 
     def remove(self, item: ResourceClaim) -> ResourceClaim | None:
-        """As any table's; what was pending is free."""
+        """Remove a claim as `Table.remove` does. The devices of a pending allocation are free."""
         key = key_of(item.metadata)
         pending, taken = self._pending.pop(key, None), self._items.get(key)
         shown = super().remove(item)
@@ -174,12 +197,17 @@ class ClaimTable(Table[ResourceClaim]):
     # --- who waits ------------------------------------------------------------------------------------------------------------
 
     def tell(self, before: ResourceClaim, now: ResourceClaim | None) -> None:
-        """Let listeners know what became of a claim, though the API server shows nothing new of it."""
+        """Tell listeners of a change that no watch will show.
+
+        Args:
+            before: the claim as it was assumed.
+            now: the claim as it is; None when it is gone.
+        """
         for listener in self.listeners:
             listener(before, now)
 
     def _tell_waiting(self, pending: Pending, claim: ResourceClaim, now: ResourceClaim | None) -> None:
-        """The allocation is not in flight any more: the claim is as it `now` is."""
+        """Tell listeners that the allocation is no longer in flight; `now` is the claim as it is."""
         if pending.awaited:
             pending.awaited = False
             in_flight = replace(claim.status, allocation=None if now is claim else pending.allocation)
@@ -188,16 +216,16 @@ class ClaimTable(Table[ResourceClaim]):
     # --- claims that are being released ---------------------------------------------------------------------------------------
 
     def releasing(self, claim: ResourceClaim) -> bool:
-        """Whether somebody is about to take a pod or the allocation off the claim; nobody should count on either then."""
+        """Return whether a pod or the allocation is about to be taken off the claim. A decision must not count on either then."""
         return claim.metadata.uid in self._releasing
 
     def begin_release(self, claim: ResourceClaim) -> None:
-        """It is going to be released; to be ended as often."""
+        """Note that the claim is going to be released. Each call needs an `end_release`."""
         uid = claim.metadata.uid
         self._releasing[uid] = self._releasing.get(uid, 0) + 1
 
     def end_release(self, claim: ResourceClaim) -> None:
-        """It was released, or could not be."""
+        """Note that a release was written or failed."""
         uid = claim.metadata.uid
         left = self._releasing.get(uid, 0) - 1
         if left > 0:
@@ -207,7 +235,7 @@ class ClaimTable(Table[ResourceClaim]):
 
 
 def owner_of_extended(claim: ResourceClaim) -> str:
-    """The uid of the pod for whose extended resources the claim was made; empty for all other claims."""
+    """Return the uid of the pod whose extended resources this claim serves; "" for all other claims."""
     if (claim.metadata.annotations or {}).get(EXTENDED_CLAIM) != "true":
         return ""
     return next((owner.uid for owner in claim.metadata.owner_references or () if owner.controller), "")
@@ -218,20 +246,22 @@ def _allocated(claim: ResourceClaim, allocation: AllocationResult) -> ResourceCl
 
 
 def _newer(version: str, than: str) -> bool:
-    """Whether a version is known to come after another one; most are numbers."""
+    """Return whether one resourceVersion is known to be later than another. Most are numbers; others are only known to differ."""
+    # Decimal numbers without leading zeros compare by length, then as text, whichever size they have.
     if version.isdecimal() and than.isdecimal():
         return (len(version), version) > (len(than), than)
     return version != than
 
 
 class DeviceObjects:
-    """The resource.k8s.io objects of the cluster.
+    """The tables of the resource.k8s.io objects.
 
     Attributes:
-        claims: ResourceClaims by name and namespace; what was allocated and not yet written is assumed here.
-        slices: ResourceSlices by name; `where` finds those of a driver's pool, `driver/pool`.
+        claims: ResourceClaims by namespace and name; allocations that are not yet shown are assumed here.
+        slices: ResourceSlices by name; `where` finds the slices of a driver's pool by `driver/pool`.
         classes: DeviceClasses by name.
         taint_rules: DeviceTaintRules by name.
+        tables: the same tables, by kind.
     """
 
     def __init__(self) -> None:
@@ -251,7 +281,11 @@ class DeviceObjects:
         )
 
     def class_of(self, resource: str) -> str | None:
-        """The class whose devices serve an extended resource; of several the newest, of those the first by name."""
+        """Return the name of the class whose devices serve an extended resource, or None.
+
+        Of several classes that name the resource, the newest counts, and of equally old ones the first by name, as in
+        kube-scheduler.
+        """
         if self._served_at != self.classes.version:
             self._served_at = self.classes.version
             by_age = sorted(self.classes.values(), key=lambda one: one.metadata.name)
@@ -263,7 +297,7 @@ class DeviceObjects:
         return self._served.get(resource)
 
     def served(self, pod: PodInfo) -> dict[str, str]:
-        """The resources that the pod requests and that classes serve, with the classes."""
+        """Return the resources that the pod requests and that classes serve, with the names of the classes."""
         if not len(self.classes):
             return {}
         found = ((name, self.class_of(name)) for name, amount in pod.requests.items() if amount and "/" in name)

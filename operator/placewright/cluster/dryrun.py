@@ -1,4 +1,8 @@
-"""Dry runs: pods are taken away from their rows, or put on one, for as long as preemption tries it, before anybody is evicted."""
+"""Dry runs: preemption removes pods from their rows and adds pods, to see whether a pod would fit, before any pod is evicted.
+
+The columns themselves are changed and changed back. kube-scheduler clones the node instead; a clone of columns would cost all
+rows for a trial of one.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +13,34 @@ from placewright.api.pods import PodInfo
 
 #: Pods, each with the row that it is put on or taken from.
 Moves = Sequence[tuple[int, PodInfo]]
-#: By uid, a pod, and how often it is there more (1) or less (-1) than in truth.
+#: By uid, a pod and its net change: added (1) or removed (-1).
 Net = dict[str, tuple[PodInfo, int]]
 _NOTHING: Final[Net] = {}
 
 
 class DryRunCluster:
-    """The pods that one dry run adds and removes, and their undoing; made by `Cluster.dry_run`."""
+    """The pods that one dry run adds and removes. Made by `Cluster.dry_run`."""
 
     def __init__(self, count: Callable[[Moves, int], None]) -> None:
-        """`count` counts pods onto their rows (1) or off them (-1)."""
+        """Start without changes.
+
+        Args:
+            count: counts pods onto their rows (1) or off them (-1).
+        """
         self._count = count
         self._net: dict[int, Net] = {}
 
     def add(self, pods: Moves) -> None:
-        """As if these pods were there, too."""
+        """Count these pods onto their rows."""
         self._count_in(pods, 1)
 
     def remove(self, pods: Moves) -> None:
-        """As if these pods were not there."""
+        """Count these pods off their rows."""
         self._count_in(pods, -1)
 
     def undo(self) -> None:
-        """Everything as it was before."""
+        """Restore every row. Undoing the net change is one step for each pod, however many steps the dry run took."""
+        # Removed pods return before added ones go, so that no count is ever below zero in between.
         for sign in (1, -1):
             pods = [(row, pod) for row, net in self._net.items() for pod, more in net.values() for _ in range(-sign * more)]
             self._count(pods, sign)
@@ -43,7 +52,7 @@ class DryRunCluster:
         return self._net.keys()
 
     def net(self, row: int | None) -> Mapping[str, tuple[PodInfo, int]]:
-        """The net change of a row; empty for None."""
+        """Return the net change of a row, by uid; empty for None."""
         return _NOTHING if row is None else self._net.get(row, _NOTHING)
 
     def _count_in(self, pods: Moves, sign: int) -> None:
@@ -60,7 +69,15 @@ class DryRunCluster:
 
 
 def net_of(dry_runs: Iterable[DryRunCluster], row: int | None) -> Net:
-    """What several suppositions, one within the other, come to on a row."""
+    """Add up the net changes of nested dry runs on one row.
+
+    Args:
+        dry_runs: those in effect, the outermost first.
+        row: None for a node without a row.
+
+    Returns:
+        Pods with their net changes, by uid.
+    """
     total: Net = {}
     for dry_run in dry_runs:
         for uid, (pod, more) in dry_run.net(row).items():

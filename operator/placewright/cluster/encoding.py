@@ -1,4 +1,7 @@
-"""Dictionary encoding: each distinct value once, and a small integer per node."""
+"""Dictionary encoding: each distinct value is stored once, and each row holds a small integer.
+
+Nodes repeat their labels, taints and features. So a test is asked once for each distinct value and gathered by row.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ D = TypeVar("D", bound=np.generic)
 
 
 class AllRows:
-    """Every row as an index array, made once for each size, so that plugins can tell it by identity and read columns in place."""
+    """Every row as an index array, made once for each size, so that plugins recognise it by identity and read columns without a copy."""
 
     def __init__(self) -> None:
         self._rows: NDArray[np.intp] = np.zeros(0, np.intp)
 
     def of(self, size: int) -> NDArray[np.intp]:
-        """0 to `size` - 1; not to be written."""
+        """Return the rows 0 to `size` - 1 as a read-only array; shape (size,)."""
         if len(self._rows) != size:
             self._rows = np.arange(size)
             self._rows.flags.writeable = False
@@ -27,11 +30,15 @@ class AllRows:
 
 
 class EncodedColumn(Generic[V]):
-    """One value per row, stored as a code into `values`.
+    """One value for each row, stored as a code into `values`.
+
+    Args:
+        capacity: rows that have room.
+        default: the value of rows that were never set.
 
     Attributes:
-        values: distinct values by code; code 0 is the value of rows never set. Values that no row has any more are dropped when they
-            outnumber the rows, so that a cluster whose nodes come and go does not grow this list for ever.
+        values: distinct values by code; code 0 is the default. Values that no row has are dropped when they outnumber the rows,
+            so that a cluster whose nodes come and go does not grow this list forever.
     """
 
     def __init__(self, capacity: int, default: V) -> None:
@@ -40,9 +47,15 @@ class EncodedColumn(Generic[V]):
         self._codes = np.zeros(capacity, np.int32)
 
     def set(self, row: int, value: V) -> None:
-        """Give a row its value."""
+        """Set the value of a row.
+
+        Args:
+            row: below the capacity.
+            value: hashable.
+        """
         code = self._codes_of.get(value)
         if code is None:
+            # Collecting at every new value would read all rows each time; at twice the rows it is O(1) amortised.
             if len(self.values) > 2 * len(self._codes) + 16:
                 self._drop_unused()
             code = self._codes_of[value] = len(self.values)
@@ -50,27 +63,43 @@ class EncodedColumn(Generic[V]):
         self._codes[row] = code
 
     def get(self, row: int) -> V:
-        """The value of a row."""
+        """Return the value of a row."""
         return self.values[int(self._codes[row])]
 
     def code(self, value: V) -> int | None:
-        """The code of a value, or None when no row ever had it."""
+        """Return the code of a value, or None when no row ever had it."""
         return self._codes_of.get(value)
 
     def codes(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Codes of these rows, shape (len(rows),)."""
+        """Return the codes of these rows; shape (len(rows),) int32."""
         return self._codes[rows]
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Make room for rows up to `capacity`."""
         self._codes = np.concatenate([self._codes, np.zeros(capacity - len(self._codes), np.int32)])
 
     def where(self, rows: NDArray[np.intp], test: Callable[[V], bool]) -> NDArray[np.bool_]:
-        """Ask `test` once per distinct value, and gather: shape (len(rows),) bool."""
+        """Ask `test` once for each distinct value and gather the answers.
+
+        Args:
+            rows: to be answered.
+            test: of one value.
+
+        Returns:
+            Shape (len(rows),) bool.
+        """
         return self._apply(rows, test, np.bool_)
 
     def gather(self, rows: NDArray[np.intp], number: Callable[[V], int]) -> NDArray[np.int64]:
-        """Compute `number` once per distinct value, and gather: shape (len(rows),) int64."""
+        """Compute `number` once for each distinct value and gather the results.
+
+        Args:
+            rows: to be answered.
+            number: of one value.
+
+        Returns:
+            Shape (len(rows),) int64.
+        """
         return self._apply(rows, number, np.int64)
 
     def _apply(self, rows: NDArray[np.intp], function: Callable[[V], Any], dtype: type[D]) -> NDArray[D]:

@@ -1,4 +1,4 @@
-"""Host ports in use, by port and by row."""
+"""Host ports in use, by port and row."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from placewright.api.pods import ANY_ADDRESS, HostPort
 
 
 class HostPorts:
-    """Who claims which port on which row. Pods with host ports are few, so this is an index and not a column."""
+    """The claims to each host port, by row. Pods with host ports are few, so this is an index and not a column."""
 
     def __init__(self) -> None:
-        #: By port, address and row, how many claims there are; never 0.
+        #: Number of claims, by port, address and row; never 0.
         self._claims: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
 
     def add(self, ports: Sequence[HostPort], row: int, delta: int) -> None:
-        """Claim (`delta` 1) or release (-1) ports on a row."""
+        """Claim or release ports on a row.
+
+        Args:
+            ports: of one pod.
+            row: the pod's.
+            delta: 1 to claim, -1 to release.
+        """
         for protocol, port, address in ports:
             addresses = self._claims.setdefault((protocol, port), {})
             rows = addresses.setdefault(address, {})
@@ -31,10 +37,17 @@ class HostPorts:
                 del self._claims[protocol, port]
 
     def free(self, ports: Sequence[HostPort], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """True where none of these ports is taken; shape (len(rows),).
+        """Return True where none of these ports is taken.
 
-        Two claims of one port conflict when their addresses are equal or either is the wildcard. No more claims are looked at than there
-        are of these ports.
+        Two claims of one port conflict when their addresses are equal or one of them is the wildcard. Only claims of these
+        ports are looked at.
+
+        Args:
+            ports: of one pod.
+            rows: to be answered.
+
+        Returns:
+            Shape (len(rows),) bool.
         """
         taken: set[int] = set()
         for protocol, port, address in ports:

@@ -1,4 +1,4 @@
-"""Container images by name: how big, and on which rows."""
+"""Container images by name: their sizes, and the rows that have them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from placewright.api.objects import ContainerImage
 
 
 class ImageState(NamedTuple):
-    """One image name: its size in bytes (the first size seen, as upstream has it) and the rows that have it."""
+    """One image name.
+
+    Attributes:
+        size: bytes; the first size seen, as in kube-scheduler's `imageStates`.
+        rows: the rows that have the image, as keys.
+    """
 
     size: int
     rows: dict[int, None]
 
 
 class Images:
-    """Postings from image name to rows.
+    """An index from image name to rows.
 
     Attributes:
-        version: grows when an image appears on or leaves a row.
+        version: grows when an image appears on a row or leaves it.
     """
 
     def __init__(self) -> None:
@@ -28,9 +33,15 @@ class Images:
         self._on_row: dict[int, dict[str, int]] = {}
 
     def set_row(self, row: int, images: Iterable[ContainerImage]) -> None:
-        """Replace what a row has."""
+        """Replace the images of a row.
+
+        Args:
+            row: of the node.
+            images: as the node's status lists them.
+        """
         present = {name: image.size_bytes for image in images for name in image.names or ()}
         before = self._on_row.get(row, {})
+        # A node's status repeats its images with every update. Only a change may invalidate scores that are kept.
         if present.keys() == before.keys():
             return
         self.version += 1
@@ -41,7 +52,7 @@ class Images:
         self._on_row[row] = present
 
     def get(self, name: str) -> ImageState | None:
-        """Size and rows of an image, or None when no node has it."""
+        """Return the size and rows of an image, or None when no node has it."""
         return self._states.get(name)
 
     def _leave(self, name: str, row: int) -> None:

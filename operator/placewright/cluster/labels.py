@@ -1,6 +1,7 @@
-"""Nodes' labels as columns: one for each key that somebody asks for and some node has.
+"""Node labels as columns: one column for each key that a pod asks for and some node has.
 
-Pods name keys as they please, in spread constraints and affinity; a key that no node has costs no memory, however many of them there are.
+Pods name keys as they please, in spread constraints and affinity. A key that no node has needs no memory, so tenants cannot
+fill it with invented keys.
 """
 
 from __future__ import annotations
@@ -19,19 +20,32 @@ Int64s = NDArray[np.int64]
 
 
 class LabelColumn(EncodedColumn[str | None]):
-    """One label by row, None where a node lacks it."""
+    """One label by row; None where a node does not have it.
+
+    Args:
+        capacity: rows that have room.
+    """
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity, None)
         self._numbers: tuple[list[str | None], int, Int64s, NDArray[np.bool_]] | None = None
 
     def compared(self, rows: NDArray[np.intp], bound: int, *, above: bool) -> NDArray[np.bool_]:
-        """True where the value is a number above, or else below, a bound: Gt and Lt; shape (len(rows),)."""
+        """Return True where the label's value is a number above or below a bound, as the operators Gt and Lt ask.
+
+        Args:
+            rows: to be answered.
+            bound: exclusive.
+            above: True for Gt, False for Lt.
+
+        Returns:
+            Shape (len(rows),) bool.
+        """
         numbers, are_numbers = self._as_numbers()
         return (are_numbers & (numbers > bound if above else numbers < bound))[self.codes(rows)]
 
     def _as_numbers(self) -> tuple[Int64s, NDArray[np.bool_]]:
-        """The values as numbers, by code, and which of them are any; read once for as long as there are no others."""
+        """Return the values as numbers, by code, and whether each is one; parsed once until a value is added."""
         values, known = self.values, self._numbers
         if known is None or known[0] is not values or known[1] != len(values):
             read = [parse_int64(value) for value in values]
@@ -41,18 +55,27 @@ class LabelColumn(EncodedColumn[str | None]):
 
 
 class LabelColumns:
-    """By row, the labels of the node there."""
+    """The labels of the node on each row.
+
+    Args:
+        capacity: rows that have room.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._rows: dict[int, Labels] = {}
         self._nodes_with: Counter[str] = Counter()
         self._columns: dict[str, LabelColumn] = {}
-        #: Of every key that no node has.
+        #: The column of every key that no node has.
         self._nowhere: LabelColumn = LabelColumn(capacity)
 
     def set_row(self, row: int, labels: Labels) -> None:
-        """Give a row its labels; none for a row that holds no node."""
+        """Replace the labels of a row.
+
+        Args:
+            row: of the node.
+            labels: empty for a row that holds no node.
+        """
         before = self._rows.get(row, {})
         if labels == before:
             return
@@ -72,7 +95,7 @@ class LabelColumns:
         return self._nodes_with.keys()
 
     def column(self, key: str) -> LabelColumn:
-        """Each row's value, None where there is no such label. To be read at once: tomorrow it may be another object."""
+        """Return each row's value of a label, None where there is none. Read it at once: the column of a key may be replaced later."""
         column = self._columns.get(key)
         if column is not None:
             return column
@@ -84,7 +107,7 @@ class LabelColumns:
         return column
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Make room for rows up to `capacity`."""
         self._capacity = capacity
         for column in (*self._columns.values(), self._nowhere):
             column.grow(capacity)

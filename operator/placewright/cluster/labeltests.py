@@ -1,6 +1,7 @@
-"""A selector's expressions put together by label key: what they come to for each label, to be asked of thousands of groups of pods.
+"""The expressions of a selector, combined by label key, so that they can be asked of thousands of groups of pods.
 
-A selector may have hundreds of expressions, of which most are over labels that no pod has. What remains costs a look at each label.
+A selector may have hundreds of expressions, most of them over labels that no pod has. After combining, each label is looked up
+once.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from placewright.api.selectors import CompiledRequirement
 
 @dataclass(frozen=True, slots=True)
 class LabelTest:
-    """What all expressions over one key ask together.
+    """The combined test of all expressions over one key.
 
     Attributes:
-        allowed: the values that will do; None: every value that is not denied.
-        denied: values that will not do.
-        absent: whether a pod without the label will do.
-        present: whether a pod with the label will do at all.
+        key: the label's.
+        allowed: values that pass; None when every value passes that is not denied.
+        denied: values that fail.
+        absent: whether a pod without the label passes.
+        present: whether a pod with the label can pass.
     """
 
     key: str
@@ -30,7 +32,10 @@ class LabelTest:
 
 
 def label_tests(expressions: Iterable[CompiledRequirement]) -> list[LabelTest]:
-    """One test a key, in the order in which the keys are first named; for selectors of pods, which know no order of values."""
+    """Combine the expressions of a pod selector, one test for each key, in the order in which keys are first named.
+
+    Pod selectors have no Gt and Lt, so values have no order here.
+    """
     by_key: dict[str, list[CompiledRequirement]] = {}
     for expression in expressions:
         by_key.setdefault(expression.key, []).append(expression)

@@ -1,12 +1,12 @@
-"""Which devices a pod is taken to have on its node: those that the scheduler noted, and no others.
+"""The devices that a pod has on its node, as the scheduler noted them in the annotation `api.annotations.DEVICES`.
 
-The note is an annotation (`api.annotations.DEVICES`), so that it rides on the Binding and outlives every replica. But whoever may write the
-pod may write the annotation: before the pod is placed, and at any time after. So it is believed once, when the pod comes onto its node:
+The annotation rides on the Binding and outlives every replica. But each user with the right to write the pod may write the annotation,
+before the pod is placed and at any time after. So it is believed once, when the pod comes onto its node:
 
-- What a pod brought before anybody chose devices for it is nobody's choice.
-- What was chosen stands from the moment of the choice, whatever the API server shows later under that name.
-- A pod that is first seen on its node, as after a restart, has what it says then.
-- A pod of ours that was bound without the note, as an extender binds, has none.
+- A note that the pod brought before devices were chosen for it is ignored.
+- The devices that were chosen stay, whichever note the API server shows later.
+- A pod that is first seen on its node, as after a restart, has the devices that its note says then.
+- A pod of ours that was bound without the note, as an extender binds, has no devices.
 """
 
 from __future__ import annotations
@@ -16,24 +16,27 @@ from placewright.api.pods import PodInfo
 
 
 def noted_devices(pod: PodInfo) -> str | None:
-    """What is noted on a pod; None for nothing."""
+    """Return the note on a pod; None when there is none."""
     annotations = pod.pod.metadata.annotations
     return annotations.get(DEVICES) if annotations else None
 
 
 def without_brought_devices(pod: PodInfo) -> PodInfo:
-    """The pod as it is assumed: nobody has chosen devices for it by now."""
+    """Return the pod without a note of its own, as it is assumed: no devices have been chosen for it."""
     annotations = pod.pod.metadata.annotations
     return pod.annotated({DEVICES: None}) if annotations and DEVICES in annotations else pod
 
 
 def with_noted_devices(pod: PodInfo, known: PodInfo, *, assumed: bool) -> PodInfo:
-    """The pod as the API server shows it on its node, with the devices that it is known to have there.
+    """Return the pod as the API server shows it, with the devices that it is known to have on its node.
 
     Args:
-        pod: as it is shown.
+        pod: as the API server shows it.
         known: as it stood on the same node until now.
-        assumed: whether that was our own assumption, so that this is its Binding.
+        assumed: whether the pod was assumed there, so that this is its Binding.
+
+    Returns:
+        `pod`, or a copy with the known note.
     """
     noted, shown = noted_devices(known), noted_devices(pod)
     if noted == shown or (assumed and shown is None):

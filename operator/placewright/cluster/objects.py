@@ -1,4 +1,4 @@
-"""Cluster objects that are neither nodes nor pods: kept as they are, read by the plugins that care."""
+"""Cluster objects that are neither nodes nor pods, kept as the API server shows them for the plugins that read them."""
 
 from __future__ import annotations
 
@@ -27,26 +27,32 @@ KINDS: Final = (*_OWN_KINDS, *STORAGE_KINDS, *DEVICE_KINDS, *GROUP_KINDS)
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
-#: More than come at once, but in a list of everything.
+#: Changes that are remembered for readers; only a list of everything brings more at once.
 _CHANGES: Final = 4096
 
 
 class ObjectChange(NamedTuple):
-    """An object of this kind with this key came, changed or went."""
+    """An object of this kind and key appeared, changed or went."""
 
     kind: type[ClusterObject]
     key: str
 
 
 class ClusterObjects:
-    """Namespaces, Services, workloads and disruption budgets, each keyed by `namespace/name` (namespaces by name).
+    """Namespaces, Services, workloads and disruption budgets by `namespace/name` (namespaces by name), and tables of the other kinds.
 
     Attributes:
-        version: grows with every change; a fingerprint for columns that read any of these.
-        changes: what came, changed or went, in order, for readers that follow.
-        storage: volumes and what belongs to them; they have versions of their own.
-        devices: devices and claims to them, likewise.
-        pod_groups: what declares groups of pods; read through `Cluster.pod_groups`.
+        version: grows with every change of a kind that has no table; a fingerprint for columns that read these kinds.
+        changes: the objects of these kinds that appeared, changed or went, in order.
+        namespaces: by name.
+        services: by `namespace/name`.
+        replication_controllers: by `namespace/name`.
+        replica_sets: by `namespace/name`.
+        stateful_sets: by `namespace/name`.
+        disruption_budgets: by `namespace/name`.
+        storage: volumes and their objects, with versions of their own.
+        devices: devices and claims to them, with versions of their own.
+        pod_groups: objects that declare groups of pods; read through `Cluster.pod_groups`.
     """
 
     def __init__(self) -> None:
@@ -72,7 +78,7 @@ class ClusterObjects:
         }
 
     def put(self, item: ClusterObject) -> ClusterObject | None:
-        """Add or replace an object; returns what was known before."""
+        """Add or replace an object and return it as it was before; None for a new object."""
         table = self._tables.get(type(item))
         if table is not None:
             known: ClusterObject | None = table.put(item)
@@ -84,7 +90,7 @@ class ClusterObjects:
         return old
 
     def remove(self, item: ClusterObject) -> ClusterObject | None:
-        """Take an object away; returns what was known, None for unknown ones, which are no error."""
+        """Remove an object and return it as it was before; None when it was unknown."""
         table = self._tables.get(type(item))
         if table is not None:
             known: ClusterObject | None = table.remove(item)
@@ -100,18 +106,18 @@ class ClusterObjects:
         self.changes.append(ObjectChange(kind, key))
 
     def of_kind(self, kind: type[ClusterObject]) -> Mapping[str, Any]:
-        """Objects of one of the kinds that have no version of their own, by key."""
+        """Return the objects of a kind that has no table, by key."""
         return self._by_kind[kind]
 
     def shown(self) -> Iterator[ClusterObject]:
-        """All objects as the API server showed them, whatever is assumed about some of them."""
+        """Iterate over all objects as the API server showed them, without what is assumed about some of them."""
         for table in self._tables.values():
             yield from table.all_shown()
         for kept in self._by_kind.values():
             yield from kept.values()
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
-        """Labels of a namespace; empty when it is unknown."""
+        """Return the labels of a namespace; empty when it is unknown."""
         namespace = self.namespaces.get(name)
         return (namespace.metadata.labels if namespace else None) or _NO_LABELS
 

@@ -1,6 +1,6 @@
-"""A cluster that tells of what changes its columns, in order: what a second one beside it is kept by.
+"""A cluster that reports each change of its columns in order, so that a shadow's cluster can follow it.
 
-That a pod is confirmed where it is assumed, or looks otherwise but counts alike, changes none.
+A pod that is confirmed where it is assumed, or that changes and counts alike, changes no column and is not reported.
 """
 
 from __future__ import annotations
@@ -13,26 +13,31 @@ from placewright.cluster.cluster import Cluster, PodOnNode
 
 
 class ClusterListener(Protocol):
-    """Hears of changes after they were made. Called in the midst of deciding: it notes, and never raises."""
+    """Called after each change, in the midst of a decision: an implementation notes the change and never raises."""
 
     def node_set(self, node: Node) -> None:
-        """A node appeared or changed."""
+        """Note that a node appeared or changed."""
 
     def node_removed(self, name: NodeName) -> None:
-        """A node is gone."""
+        """Note that a node is gone."""
 
     def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
-        """A pod stands on a node: it came there, or it stood there already and counts otherwise now (labels, requests, deletion)."""
+        """Note that a pod came onto a node, or that a pod on it counts differently now (labels, requests, deletion).
+
+        Args:
+            pod: as it counts now.
+            node: where it stands.
+        """
 
     def pod_left(self, uid: str) -> None:
-        """A pod left its node. Where it is found on another node, `pod_stands` follows at once."""
+        """Note that a pod left its node. When it moved to another node, `pod_stands` follows at once."""
 
 
 class ObservedCluster(Cluster):
-    """The same columns, and one who hears what happens to them.
+    """A `Cluster` with one listener.
 
     Attributes:
-        listener: None for nobody, which costs nothing.
+        listener: called after each change; None costs nothing.
     """
 
     def __init__(self) -> None:
@@ -40,14 +45,14 @@ class ObservedCluster(Cluster):
         self.listener: ClusterListener | None = None
 
     def set_node(self, node: Node) -> Node | None:
-        """`Cluster.set_node`."""
+        """Implements `Cluster.set_node`, and tells the listener."""
         old = super().set_node(node)
         if self.listener is not None:
             self.listener.node_set(node)
         return old
 
     def remove_node(self, name: NodeName) -> Node | None:
-        """`Cluster.remove_node`."""
+        """Implements `Cluster.remove_node`, and tells the listener."""
         old = super().remove_node(name)
         if self.listener is not None:
             self.listener.node_removed(name)

@@ -1,7 +1,7 @@
-"""Pods counted per group: same namespace, labels, affinity and life stage. Spread and affinity read counts, not pods.
+"""Pods counted by row and by `PairwiseKey`: namespace, labels, affinity and whether they are being deleted.
 
-`pairwisegroups` has the groups and finds those that a selection picks, `tallies` keeps the counts that somebody reads; here both hear of
-every pod that comes to a row or leaves it.
+Spread and affinity read counts and not pods. `pairwisegroups` finds the groups that a selection picks, and `tallies` keeps the
+counts that plugins read; this module passes every pod that comes to a row or leaves it on to both.
 """
 
 from __future__ import annotations
@@ -33,41 +33,59 @@ class PairwiseCounts:
     # --- reading -----------------------------------------------------------------------------------------------------------
 
     def tally(self, selection: PodSelection, size: int) -> Tally:
-        """The pods that a selection picks, counted per row of a cluster of this size."""
+        """Return the count by row of the pods that a selection picks.
+
+        Args:
+            selection: which pods to count.
+            size: rows of the cluster.
+
+        Returns:
+            A tally that follows the cluster from now on; the same object for an equal selection, as long as it is kept.
+        """
         return self._tallies.of(selection, size)
 
     @property
     def carriers(self) -> KeysView[AffinityCarrier]:
-        """The affinities that pods carry (for a while also those that no pod carries any more); false when there is none."""
+        """The affinities that pods carry. For a while also affinities that no pod carries any more; empty when there is none."""
         return self._groups.affinities.keys()
 
     @property
     def carriers_version(self) -> int:
-        """Grows when an affinity appears among the pods, or vanishes from them."""
+        """Grows when an affinity appears among the pods or vanishes from them."""
         return self._groups.carrier_changes.position
 
     @property
     def carrier_changes(self) -> Log[AffinityCarrier]:
-        """The affinities that appeared or vanished, in order; to be read only."""
+        """The affinities that appeared or vanished, in order. Read only."""
         return self._groups.carrier_changes
 
     def affinity(self, carrier: AffinityCarrier) -> Affinity:
-        """What this carrier's pods say; `KeyError` when no pod does."""
+        """Return the affinity that this carrier's pods have.
+
+        Raises:
+            KeyError: no pod carries it.
+        """
         return self._groups.affinities[carrier]
 
     def rows(self, group: PairwiseKey) -> Mapping[int, int]:
-        """Row to count for one group."""
+        """Return the number of this group's pods by row."""
         record = self._groups.get(group)
         return MappingProxyType(record.rows if record else {})
 
     def __iter__(self) -> Iterator[PairwiseKey]:
-        """All groups that have pods."""
+        """Iterate over the keys of all groups that have pods."""
         return (group.key for group in self._groups if group.rows)
 
     # --- writing -----------------------------------------------------------------------------------------------------------
 
     def add(self, pod: PodInfo, row: int, delta: int) -> None:
-        """Count one pod more (`delta` 1) or less (-1) on a row."""
+        """Count a pod onto a row or off it.
+
+        Args:
+            pod: counts under its `pairwise_key`.
+            row: the pod's.
+            delta: 1 to add the pod, -1 to remove it.
+        """
         self.version += 1
         group = self._groups.get(pod.pairwise_key)
         if group is None:
@@ -84,4 +102,5 @@ class PairwiseCounts:
             return
         rows.pop(row, None)
         if not rows:
+            # The group is not dropped at once: a dry run returns its pod a moment later.
             self._groups.emptied(group)

@@ -1,4 +1,4 @@
-"""Groups of pods that pairwise plugins cannot tell apart, and ways to find those that a selection picks without looking at the others."""
+"""Groups of pods that pairwise plugins cannot tell apart, and indexes that find the groups a selection picks (decision 31)."""
 
 from __future__ import annotations
 
@@ -17,24 +17,31 @@ from placewright.cluster.labeltests import LabelTest, label_tests
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.cluster.tally import CountedIn
 
-#: Groups without pods are kept for a while: preemption takes the last pod of a group away and puts it back, again and again. So many of
-#: them, and with all their labels so many bytes.
+#: Groups without pods that are kept, at most, in number and in bytes: a dry run removes the last pod of a group and adds it again.
 _MAX_EMPTY_GROUPS: Final = 16_384
 _MAX_EMPTY_BYTES: Final = 32 * 2**20
-#: Of a group and its places in the indices, for each byte of its key: labels are there as pairs, by name, and under each indexed label.
+#: Bytes of a group and its places in the indexes; and copies of each byte of its key: pairs, labels by name, and each indexed label.
 _GROUP_BYTES: Final = 1024
 _INDEXED: Final = 3
-#: An affinity is kept as it came, and by profiles compiled.
+#: Copies of an affinity: the decoded one, and the compiled ones of profiles.
 _COMPILED: Final = 2
-#: Changes of what is carried, for readers that follow; one that is further behind starts anew.
+#: Changes of carried affinities that are remembered for readers; a reader that is further behind reads all of them.
 _CARRIER_CHANGES: Final = 4096
-#: Up to so many groups are asked about a selector's expressions one by one.
+#: Up to this many groups, testing each one is cheaper than combining the selector's expressions.
 _FEW_GROUPS: Final = 16
 
 
 @dataclass(slots=True, eq=False)
 class PairwiseGroup:
-    """One group's pods by row, and the tallies that count them."""
+    """One group: its pods by row, and the tallies that count them.
+
+    Attributes:
+        key: what the group's pods have in common.
+        labels: the key's labels, by name.
+        rows: number of pods, by row; never 0.
+        tallies: the tallies whose selection picks this group.
+        affinity_bytes: bytes of the affinity that the pods carry.
+    """
 
     key: PairwiseKey
     labels: Mapping[str, str]
@@ -44,7 +51,7 @@ class PairwiseGroup:
 
     @property
     def nbytes(self) -> int:
-        """About the memory that it takes without pods."""
+        """Bytes that the group needs without pods, estimated."""
         return _GROUP_BYTES + _INDEXED * bytes_of(self.key) + self.affinity_bytes
 
 
@@ -52,15 +59,15 @@ _Groups = dict[PairwiseGroup, None]
 
 
 class PairwiseGroups:
-    """All groups that have pods, and those that lately had some.
+    """All groups that have pods, and groups that had some lately.
 
-    Invariant: every group here is in `_by_namespace` and in `_by_carrier`, once; and for each of its labels whose key is in `_by_label`,
-    under that key, its value and its namespace, and nowhere else. A key comes into `_by_label` when a selection first asks for it, and
+    Invariant: every group is in `_by_namespace` and in `_by_carrier` once, and for each of its labels whose key is in
+    `_by_label`, under that key, its value and its namespace. A key enters `_by_label` when a selection first asks for it, and
     leaves with the last group that has it.
 
     Attributes:
-        affinities: what is carried, by carrier. Read only.
-        carrier_changes: affinities that came or went among the groups, in order.
+        affinities: the carried affinities, by carrier. Read only.
+        carrier_changes: affinities that appeared or vanished among the groups, in order.
     """
 
     def __init__(self) -> None:
@@ -74,19 +81,21 @@ class PairwiseGroups:
         self._empty_bytes = 0
 
     def __iter__(self) -> Iterator[PairwiseGroup]:
-        """All of them, those without pods too."""
+        """Iterate over all groups, those without pods included."""
         return (group for groups in self._by_namespace.values() for group in groups.values())
 
     def get(self, key: PairwiseKey) -> PairwiseGroup | None:
-        """The group with this key, or None."""
+        """Return the group with this key, or None."""
         groups = self._by_namespace.get(key.namespace)
         return None if groups is None else groups.get(key)
 
     # --- coming and going ----------------------------------------------------------------------------------------------------
 
     def open(self, pod: PodInfo) -> PairwiseGroup:
-        """A group, without pods yet, for pods like this one; there is none so far."""
+        """Add a group without pods for pods like this one; the caller knows that there is none."""
         key = pod.pairwise_key
+        # Other schedulers may have placed a pod that is beyond a limit. Its terms would cost each later decision what the limit
+        # forbids.
         affinity = None if pod.extent.excess else pod.pod.spec.affinity
         group = PairwiseGroup(key, dict(key.labels), affinity_bytes=_COMPILED * object_bytes(affinity) if key.affinity and affinity else 0)
         self._by_namespace.setdefault(key.namespace, {})[key] = group
@@ -109,14 +118,15 @@ class PairwiseGroups:
         groups[group] = None
 
     def filled(self, group: PairwiseGroup) -> None:
-        """The group has pods, which it had not."""
+        """Note that a group without pods got its first pod."""
         self._empty_bytes -= self._empty.pop(group, 0)
 
     def emptied(self, group: PairwiseGroup) -> None:
-        """The group has no pods any more; of such groups the one that has had none for the longest time may be forgotten."""
+        """Note that a group lost its last pod. Groups that have been empty longest are dropped when too many are."""
         self._empty[group] = nbytes = group.nbytes
         self._empty_bytes += nbytes
         while len(self._empty) > _MAX_EMPTY_GROUPS or self._empty_bytes > _MAX_EMPTY_BYTES:
+            # Dictionaries keep insertion order: the first group has been empty longest.
             self._close(next(iter(self._empty)))
 
     def _close(self, group: PairwiseGroup) -> None:
@@ -147,18 +157,18 @@ class PairwiseGroups:
     # --- finding -------------------------------------------------------------------------------------------------------------
 
     def selected(self, selection: PodSelection) -> list[PairwiseGroup]:
-        """The groups whose pods are to be counted."""
+        """Return the groups whose pods a selection picks."""
         near = list(self._near(selection))
         if len(near) <= _FEW_GROUPS:
             return [group for group in near if selection.selects(group.key, group.labels)]
         if selection.carriers is not None:
             near = [group for group in near if selection.covers(group.key)]
-        elif not selection.terminating:  # they are in the namespaces already
+        elif not selection.terminating:  # `_near` has chosen by namespace
             near = [group for group in near if not group.key.terminating]
         return self._passing(label_tests(selection.selector.expressions), near)
 
     def _passing(self, tests: Sequence[LabelTest], groups: list[PairwiseGroup]) -> list[PairwiseGroup]:
-        """Those that pass all tests. A test over a label that no pod has is answered without a look at any of them."""
+        """Return the groups that pass all tests. A test over a label that no pod has is answered without looking at any group."""
         if any(not test.absent and test.key not in self._groups_with for test in tests):
             return []
         for test in tests:
@@ -167,10 +177,11 @@ class PairwiseGroups:
         return groups
 
     def _near(self, selection: PodSelection) -> Iterator[PairwiseGroup]:
-        """All groups that the selection picks, and as few others as can be told by one label."""
+        """Return all groups that the selection picks, and as few others as one label can leave out."""
         if selection.carriers is not None:
             return (group for carrier in selection.carriers for group in self._by_carrier.get(carrier, ()))
         fewest: list[_Groups] | None = None
+        # The requirement with the fewest groups is followed, because charts give all of their pods some label in common.
         for requirement in selection.selector.expressions:
             if requirement.operator == "In":
                 found = self._with_label(requirement, selection.namespaces)
@@ -195,8 +206,10 @@ class PairwiseGroups:
     def _indexed(self, label: str) -> Mapping[str, dict[str, _Groups]]:
         by_value = self._by_label.get(label)
         if by_value is None:
+            # A label that no group has gets no index: every label that a tenant's selector names would otherwise cost memory.
             if label not in self._groups_with:
                 return {}
+            # Built when first asked for: each pod of a StatefulSet has a label value of its own, which no selection names.
             by_value = self._by_label[label] = {}
             for group in self:
                 value = group.labels.get(label)
@@ -210,7 +223,10 @@ class PairwiseGroups:
 
 
 def _with_value(test: LabelTest, groups: list[PairwiseGroup]) -> list[PairwiseGroup]:
-    """The groups whose label passes; spelled out by what is asked, because there may be tens of thousands of them."""
+    """Return the groups whose label passes a test.
+
+    Each kind of test is a loop of its own, because there may be tens of thousands of groups.
+    """
     key, allowed, denied = test.key, test.allowed, test.denied
     if not test.present:
         return [group for group in groups if key not in group.labels] if test.absent else []

@@ -1,6 +1,7 @@
-"""What keeps a group of pods from ever being placed, as one line that names the object and the field; "" where nothing does.
+"""The rules that keep a group of pods from ever being placed, each as one line that names the object and the field.
 
-GangScheduling and whoever decides groups ask these before anything else: the members wait with the line, and nothing else is touched.
+GangScheduling and the scheduler of groups ask these rules before anything else. The members then wait with the line, and no
+node is looked at.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgroups import PodGroups
 
 _LABEL_KEY: Final = re.compile(r"(?:[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-#: What makes a pod a member, by form.
+#: The field by which a pod names its group, by form.
 _NAMED_BY: Final = {
     Form.COSCHEDULING: f"label {GROUP_LABEL}",
     Form.NATIVE: "spec.schedulingGroup.podGroupName",
@@ -34,7 +35,15 @@ _NAMED_BY: Final = {
 
 
 def declaration_complaint(pod_groups: PodGroups, ref: GroupRef) -> str:
-    """What is wrong with how the group is declared, or that it is not, or not any more."""
+    """Say what is wrong with the declaration of a group, or that it does not exist.
+
+    Args:
+        pod_groups: the declared groups.
+        ref: the group that a pod names.
+
+    Returns:
+        One line; "" when nothing is wrong.
+    """
     pod_group = pod_groups.get(ref)
     if pod_group is None:
         return _missing(pod_groups, ref)
@@ -42,9 +51,15 @@ def declaration_complaint(pod_groups: PodGroups, ref: GroupRef) -> str:
 
 
 def members_complaint(pod_group: PodGroup, members: Mapping[str, int]) -> str:
-    """What is wrong with the members that there are: `members` counts those on nodes and those that wait, by `spec.schedulerName`.
+    """Say what is wrong with the members of a group. Too few members may become enough: the next member asks again.
 
-    A group over several profiles is nobody's to decide. Too few members may become enough later: their coming asks again.
+    Args:
+        pod_group: the group.
+        members: members on nodes and waiting members, by `spec.schedulerName`. A group over several profiles is decided by none
+            of them.
+
+    Returns:
+        One line; "" when nothing is wrong.
     """
     if len(members) > 1:
         spread = ", ".join(f"{count} of {shown(name)}" for name, count in sorted(members.items()))
@@ -56,7 +71,7 @@ def members_complaint(pod_group: PodGroup, members: Mapping[str, int]) -> str:
 
 
 def count_field(ref: GroupRef) -> str:
-    """Where the object says how many members are placed together."""
+    """Return the path of the field that says how many members are placed together."""
     if ref.form is Form.NATIVE:
         return "spec.schedulingPolicy.gang.minCount"
     if ref.form is Form.WORKLOAD:
@@ -65,7 +80,15 @@ def count_field(ref: GroupRef) -> str:
 
 
 def standing(cluster: Cluster, ref: GroupRef) -> bool:
-    """Whether a member stands on a node, or is assumed there; those that are being deleted do not count."""
+    """Return whether a member stands on a node or is assumed there. Members that are being deleted do not count.
+
+    Args:
+        cluster: only read.
+        ref: the group.
+
+    Returns:
+        True when the remaining members are placed one by one.
+    """
     placements = (cluster.placement(uid) for uid in cluster.pod_groups.placed(ref))
     return any(placement is not None and not placement.pod.terminating for placement in placements)
 

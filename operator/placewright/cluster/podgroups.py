@@ -1,4 +1,4 @@
-"""Groups of pods that are placed all or none: what is declared, and which members stand on nodes."""
+"""Groups of pods that are placed all or none: their declarations, and their members on nodes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from placewright.cluster.storage import Table
 #: The kinds kept here.
 GROUP_KINDS: Final = (CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup)
 _RUNNING: Final = "Running"
-_NOBODY: Final[AbstractSet[str]] = frozenset()
+_NO_MEMBERS: Final[AbstractSet[str]] = frozenset()
 
 
 class GroupObjects:
-    """What declares groups, a table a kind.
+    """The objects that declare groups, a table for each kind.
 
     Attributes:
-        by_form: the same tables, by the form that they are of.
+        tables: by kind.
+        by_form: the same tables, by the form of the declaration.
     """
 
     def __init__(self) -> None:
@@ -48,39 +49,44 @@ class GroupObjects:
 
 
 class PodGroups:
-    """The groups of one cluster. `Cluster` says who stands on a node; everybody else reads."""
+    """The groups of one cluster. `Cluster` reports members that come to a node or leave it; all others read."""
 
     def __init__(self, objects: GroupObjects) -> None:
-        """`objects`: what declares them."""
+        """Start without members.
+
+        Args:
+            objects: the tables of objects that declare groups.
+        """
         self._objects = objects
         #: Uids of members on nodes; groups without any are not here.
         self._placed: dict[GroupRef, set[str]] = {}
         self._running: dict[GroupRef, int] = {}
         self._stirred: set[GroupRef] = set()
         self._moves = 0
-        #: The version of the native groups, and the lowest priority among them.
+        #: The version of the table of native groups, and the lowest priority among them then.
         self._lowest: tuple[int, int | None] | None = None
-        #: What was read from an object, as long as that is the one known.
+        #: The group that was read from an object, valid while that object is the one in the table.
         self._read: dict[GroupRef, tuple[GroupObject, PodGroup | None]] = {}
 
     @property
     def version(self) -> int:
-        """Grows whenever a group is declared otherwise, or a member comes to a node or leaves it."""
+        """Grows whenever a declaration changes, or a member comes to a node or leaves it."""
         return self._moves + sum(table.version for table in self._objects.tables.values())
 
     def get(self, ref: GroupRef) -> PodGroup | None:
-        """The group as it is declared now; None where nobody declares it."""
+        """Return the group as it is declared now; None when no object declares it."""
         item: GroupObject | None = self._objects.by_form[ref.form].get(ref.object_name, ref.namespace)
         if item is None:
             self._read.pop(ref, None)
             return None
         known = self._read.get(ref)
+        # Decoded objects never change, so identity is enough to tell whether this one was read.
         if known is None or known[0] is not item:
             known = self._read[ref] = item, pod_group_of(item, ref)
         return known[1]
 
     def lowest_priority(self) -> int | None:
-        """The lowest priority that a group has of its own; None while none has one."""
+        """Return the lowest priority that a group has of its own; None while no group has one."""
         table = self._objects.by_form[Form.NATIVE]
         if self._lowest is None or self._lowest[0] != table.version:
             own = [item.spec.priority for item in table.values() if item.spec.priority is not None]
@@ -88,37 +94,37 @@ class PodGroups:
         return self._lowest[1]
 
     def object_of(self, ref: GroupRef) -> GroupObject | None:
-        """What declares the group, whole; None where nothing does."""
+        """Return the object that declares the group; None when there is none."""
         item: GroupObject | None = self._objects.by_form[ref.form].get(ref.object_name, ref.namespace)
         return item
 
     def placed(self, ref: GroupRef) -> AbstractSet[str]:
-        """Uids of the members that stand on a node, or are assumed there; a view, not to be kept over changes."""
-        return self._placed.get(ref, _NOBODY)
+        """Return the uids of members that stand on a node or are assumed there; a view, not to be kept over changes."""
+        return self._placed.get(ref, _NO_MEMBERS)
 
     @property
     def placed_groups(self) -> int:
-        """How many groups have members that stand on a node, or are assumed there."""
+        """Number of groups with members that stand on a node or are assumed there."""
         return len(self._placed)
 
     def running(self, ref: GroupRef) -> int:
-        """How many of them run."""
+        """Return how many placed members of a group run."""
         return self._running.get(ref, 0)
 
     def take_stirred(self) -> set[GroupRef]:
-        """The groups in which a member began or ceased to run since this was last asked; for who tells of it."""
+        """Return the groups in which a member began or ceased to run since the last call, for the writer of group status."""
         taken, self._stirred = self._stirred, set()
         return taken
 
     def enter(self, pod: PodInfo) -> None:
-        """A pod came to a node."""
+        """Note that a pod came to a node."""
         if pod.pod_group is not None:
             self._placed.setdefault(pod.pod_group, set()).add(pod.uid)
             self._count_running(pod, 1)
             self._moves += 1
 
     def leave(self, pod: PodInfo) -> None:
-        """A pod left its node."""
+        """Note that a pod left its node."""
         if pod.pod_group is None:
             return
         members = self._placed[pod.pod_group]
@@ -129,7 +135,12 @@ class PodGroups:
         self._moves += 1
 
     def replace(self, old: PodInfo, new: PodInfo) -> None:
-        """A pod on a node changed, perhaps its group with it."""
+        """Note that a pod on a node changed; its group may have changed, too.
+
+        Args:
+            old: the pod before.
+            new: the pod now.
+        """
         if old.pod_group != new.pod_group:
             self.leave(old)
             self.enter(new)

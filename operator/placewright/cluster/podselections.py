@@ -1,4 +1,4 @@
-"""Which pods to count: a value that says it once, so that whoever counts can keep what it found under it."""
+"""Selections: values that say which pods to count, so that equal questions share one count."""
 
 from __future__ import annotations
 
@@ -10,26 +10,38 @@ from placewright.api.bytecount import bytes_of
 from placewright.api.pods import PairwiseKey
 from placewright.api.selectors import EVERYTHING, Selector
 
-#: A name of a namespace and a digest.
+#: Bytes of a carrier: the name of a namespace and a digest.
 _CARRIER_BYTES: Final = 64
 
 
 class AffinityCarrier(NamedTuple):
-    """Pods that carry the same pod affinity in the same namespace: their terms mean the same to a newcomer."""
+    """Pods that carry the same pod affinity in the same namespace: their terms mean the same to a newcomer.
+
+    Attributes:
+        namespace: the pods'.
+        affinity: a digest of their affinity; empty for none.
+    """
 
     namespace: str
     affinity: bytes
 
 
 class PodSelection:
-    """Which pods to count; a value that hashes once, so that it can be looked up in every cycle.
+    """Which pods to count. A value that computes its hash once, because it is looked up in every scheduling cycle.
+
+    Args:
+        namespaces: where to count; None for all namespaces.
+        selector: the pods' labels must satisfy it.
+        terminating: whether pods that are being deleted count.
+        carriers: only pods that carry one of these affinities; None for any pod.
+        weights: how much each pod of a carrier counts, not 0; None counts each as 1.
 
     Attributes:
-        namespaces: where to look; None means everywhere.
-        selector: what the labels must satisfy.
-        terminating: whether pods that are being deleted count.
-        carriers: only pods that carry one of these affinities; None means any pod.
-        weights: by carrier, how much each of its pods counts, not 0; None: 1 each.
+        namespaces: as given.
+        selector: as given.
+        terminating: as given.
+        carriers: as given.
+        weights: as given.
     """
 
     __slots__ = ("_hash", "carriers", "namespaces", "selector", "terminating", "weights")
@@ -51,7 +63,7 @@ class PodSelection:
         self._hash = hash(self._key())
 
     def __sizeof__(self) -> int:
-        """With all it says; of carriers, which are shared by all selections that name them, a place in the set each."""
+        """Return the bytes of the selection. Carriers, which all selections share, count as a place in the set each."""
         carriers = 0 if self.carriers is None else sys.getsizeof(self.carriers) + _CARRIER_BYTES * len(self.carriers)
         return object.__sizeof__(self) + bytes_of((self.namespaces, self.selector)) + carriers
 
@@ -71,15 +83,23 @@ class PodSelection:
         return f"PodSelection{self._key()}"
 
     def weight_of(self, group: PairwiseKey) -> int:
-        """How much each pod of a group counts that is to be counted."""
+        """Return how much each pod of a selected group counts."""
         return 1 if self.weights is None else self.weights[AffinityCarrier(group.namespace, group.affinity)]
 
     def selects(self, group: PairwiseKey, labels: Mapping[str, str]) -> bool:
-        """True when the pods of this group, which have these labels, are to be counted."""
+        """Return whether the pods of a group are counted.
+
+        Args:
+            group: the pods' key.
+            labels: the key's labels, by name.
+
+        Returns:
+            True when they are.
+        """
         return self.covers(group) and self.selector.matches(labels)
 
     def covers(self, group: PairwiseKey) -> bool:
-        """True when the pods of this group are to be counted, if their labels satisfy the selector."""
+        """Return whether the pods of this group are counted if their labels satisfy the selector."""
         if self.namespaces is not None and group.namespace not in self.namespaces:
             return False
         if group.terminating and not self.terminating:

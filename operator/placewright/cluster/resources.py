@@ -1,4 +1,4 @@
-"""Resource columns: what nodes offer and what their pods have asked for, int64, milli-CPU or whole units."""
+"""Resource columns: the amounts that nodes offer and that their pods request; int64 in milli-CPU, bytes or counts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,19 @@ D = TypeVar("D", bound=np.generic)
 
 
 class ResourceColumn:
-    """One resource over all rows, each column of shape (capacity,) int64.
+    """One resource over all rows.
 
-    Invariant: `free` is `allocatable` - `requested`, below 0 where more is asked for than there is.
+    Invariant: `free` is `allocatable` - `requested`, below 0 where pods request more than the node offers.
+
+    Args:
+        capacity: rows that have room.
 
     Attributes:
-        largest: no row offers, or has offered, more.
+        allocatable: amount that each row's node offers; shape (capacity,) int64.
+        requested: amount that each row's pods request; shape (capacity,) int64.
+        free: the difference; shape (capacity,) int64.
+        largest: at least the largest amount that any row offers. It does not fall when a row offers less, because finding the
+            new maximum would read all rows.
     """
 
     __slots__ = ("_offering", "allocatable", "free", "largest", "requested")
@@ -27,11 +34,21 @@ class ResourceColumn:
         self._offering = 0
         self.allocatable: Int64Column = np.zeros(capacity, np.int64)
         self.requested: Int64Column = np.zeros(capacity, np.int64)
+        # Kept beside the other two, because filters read it for every pod: a subtraction of whole columns each time would cost
+        # as much as the comparison itself.
         self.free: Int64Column = np.zeros(capacity, np.int64)
         self.largest = 0
 
     def offer(self, row: int, amount: int) -> bool:
-        """Set what a row offers. Returns True if that was the last row to offer anything."""
+        """Set the amount that a row offers.
+
+        Args:
+            row: of the node.
+            amount: 0 for a node that does not offer the resource.
+
+        Returns:
+            True when this was the last row to offer any.
+        """
         before, self.allocatable[row] = int(self.allocatable[row]), amount
         self.free[row] += amount - before
         self.largest = max(self.largest, amount)
@@ -39,41 +56,58 @@ class ResourceColumn:
         return bool(before) and not self._offering
 
     def ask(self, row: int, amount: int) -> None:
-        """Pods on a row ask for so much more."""
+        """Add an amount, negative to subtract, to the requests on a row.
+
+        Args:
+            row: of the pod's node.
+            amount: milli-CPU, bytes or a count.
+        """
         self.requested[row] += amount
         self.free[row] -= amount
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Make room for rows up to `capacity`."""
         self.allocatable = grown(self.allocatable, capacity)
         self.requested = grown(self.requested, capacity)
         self.free = grown(self.free, capacity)
 
 
 class Resources:
-    """All resource columns, by resource name: one for each name that a node offers.
+    """All resource columns, one for each resource that a node offers.
 
-    A pod may request any name, and many of them. A name that no node offers fits nowhere, so it needs no column: its requests are
-    kept by row, as long as the pods are there, for the day when a node begins to offer it.
+    A pod may request many resources of any name. A resource that no node offers fits nowhere, so it needs no column: its
+    requests are kept by row while the pods are there, in case a node begins to offer it. So tenants cannot make columns by
+    inventing names.
+
+    Args:
+        capacity: rows that have room.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._columns: dict[str, ResourceColumn] = {}
         self._nothing: Final = ResourceColumn(capacity)
-        #: Requests, by name and row, for names that no node offers; never zero.
+        #: Requests for resources that no node offers, by name and row; never 0.
         self._not_offered: dict[str, dict[int, int]] = {}
 
     def __contains__(self, name: str) -> bool:
-        """Whether any node offers the resource."""
+        """Return whether any node offers the resource."""
         return name in self._columns
 
     def column(self, name: str) -> ResourceColumn:
-        """The column of a resource; all zeros (not to be written) for one that no node offers. Not to be kept: it comes and goes."""
+        """Return the column of a resource; a column of zeros when no node offers it.
+
+        Read it at once and do not write: it may be replaced later.
+        """
         return self._columns.get(name, self._nothing)
 
     def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
-        """Replace what a node offers; to offer 0 of something is not to offer it."""
+        """Replace the amounts that a node offers. An amount of 0 is no offer.
+
+        Args:
+            row: of the node.
+            amounts: by resource.
+        """
         offered = {name: amount for name, amount in amounts.items() if amount > 0}
         for name in offered.keys() - self._columns.keys():
             self._open(name)
@@ -93,7 +127,13 @@ class Resources:
             self._not_offered[name] = dict(zip(rows.tolist(), requested[rows].tolist(), strict=True))
 
     def add_requests(self, row: int, amounts: Mapping[str, int], sign: int) -> None:
-        """Add (`sign` 1) or take away (-1) a pod's requests."""
+        """Add a pod's requests to a row, or subtract them.
+
+        Args:
+            row: of the pod's node.
+            amounts: by resource.
+            sign: 1 to add, -1 to subtract.
+        """
         for name, amount in amounts.items():
             column = self._columns.get(name)
             if column is None:
@@ -102,7 +142,13 @@ class Resources:
                 column.ask(row, sign * amount)
 
     def add_all(self, rows: NDArray[np.intp], requests: Sequence[Mapping[str, int]], sign: int) -> None:
-        """The same for one pod a row; rows may repeat."""
+        """Add the requests of many pods, or subtract them, one column at a time.
+
+        Args:
+            rows: the row of each pod; rows may repeat.
+            requests: amounts by resource, of each pod.
+            sign: 1 to add, -1 to subtract.
+        """
         asking: dict[str, tuple[list[int], list[int]]] = {}
         for index, amounts in enumerate(requests):
             for name, amount in amounts.items():
@@ -115,6 +161,7 @@ class Resources:
                 for row, amount in zip(rows[which].tolist(), how_much, strict=True):
                     self._add_not_offered(name, row, amount)
             else:
+                # Not `column[rows] += …`, which counts a row once that occurs twice.
                 np.add.at(column.requested, rows[which], np.array(how_much, np.int64))
                 np.subtract.at(column.free, rows[which], np.array(how_much, np.int64))
 
@@ -127,20 +174,28 @@ class Resources:
             del self._not_offered[name]
 
     def names(self) -> tuple[str, ...]:
-        """Every resource that has a column: that a node offers."""
+        """Return the resources that some node offers."""
         return tuple(self._columns)
 
     def requested_without_offer(self) -> int:
-        """How many requests are kept for names that no node offers, a pair of name and row each."""
+        """Return how many requests for resources that no node offers are kept, one for each name and row."""
         return sum(map(len, self._not_offered.values()))
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Make room for rows up to `capacity`."""
         self._capacity = capacity
         for column in (*self._columns.values(), self._nothing):
             column.grow(capacity)
 
 
 def grown(column: NDArray[D], capacity: int) -> NDArray[D]:
-    """A copy with room for `capacity` rows, new rows zero."""
+    """Return a copy of a column with room for `capacity` rows; new rows are 0.
+
+    Args:
+        column: shape (fewer,).
+        capacity: at least the column's length.
+
+    Returns:
+        Shape (capacity,).
+    """
     return np.concatenate([column, np.zeros(capacity - len(column), column.dtype)])

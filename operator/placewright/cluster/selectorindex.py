@@ -1,6 +1,7 @@
-"""An index from labels to selectors: which of many selectors could match these labels, without asking each.
+"""An index from labels to selectors: which of many selectors could match these labels, without asking each (decision 31).
 
-Used from both sides of the same question: which counts a new group of pods belongs to, and which existing pods' terms mean a newcomer.
+It serves the same question from both sides: which counts a new group of pods belongs to, and which existing pods' terms mean a
+newcomer.
 """
 
 from __future__ import annotations
@@ -12,16 +13,24 @@ from placewright.api.selectors import Selector
 
 T = TypeVar("T", bound=Hashable)
 
-#: A selector that would need more buckets than this is kept where every label set comes past: walking buckets costs, too.
+#: A selector that would need more buckets than this goes into a bucket that every label set visits, because visiting buckets costs, too.
 _MOST_BUCKETS: Final = 64
 
 _Pair = tuple[str, str]
-#: A namespace (None: all of them), and a label with its value (None: whatever the labels are).
+#: A bucket's key: a namespace (None for all), and a label with its value (None for any labels).
 Place = tuple[str | None, _Pair | None]
 
 
 def places_met(namespace: str, labels: Iterable[_Pair]) -> list[Place]:
-    """Every place that a label set comes past: it meets each selector that matches it at one of these, wherever `places_of` puts it."""
+    """Return the buckets that a label set visits. Each selector that matches the labels is in one of them, whichever `places_of` chose.
+
+    Args:
+        namespace: of the labelled pods.
+        labels: their labels.
+
+    Returns:
+        Keys of buckets, distinct.
+    """
     places: list[Place] = [(namespace, None), (None, None)]
     for pair in labels:
         places.append((namespace, pair))
@@ -30,7 +39,15 @@ def places_met(namespace: str, labels: Iterable[_Pair]) -> list[Place]:
 
 
 def places_of(namespaces: Collection[str] | None, selector: Selector) -> list[Place]:
-    """Few places at which every label set that the selector matches comes past; `namespaces` None stands for all."""
+    """Return a few buckets. Every label set that the selector matches visits one of them.
+
+    Args:
+        namespaces: that the selector applies to; None for all.
+        selector: of labels.
+
+    Returns:
+        Keys of buckets, as few as one requirement allows.
+    """
     spaces = _spaces(namespaces)
     return min(_by_requirement(spaces, selector), key=len, default=[(space, None) for space in spaces])
 
@@ -40,14 +57,14 @@ def _spaces(namespaces: Collection[str] | None) -> Collection[str | None]:
 
 
 def _by_requirement(spaces: Collection[str | None], selector: Selector) -> Iterator[list[Place]]:
-    """For each requirement that names values, and not too many of them: the places of these."""
+    """For each requirement that names values, and not too many of them: the buckets of these values."""
     for requirement in selector.expressions:
         if requirement.operator == "In" and len(requirement.values) * len(spaces) <= _MOST_BUCKETS:
             yield [(space, (requirement.key, value)) for space in spaces for value in requirement.values]
 
 
 class _Bucket(Generic[T]):
-    """The items of one place; `stamp` is never the same for two contents."""
+    """The items of one bucket. `stamp` never repeats for other contents."""
 
     __slots__ = ("items", "stamp")
 
@@ -57,12 +74,12 @@ class _Bucket(Generic[T]):
 
 
 class SelectorIndex(Generic[T]):
-    """Items under what they select: namespaces, and labels.
+    """Items under their selections: namespaces and labels.
 
-    Invariant: each item is under one of its `In` requirements, in one bucket for each of its namespaces and the requirement's values; or,
-    without such a requirement, in one bucket for each namespace. A label set comes past each of its labels and past the bucket for any
-    labels, in its namespace and in that for all. So it meets every item whose selector matches it, each once; of the others it
-    meets those that agree with it in one label, or name none.
+    Invariant: each item is under one of its `In` requirements, in one bucket for each of its namespaces and each of the
+    requirement's values; without such a requirement it is in one bucket for each namespace. A label set visits the bucket of
+    each of its labels and the bucket for any labels, in its own namespace and in that for all. So it meets every item whose
+    selector matches it, once, and otherwise only items that share a label with it or name no value.
 
     Attributes:
         version: grows with every item that comes or goes.
@@ -77,7 +94,13 @@ class SelectorIndex(Generic[T]):
         return len(self._places)
 
     def add(self, item: T, namespaces: Collection[str] | None, selector: Selector) -> None:
-        """Put an item that is not here yet under its selector; `namespaces` None stands for all."""
+        """Add an item that is not in the index.
+
+        Args:
+            item: hashable.
+            namespaces: that the selector applies to; None for all.
+            selector: of labels.
+        """
         places = self._places[item] = self._rarest(namespaces, selector)
         self.version += 1
         for place in places:
@@ -88,7 +111,7 @@ class SelectorIndex(Generic[T]):
             bucket.stamp = self.version
 
     def discard(self, item: T) -> None:
-        """Take an item away; one that is not here is no error."""
+        """Remove an item; harmless for one that is not in the index."""
         places = self._places.pop(item, ())
         self.version += 1
         for place in places:
@@ -99,16 +122,32 @@ class SelectorIndex(Generic[T]):
                 del self._buckets[place]
 
     def is_broad(self, item: T) -> bool:
-        """Whether the item is met by all labels of its namespaces, or of all namespaces: its selector names no value of a label."""
+        """Return whether every label set of its namespaces meets the item, because its selector names no value of a label."""
         return any(pair is None for _, pair in self._places[item])
 
     def meeting(self, namespace: str, labels: Iterable[_Pair]) -> Iterator[T]:
-        """Every item whose selector may match these labels in this namespace, once."""
+        """Iterate over every item whose selector may match these labels, each once.
+
+        Args:
+            namespace: of the labelled pods.
+            labels: their labels.
+
+        Returns:
+            Items; the caller tests the selectors.
+        """
         for bucket in self._met(namespace, labels):
             yield from bucket.items
 
     def stamps(self, namespace: str, labels: Iterable[_Pair]) -> tuple[int, ...]:
-        """For the same labels in the same order: equal as long as the same items are met."""
+        """Return a value that stays equal as long as `meeting` gives the same items.
+
+        Args:
+            namespace: of the labelled pods.
+            labels: their labels, in the same order each time.
+
+        Returns:
+            One stamp for each bucket with items.
+        """
         return tuple([bucket.stamp for bucket in self._met(namespace, labels)])
 
     def _met(self, namespace: str, labels: Iterable[_Pair]) -> list[_Bucket[T]]:
@@ -116,7 +155,7 @@ class SelectorIndex(Generic[T]):
         return [bucket for place in places_met(namespace, labels) if (bucket := buckets.get(place)) is not None]
 
     def _rarest(self, namespaces: Collection[str] | None, selector: Selector) -> list[Place]:
-        """The places of the requirement under which the fewest items are yet."""
+        """Return the buckets of the requirement that has the fewest items so far. Charts give all their pods some label in common."""
         spaces = _spaces(namespaces)
         return min(_by_requirement(spaces, selector), key=self._crowd, default=[(space, None) for space in spaces])
 

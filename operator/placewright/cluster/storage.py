@@ -1,4 +1,4 @@
-"""Volumes, claims and what provides them, as the API server shows them: tables by name, each with its own version."""
+"""Volumes, claims and their providers as the API server shows them: tables by name, each with its own version."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ StorageObject = (
     PersistentVolume | PersistentVolumeClaim | StorageClass | CSINode | CSIDriver | VolumeAttachment | CSIStorageCapacity
 )
 STORAGE_KINDS: Final = (PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver, VolumeAttachment, CSIStorageCapacity)
-#: Keys of each kind that are remembered; a reader that is further behind looks at everything anew. They are tenants' text.
+#: Changed keys of each kind that are remembered; a reader that is further behind reads all objects. Bounded, as tenants choose the keys.
 _CHANGES: Final = 8192
 
 
 
 class Named(Protocol):
-    """Anything that a table can keep."""
+    """Any object that a table can hold."""
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Its name, and the version that was seen of it."""
+        """The object's name, and the version that was seen."""
 
 
 O = TypeVar("O", bound=Named)  # noqa: E741 - an object
@@ -42,14 +42,17 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Table(Generic[O]):
-    """The objects of one kind by name, or by `namespace/name`.
+    """The objects of one kind, by name or by `namespace/name`.
 
-    What we are about to write may be assumed: it then stands in the place of what the API server shows, until that shows something newer,
-    or the assumption is taken back.
+    A change that we are about to write may be assumed. It then stands in place of the object that the API server shows, until
+    the API server shows something newer or the assumption is taken back (kube-scheduler's `AssumeCache`).
+
+    Args:
+        indexed_by: the value under which `where` finds an object; None for no index.
 
     Attributes:
         version: grows with every change; a fingerprint for columns that read this kind.
-        changes: the keys of what changed, for readers that keep something per object.
+        changes: keys of changed objects, for readers that keep results for each object.
     """
 
     __slots__ = ("_index", "_indexed_by", "_items", "_shown", "changes", "version")
@@ -58,45 +61,68 @@ class Table(Generic[O]):
         self.version = 0
         self.changes: Log[str] = Log(_CHANGES)
         self._items: dict[str, O] = {}
-        #: What the API server shows of objects that are assumed to be otherwise.
+        #: The version that the API server shows, of each object that is assumed to differ.
         self._shown: dict[str, O] = {}
         self._indexed_by = indexed_by
         self._index: dict[str, dict[str, O]] = {}
 
     def get(self, name: str, namespace: str = "") -> O | None:
-        """The object of that name, as it is assumed to be, or None."""
+        """Return the object of that name, as it is assumed to be; None when there is none.
+
+        Args:
+            name: of the object.
+            namespace: "" for kinds without namespaces.
+
+        Returns:
+            The object.
+        """
         return self._items.get(f"{namespace}/{name}" if namespace else name)
 
     def shown(self, name: str, namespace: str = "") -> O | None:
-        """The object of that name as the API server showed it last, or None."""
+        """Return the object of that name as the API server showed it last; None when there is none.
+
+        Args:
+            name: of the object.
+            namespace: "" for kinds without namespaces.
+
+        Returns:
+            The object.
+        """
         return self._shown.get(f"{namespace}/{name}" if namespace else name) or self.get(name, namespace)
 
     def values(self) -> Iterable[O]:
-        """All of them."""
+        """Return all objects, as they are assumed to be."""
         return self._items.values()
 
     def all_shown(self) -> Iterable[O]:
-        """All of them, as the API server showed them last."""
+        """Return all objects as the API server showed them last."""
         return [self._shown.get(key, item) for key, item in self._items.items()]
 
     def where(self, index: str) -> Iterable[O]:
-        """Those that this table's index files under the given value."""
+        """Return the objects that the table's index files under this value."""
         return self._index.get(index, _NOTHING).values()
 
     def put(self, item: O) -> O | None:
-        """The API server shows this: add or replace; returns what it showed before. Nothing newer leaves an assumption as it is."""
+        """Add or replace an object that the API server shows.
+
+        An assumption holds as long as the API server shows the version that it was made on.
+
+        Returns:
+            The object as the API server showed it before; None for a new object.
+        """
         key = key_of(item.metadata)
         shown = self._shown.pop(key, None)
         if shown is None:
             return self._set(key, item)
         if shown.metadata.resource_version == item.metadata.resource_version:
+            # A relist repeats the version that the assumption was made on. Only a later version overrides the assumption.
             self._shown[key] = item
         else:
             self._set(key, item)
         return shown
 
     def remove(self, item: O) -> O | None:
-        """Take away; returns what the API server showed, or None."""
+        """Remove an object and return it as the API server showed it; None when it was unknown."""
         key = key_of(item.metadata)
         shown = self._shown.pop(key, None)
         old = self._items.pop(key, None)
@@ -106,7 +132,7 @@ class Table(Generic[O]):
         return shown or old
 
     def assume(self, item: O) -> None:
-        """Take the object to be like this from now on; one that is not there is left out."""
+        """Assume that an object is like this from now on; ignored for an object that the table does not have."""
         key = key_of(item.metadata)
         old = self._items.get(key)
         if old is not None:
@@ -114,7 +140,7 @@ class Table(Generic[O]):
             self._set(key, item)
 
     def restore(self, item: O) -> None:
-        """Take the object to be as the API server shows it; fine when nothing is assumed about it."""
+        """Take back an assumption: the object is as the API server shows it. Harmless when nothing is assumed about it."""
         key = key_of(item.metadata)
         shown = self._shown.pop(key, None)
         if shown is not None:
@@ -147,15 +173,17 @@ class Table(Generic[O]):
 
 
 class StorageObjects:
-    """All storage objects of the cluster.
+    """The tables of all storage objects.
 
     Attributes:
-        volumes: PersistentVolumes by name; `where` finds those of a class.
-        claims: PersistentVolumeClaims by name and namespace.
-        classes, csi_drivers: StorageClasses and CSIDrivers by name.
+        volumes: PersistentVolumes by name; `where` finds the volumes of a class.
+        claims: PersistentVolumeClaims by namespace and name.
+        classes: StorageClasses by name.
         csi_nodes: CSINodes by the name of the node.
-        attachments: VolumeAttachments by name; `where` finds those of a node.
-        capacities: CSIStorageCapacities by name and namespace; `where` finds those of a class.
+        csi_drivers: CSIDrivers by name.
+        attachments: VolumeAttachments by name; `where` finds the attachments of a node.
+        capacities: CSIStorageCapacities by namespace and name; `where` finds the capacities of a class.
+        tables: the same tables, by kind.
     """
 
     def __init__(self) -> None:
@@ -180,17 +208,17 @@ class StorageObjects:
 
 
 def key_of(meta: ObjectMeta) -> str:
-    """`namespace/name`, or the name alone where there is no namespace."""
+    """Return `namespace/name`, or the name alone for an object without a namespace."""
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 def volume_class(volume: PersistentVolume) -> str:
-    """The class of a volume; empty for none."""
+    """Return the StorageClass of a volume; "" for none."""
     beta = (volume.metadata.annotations or _NOTHING).get(BETA_CLASS)
     return volume.spec.storage_class_name if beta is None else beta
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """The class that a claim asks for; empty for none."""
+    """Return the StorageClass that a claim asks for; "" for none."""
     beta = (claim.metadata.annotations or _NOTHING).get(BETA_CLASS)
     return (claim.spec.storage_class_name or "") if beta is None else beta

@@ -1,7 +1,7 @@
-"""Tallies that are kept: made when a selection is first asked for, kept up to date from then on, and dropped when there are too many.
+"""The tallies that are kept: made when a selection is first asked for, updated from then on, and dropped when there are too many.
 
-A plugin describes the pods it wants counted (`PodSelection`) and gets a `Tally`. So a selector is matched once per distinct group, and
-what a decision costs does not grow with the pods that it does not count.
+A plugin describes the pods that it wants counted (`PodSelection`) and gets a `Tally`. So a selector is matched once for each
+distinct group of pods, and the cost of a decision does not grow with pods that it does not count.
 """
 
 from __future__ import annotations
@@ -16,20 +16,26 @@ from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.cluster.selectorindex import SelectorIndex
 from placewright.cluster.tally import Tally
 
-#: All tallies together; of more, those that nobody asked for the longest time are counted anew when they come back.
+#: Bytes of all tallies, at most. Beyond it, tallies that no plugin asked for the longest time are dropped, and counted anew when asked for.
 _MAX_TALLY_BYTES: Final = 128 * 1024 * 1024
-#: Tallies that count one group's pods, at most: each pod that comes or goes is added to all of its group's. Workloads have a handful.
+#: Tallies that count one group's pods, at most: each pod that comes or goes updates all of them. Ordinary workloads have a handful.
 _MOST_OF_A_GROUP: Final = 256
-#: Selections that name no label's value, at most: each new group is compared with all of them.
+#: Selections that name no value of a label, at most: each new group is compared with all of them.
 _MOST_BROAD: Final = 1024
-#: A selection is in the table and in the index, with a place for each of its values.
+#: Copies of a selection: in the table, and in the index with a place for each of its values.
 _INDEXED: Final = 2
-#: Bytes of it that a tally counts as its own.
+#: Bytes of a selection that a tally's own estimate covers.
 _USUAL_SELECTION: Final = 2048
 
 
 class _Charge(NamedTuple):
-    """What a tally took when it had this version, with the selection that it is kept under."""
+    """The bytes that a tally was charged for.
+
+    Attributes:
+        version: the tally's version then.
+        nbytes: of the tally and its selection.
+        selection: of the selection alone.
+    """
 
     version: int
     nbytes: int
@@ -37,11 +43,14 @@ class _Charge(NamedTuple):
 
 
 class Tallies:
-    """Tallies by what they count, the one asked for last at the end.
+    """Tallies by selection, the one that was asked for last at the end.
 
-    Invariant: a tally is among `tallies` of exactly those groups that its selection picks, and has the sum of their pods. It can be
-    found by each such group: by what the group carries where the selection names carriers, by namespace and labels otherwise. No group has
-    more than `_MOST_OF_A_GROUP`, and no more than `_MOST_BROAD` have to be compared with every group.
+    Invariant: a tally is among `tallies` of exactly the groups that its selection picks, and holds the sum of their pods. Each
+    such group finds it: by carrier where the selection names carriers, otherwise by namespace and labels. No group has more
+    than `_MOST_OF_A_GROUP` tallies, and at most `_MOST_BROAD` selections have to be compared with every group.
+
+    Args:
+        groups: all groups of pods.
     """
 
     def __init__(self, groups: PairwiseGroups) -> None:
@@ -59,7 +68,15 @@ class Tallies:
         return len(self._kept)
 
     def of(self, selection: PodSelection, size: int) -> Tally:
-        """The pods that a selection picks, of a cluster of so many rows."""
+        """Return the tally of a selection; a new one counts once over the groups that it picks.
+
+        Args:
+            selection: which pods to count.
+            size: rows of the cluster, which decides how a tally stores its counts.
+
+        Returns:
+            The tally, up to date.
+        """
         tally = self._kept.get(selection)
         if tally is None:
             return self._start(selection, size)
@@ -69,7 +86,7 @@ class Tallies:
         return tally
 
     def meet(self, group: PairwiseGroup) -> None:
-        """Have a new group counted by the tallies whose selections pick it."""
+        """Add a new group to the tallies whose selections pick it."""
         key = group.key
         met = [*self._by_carrier.get(AffinityCarrier(key.namespace, key.affinity), ()), *self._by_label.meeting(key.namespace, key.labels)]
         picking = [selection for selection in met if selection.selects(key, group.labels)]
@@ -104,7 +121,7 @@ class Tallies:
         return tally
 
     def _make_room(self, joined: Iterable[PairwiseGroup]) -> None:
-        """Stop the oldest tallies of groups that have too many now, and the oldest of too many broad ones."""
+        """Drop the oldest tallies of groups that have too many, and the oldest of too many broad selections."""
         for oldest in {group.tallies[0].tally for group in joined if len(group.tallies) > _MOST_OF_A_GROUP}:
             self._stop(self._selections[oldest])
         while len(self._broad) > _MOST_BROAD:
@@ -116,6 +133,7 @@ class Tallies:
         charge = _Charge(tally.version, tally.nbytes + before.selection, before.selection)
         self._bytes += charge.nbytes - before.nbytes
         self._charged[tally] = charge
+        # The last tally stays, however large it is: its caller reads it now.
         while self._bytes > _MAX_TALLY_BYTES and len(self._kept) > 1:
             self._stop(next(iter(self._kept)))
 

@@ -1,7 +1,7 @@
-"""How many pods that somebody selects stand on each row.
+"""A tally: how many of the pods that a selection picks stand on each row.
 
-Most selections pick the pods of one workload, which stand on few of many rows. So the counts are a dictionary as long as few rows have
-any, and a column from then on.
+Most selections pick the pods of one workload, which stand on few of many rows. So the counts are a dictionary while few rows
+have any, and a column from then on.
 """
 
 from __future__ import annotations
@@ -19,43 +19,57 @@ from placewright.cluster.resources import grown
 
 Counts = NDArray[np.signedinteger[Any]]
 
-#: Rows in a dictionary, beside a share of all rows: as long as it is read about as fast as a column is searched for what is not 0.
+#: Rows in a dictionary, at most, plus a share of all rows: up to there it is read about as fast as a column is searched for counts above 0.
 _FEW: Final = 32
 _ROWS_PER_ENTRY: Final = 64
-#: Changes that are remembered for readers that keep sums; one that is further behind adds up anew.
+#: Changes that are remembered for readers that keep sums; a reader that is further behind adds all counts up.
 _CHANGES: Final = 16
 _SMALL: Final = np.iinfo(np.int8)
-#: What Python's integers and the tally itself take, about.
+#: Bytes of a dictionary entry's integers, and of the tally itself, estimated.
 _ENTRY_BYTES: Final = 32
 _OWN_BYTES: Final = 1024
 
 
 class CountedIn(Protocol):
-    """Where a group's pods are counted."""
+    """A place where a group's pods are counted."""
 
     @property
     def tally(self) -> Tally:
-        """The tally that has the sum."""
+        """The tally that holds the sum."""
 
     def add(self, row: int, delta: int) -> None:
-        """Count `delta` pods more on a row."""
+        """Add pods to a row.
+
+        Args:
+            row: the pods'.
+            delta: number of pods, negative to remove them.
+        """
 
 
 class TakenRows(NamedTuple):
-    """Rows that have pods, and how many each; both shape (taken,), in no order."""
+    """Rows that have pods, with the number of pods on each.
+
+    Attributes:
+        rows: in no order; shape (taken,).
+        counts: shape (taken,).
+    """
 
     rows: NDArray[np.intp]
     counts: NDArray[np.int64]
 
 
 class Tally:
-    """Pods per row that one selection picks.
+    """The number of pods on each row, of the pods that one selection picks.
 
-    Invariant: exactly one of `_few` and `_column` holds the counts. `_few` has no zeros; `_column` may be shorter than the cluster, and
-    what is beyond its end is 0.
+    Invariant: exactly one of `_few` and `_column` holds the counts. `_few` has no zeros. `_column` may be shorter than the
+    cluster, and rows beyond its end have 0 pods.
+
+    Args:
+        serial: never used for another tally.
 
     Attributes:
-        serial, version: equal pairs promise equal counts.
+        serial: with `version`, a fingerprint: equal pairs promise equal counts.
+        version: grows with every change.
     """
 
     __slots__ = ("__weakref__", "_changes", "_column", "_few", "_taken", "serial", "version")
@@ -70,22 +84,26 @@ class Tally:
 
     @property
     def tally(self) -> Tally:
-        """Itself, as a `CountedIn`."""
+        """This tally, as a `CountedIn`."""
         return self
 
     def weighing(self, weight: int) -> CountedIn:
-        """Where pods are counted of which each counts for so many."""
+        """Return a place where each pod counts as `weight` pods."""
         return self if weight == 1 else _Weighing(self, weight)
 
     @property
     def nbytes(self) -> int:
-        """What it takes, about."""
+        """Bytes that the tally needs, estimated."""
         if self._column is not None:
             return _OWN_BYTES + self._column.nbytes
         return _OWN_BYTES + sys.getsizeof(self._few) + _ENTRY_BYTES * len(self._few)
 
     def begin(self, groups: Sequence[Mapping[int, int]]) -> None:
-        """Count these pods by row, more than 0 on each, of groups of which there may be tens of thousands; for a tally without any yet."""
+        """Set the counts of a tally that has none, from the pods of up to tens of thousands of groups.
+
+        Args:
+            groups: number of pods by row, above 0, of each group.
+        """
         if len(groups) == 1:
             self._few = dict(groups[0])
             return
@@ -98,7 +116,12 @@ class Tally:
     # --- writing -------------------------------------------------------------------------------------------------------------
 
     def add(self, row: int, delta: int) -> None:
-        """Count `delta` pods more on a row."""
+        """Add pods to a row.
+
+        Args:
+            row: the pods'.
+            delta: number of pods, negative to remove them.
+        """
         self.version += 1
         if self._changes is not None:
             self._changes.append((row, delta))
@@ -116,13 +139,15 @@ class Tally:
             column = self._column = grown(column, max(row + 1, 2 * len(column)))
         before = int(column[row])
         after = before + delta
+        # Few rows hold more than 127 pods of a workload: a column of int8 is a quarter of the memory and of the time to read
+        # it.
         if not _SMALL.min <= after <= _SMALL.max and column.dtype == np.int8:
             column = self._column = column.astype(np.int32)
         column[row] = after
         self._taken += bool(after) - bool(before)
 
     def fit(self, size: int) -> None:
-        """Change between dictionary and column where the other suits a cluster of so many rows better."""
+        """Change between dictionary and column where the other one suits a cluster of `size` rows better."""
         most = _FEW + size // _ROWS_PER_ENTRY
         if self._column is None:
             if len(self._few) > most:
@@ -132,6 +157,7 @@ class Tally:
                 self._column[rows] = counts
                 self._taken, self._few = len(rows), {}
         elif self._taken < most // 2:
+            # Half of the limit, so that a tally near the limit does not change its form with every pod.
             rows, counts = self.taken()
             self._few = dict(zip(rows.tolist(), counts.tolist(), strict=True))
             self._column = None
@@ -139,21 +165,21 @@ class Tally:
     # --- reading -------------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, row: int) -> int:
-        """Pods on one row."""
+        """Return the number of pods on one row."""
         if self._column is None:
             return self._few.get(row, 0)
         return int(self._column[row]) if row < len(self._column) else 0
 
     def taken(self) -> TakenRows:
-        """The rows that have pods."""
+        """Return the rows that have pods."""
         if self._column is not None:
-            rows = np.flatnonzero(self._column != 0)  # twice as fast as without the comparison
+            rows = np.flatnonzero(self._column != 0)  # numpy finds non-zero bools twice as fast as non-zero integers
             return TakenRows(rows, self._column[rows].astype(np.int64))
         few = self._few
         return TakenRows(np.fromiter(few.keys(), np.intp, len(few)), np.fromiter(few.values(), np.int64, len(few)))
 
     def by_row(self, size: int) -> NDArray[np.int32]:
-        """A count for each of so many rows, which are all that have any; shape (size,)."""
+        """Return the number of pods on each of `size` rows; shape (size,)."""
         counts = np.zeros(size, np.int32)
         if self._column is not None:
             length = min(size, len(self._column))
@@ -164,7 +190,15 @@ class Tally:
         return counts
 
     def add_to(self, sums: NDArray[np.int64], weight: int) -> bool:
-        """Add each row's count, times a weight, to a column that has all of these rows; False where there is nothing to add."""
+        """Add each row's count times a weight to a column.
+
+        Args:
+            sums: changed in place; shape (size,) for all rows that have pods.
+            weight: times each pod.
+
+        Returns:
+            False when no row has pods.
+        """
         column = self._column
         if column is None:
             if self._few:
@@ -176,22 +210,25 @@ class Tally:
         return self._taken > 0
 
     def changes_since(self, position: int) -> Sequence[tuple[int, int]] | None:
-        """(row, pods more), in order, since `follow` returned this; None when that is longer ago than is remembered."""
+        """Return (row, pods added) in order since `follow` returned this position; None when the tally no longer has them all."""
         return None if self._changes is None else self._changes.since(position)
 
     def follow(self) -> int:
-        """Where the changes stand now; from the first call on they are noted."""
+        """Return the position after the latest change.
+
+        Changes are noted from the first call on, because most tallies have no reader that follows.
+        """
         if self._changes is None:
             self._changes = Log(_CHANGES)
         return self._changes.position
 
 
 class _Weighing(NamedTuple):
-    """Implements `CountedIn`: each pod counts for so many in a tally."""
+    """Implements `CountedIn` with a weight for each pod."""
 
     tally: Tally
     weight: int
 
     def add(self, row: int, delta: int) -> None:
-        """`CountedIn.add`."""
+        """Implements `CountedIn.add`."""
         self.tally.add(row, self.weight * delta)

@@ -1,7 +1,7 @@
-"""Volumes that pods use, by row: disks written out in pods, claims, and which pods have any of either.
+"""Volumes that pods use, by row: disks that pods name directly, claims, and the pods that have any of either.
 
-Most pods use none, and never come here. What a claim stands for may change after its pod was placed; so pods are kept, not what their
-claims resolve to.
+Most pods use none and never come here. The volume behind a claim may change after its pod was placed, so pods are kept and not
+the volumes of their claims.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from placewright.cluster.journal import Journal
 
 
 class Disk(NamedTuple):
-    """A disk that a node mounts for one pod only, or for several that all just read it.
+    """A disk that a node mounts for one pod only, or for several pods that all read it.
 
-    `identity` says where it lies. A Ceph image is as many disks as it has monitors: two are the same when they share one.
+    Attributes:
+        identity: where the disk lies. A Ceph image is one disk for each of its monitors, because two images are the same when
+            they share a monitor.
+        read_only: whether the pod only reads it.
     """
 
     identity: tuple[str, ...]
@@ -25,7 +28,10 @@ class Disk(NamedTuple):
 
 
 def disks_of(volume: Volume) -> Iterator[Disk]:
-    """The disk that a volume of a pod names; none for claims and all other sources. An EBS volume is never shared, read-only or not."""
+    """Iterate over the disks that a volume of a pod names; none for claims and other sources.
+
+    An EBS volume is never shared, whether it is read-only or not. Source: kube-scheduler's `VolumeRestrictions`.
+    """
     if volume.gce_persistent_disk is not None:
         yield Disk(("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only)
     if volume.aws_elastic_block_store is not None:
@@ -38,7 +44,7 @@ def disks_of(volume: Volume) -> Iterator[Disk]:
 
 
 class _Users:
-    """Volumes of one disk on one row."""
+    """Number of volumes on one row that use one disk."""
 
     __slots__ = ("readers", "writers")
 
@@ -54,31 +60,39 @@ class _Users:
 
 
 class VolumeUse:
-    """Who uses which volume on which row.
+    """Volumes in use, by row.
 
     Attributes:
-        journal: rows whose pods with volumes changed; hypothetical changes, and their end, included.
+        journal: rows whose pods with volumes changed, in order; changes of dry runs and their undoing included.
     """
 
     def __init__(self) -> None:
         self.journal = Journal()
         self._disks: dict[tuple[str, ...], dict[int, _Users]] = {}
         self._claims: dict[str, int] = {}
-        #: By row and uid, a pod, and how often it was added.
+        #: By row and uid, a pod and how often it was added: a dry run may add a pod that is there, or remove one.
         self._pods: dict[int, dict[str, tuple[PodInfo, int]]] = {}
 
     # --- reading -----------------------------------------------------------------------------------------------------------
 
     def pods(self, row: int) -> Iterator[PodInfo]:
-        """Pods with volumes on a row."""
+        """Iterate over the pods with volumes on a row."""
         return (pod for pod, count in self._pods.get(row, {}).values() if count > 0)
 
     def claimed(self, namespace: str, claim: str) -> int:
-        """How often pods on nodes name this claim as the source of a volume."""
+        """Return how many volumes of pods on nodes have this claim as their source.
+
+        Args:
+            namespace: of the claim.
+            claim: its name.
+
+        Returns:
+            The number, 0 for an unused claim.
+        """
         return self._claims.get(f"{namespace}/{claim}", 0)
 
     def taken(self, disks: Collection[Disk]) -> frozenset[int]:
-        """Rows where one of these disks is in use already, in a way that excludes another user."""
+        """Return the rows where one of these disks is in use in a way that excludes another user."""
         rows: set[int] = set()
         for identity, read_only in disks:
             users = self._disks.get(identity, {})
@@ -88,7 +102,13 @@ class VolumeUse:
     # --- writing -----------------------------------------------------------------------------------------------------------
 
     def add(self, pod: PodInfo, row: int, delta: int) -> None:
-        """Count a pod with volumes onto a row (`delta` 1) or off it (-1)."""
+        """Count a pod with volumes onto a row or off it.
+
+        Args:
+            pod: has volumes.
+            row: the pod's.
+            delta: 1 to add the pod, -1 to remove it.
+        """
         for volume in pod.volumes:
             if volume.persistent_volume_claim is not None:
                 self._claim(f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}", delta)

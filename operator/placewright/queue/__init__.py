@@ -1,1 +1,1 @@
-"""Pods that wait for a node: active, backing off, unschedulable, gated or in flight, and what brings them back."""
+"""Pods that wait for a node: active, backing off, unschedulable, gated or in flight, and the events that bring them back."""

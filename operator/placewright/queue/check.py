@@ -1,4 +1,4 @@
-"""The promise that no pod is lost or doubled, as a check: for tests after every step, and for the debug dump."""
+"""The check that no pod is lost or doubled: tests run it after every step, and the debug dump runs it on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ class InvariantError(AssertionError):
 
 
 def check_invariants(queue: SchedulingQueue) -> None:
-    """Raise `InvariantError` unless every pod is in exactly one place and all indexes agree. O(pods)."""
+    """Check that every pod is in exactly one sub-queue and that all indexes agree. O(pods).
+
+    Args:
+        queue: only read.
+
+    Raises:
+        InvariantError: a pod is in no sub-queue or in two, or an index disagrees with the pods.
+    """
     lanes = (problem for lane in queue.profile_queues() for problem in (*_queue_of(lane), *_index(lane)))
     found = [*_places(queue), *_names(queue), *_pod_groups(queue), *lanes]
     if queue.in_flight.events_kept and not len(queue.in_flight):

@@ -1,4 +1,4 @@
-"""Heaps whose items can be found, moved and removed by key: one by itself, and several lanes as one."""
+"""Priority queues whose items are found, moved and removed by key: `KeyedHeap`, and `LanedHeap`, which skips lanes that are full."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _SLACK: Final = 64
 
 
 class KeyedHeap(Generic[T]):
-    """Items by uid, lowest sort key first; equal keys in order of arrival. Every operation is O(log n), amortised."""
+    """A heap of items by uid. `pop` gives the lowest sort key first, and equal keys in order of arrival.
+
+    Every operation is O(log n) amortised. A removed item's entry stays in the heap until it reaches the top.
+    """
 
     __slots__ = ("_arrivals", "_entries", "_live")
 
@@ -39,20 +42,26 @@ class KeyedHeap(Generic[T]):
         return (item for _, item in self._live.values())
 
     def get(self, uid: str) -> T | None:
-        """The item of this uid, or None."""
+        """Return the item of this uid, or None."""
         found = self._live.get(uid)
         return found[1] if found else None
 
     def push(self, uid: str, key: SortKey, item: T, arrival: int | None = None) -> None:
-        """Put an item in, or replace the one of the same uid; a replaced item with an equal key keeps its turn.
+        """Add an item, or replace the item of the same uid. A replaced item whose key is equal keeps its turn.
 
-        `arrival`: the number of an item that comes, larger than all before, where several heaps number theirs together.
+        Args:
+            uid: the item's identity in this heap.
+            key: compared element by element, lowest first.
+            item: returned by `pop`, `first` and `get`.
+            arrival: the number of a new item, larger than all numbers before it. Several heaps that share one order pass their
+                common counter; None numbers the item here.
         """
         known = self._live.get(uid)
         if known is None:
             self._arrivals = self._arrivals + 1 if arrival is None else arrival
             entry: Entry = (key, self._arrivals, uid)
         elif known[0][0] == key:
+            # A pod is pushed again at every change. If it lost its turn for that, a busy controller could keep it waiting forever.
             self._live[uid] = (known[0], item)
             return
         else:
@@ -62,7 +71,7 @@ class KeyedHeap(Generic[T]):
         self._compact()
 
     def remove(self, uid: str) -> T | None:
-        """Take the item of this uid out; None when there is none."""
+        """Remove the item of this uid and return it; None when there is none."""
         found = self._live.pop(uid, None)
         if found is None:
             return None
@@ -70,39 +79,52 @@ class KeyedHeap(Generic[T]):
         return found[1]
 
     def first_key(self) -> SortKey | None:
-        """The sort key of the item that `pop` would give, or None when empty."""
+        """Return the sort key of the item that `pop` would give, or None when the heap is empty."""
         self._surface()
         return self._entries[0][0] if self._entries else None
 
     def first_entry(self) -> Entry | None:
-        """The entry of the item that `pop` would give, or None when empty."""
+        """Return the entry of the item that `pop` would give, or None when the heap is empty."""
         self._surface()
         return self._entries[0] if self._entries else None
 
     def entries(self) -> Iterator[tuple[Entry, T]]:
-        """All items with their entries, in no particular order."""
+        """Iterate over all items with their entries, in no particular order."""
         return iter(self._live.values())
 
     def first(self) -> T | None:
-        """The item that `pop` would give, or None when empty."""
+        """Return the item that `pop` would give, without removing it; None when the heap is empty."""
         self._surface()
         return self._live[self._entries[0][2]][1] if self._entries else None
 
     def pop(self) -> T | None:
-        """Take out the item with the lowest key, or None when empty."""
+        """Remove and return the item with the lowest key; None when the heap is empty."""
         self._surface()
         if not self._entries:
             return None
         return self._live.pop(heapq.heappop(self._entries)[2])[1]
 
     def take_first(self) -> tuple[str, T]:
-        """The same with its uid; raises `IndexError` when empty."""
+        """Remove the item with the lowest key and return it with its uid.
+
+        Returns:
+            (uid, item).
+
+        Raises:
+            IndexError: the heap is empty.
+        """
         self._surface()
         uid = heapq.heappop(self._entries)[2]
         return uid, self._live.pop(uid)[1]
 
     def rekey(self, key_of: Callable[[T], SortKey]) -> None:
-        """Give every item a new sort key at once; old keys are not compared with new ones, and items with equal keys keep their order."""
+        """Give every item a new sort key. Items whose new keys are equal keep their order of arrival.
+
+        All keys change together: old keys, which may be of another shape, are never compared with new ones.
+
+        Args:
+            key_of: the new key of an item.
+        """
         live = {uid: ((key_of(item), entry[1], uid), item) for uid, (entry, item) in self._live.items()}
         entries = [entry for entry, _ in live.values()]
         heapq.heapify(entries)
@@ -118,34 +140,43 @@ class KeyedHeap(Generic[T]):
         return found is not None and found[0] is entry
 
     def _compact(self) -> None:
+        # Rebuilding at a fixed factor keeps removal O(1) amortised: thousands of pods may leave a heap in one event.
         if len(self._entries) > 2 * len(self._live) + _SLACK:
             self._entries = [entry for entry, _ in self._live.values()]
             heapq.heapify(self._entries)
 
 
 class LanedHeap(Generic[T, L]):
-    """Items by uid, lowest sort key first among lanes that have room; equal keys in order of arrival.
+    """A heap of items by uid, each in a lane. `pop` gives the lowest sort key among the lanes that have room.
 
-    Each lane has a heap of its own, so that thousands of items of one that is stuck cost nobody anything: of a lane no more than its first
-    item is looked at. A lane that has no room leaves the order when it is met, and comes back by `reopen`.
+    Each lane is a heap of its own, and only its first item takes part in the common order. So thousands of items in a full lane
+    cost nothing: a lane without room leaves the order when it comes first, and returns with `reopen`.
+
+    Invariant: a lane that has items is lined up in `_firsts`, or closed, or the only lane.
     """
 
     __slots__ = ("_arrivals", "_closed", "_firsts", "_full", "_has_room", "_lane_of", "_lanes", "_lined_up", "_next", "_of")
 
     def __init__(self, lane_of: Callable[[T], L], has_room: Callable[[L], bool], full: Callable[[], bool]) -> None:
-        """`has_room`: whether an item of this lane may be handed out now. `full`: whether none may, of whatever lane."""
+        """Start empty.
+
+        Args:
+            lane_of: the lane of an item, read when the item is first pushed and when the heap is rekeyed.
+            has_room: whether an item of this lane may be handed out now.
+            full: whether no item of any lane may be handed out now.
+        """
         self._lane_of = lane_of
         self._has_room = has_room
         self._full = full
         self._arrivals = 0
         self._lanes: dict[L, KeyedHeap[T]] = {}
         self._of: dict[str, L] = {}
-        #: Of each lane its first item, as a heap of (sort key, arrival number, lane); what is out of date is dropped when it surfaces.
+        #: The first item of each lane, as a heap of (sort key, arrival number, lane). Outdated entries are dropped when they surface.
         self._firsts: list[tuple[SortKey, int, L]] = []
-        #: By lane in the order, its first item's entry.
+        #: The first item's entry of each lane that takes part in the order.
         self._lined_up: dict[L, Entry] = {}
         self._closed: set[L] = set()
-        #: The lane of the first item, as long as nothing has happened since it was looked for.
+        #: The lane that `first_key` found, until anything changes: `pop` follows `first_key` at once and need not search again.
         self._next: L | None = None
 
     def __len__(self) -> int:
@@ -159,7 +190,13 @@ class LanedHeap(Generic[T, L]):
         return (item for heap in self._lanes.values() for item in heap)
 
     def push(self, uid: str, key: SortKey, item: T) -> None:
-        """Put an item in, or give it another key; one with an equal key keeps its turn."""
+        """Add an item, or give the item of the same uid another key. An item whose key is equal keeps its turn.
+
+        Args:
+            uid: the item's identity in this heap.
+            key: compared element by element, lowest first, across all lanes.
+            item: returned by `pop`.
+        """
         lane = self._of.get(uid)
         if lane is None:
             lane = self._of[uid] = self._lane_of(item)
@@ -171,7 +208,7 @@ class LanedHeap(Generic[T, L]):
         self._line_up(lane, heap)
 
     def _new_lane(self, lane: L) -> KeyedHeap[T]:
-        """While there is one lane alone, it is not lined up: most profiles have no other most of the time."""
+        """Open a lane. A single lane is not lined up, because most profiles have one lane most of the time."""
         made = self._lanes[lane] = KeyedHeap()
         if len(self._lanes) == 2:
             alone = next(iter(self._lanes))
@@ -179,7 +216,7 @@ class LanedHeap(Generic[T, L]):
         return made
 
     def remove(self, uid: str) -> T | None:
-        """Take the item of this uid out; None when there is none."""
+        """Remove the item of this uid and return it; None when there is none."""
         lane = self._of.pop(uid, None)
         if lane is None:
             return None
@@ -189,13 +226,13 @@ class LanedHeap(Generic[T, L]):
         return item
 
     def first_key(self) -> SortKey | None:
-        """The sort key of the item that `pop` would give, or None where it gives none."""
+        """Return the sort key of the item that `pop` would give, or None when `pop` would give none."""
         lane = self._next = self._first_lane()
         return None if lane is None else self._lanes[lane].first_key()
 
     def pop(self) -> T | None:
-        """Take out the first item whose lane has room, or None."""
-        lane = self._next or self._first_lane()  # who asked for the key just before has found it
+        """Remove and return the first item whose lane has room; None when no lane with items has room."""
+        lane = self._next or self._first_lane()
         if lane is None:
             return None
         heap = self._lanes[lane]
@@ -205,25 +242,29 @@ class LanedHeap(Generic[T, L]):
         return item
 
     def reopen(self) -> None:
-        """Somebody left a place, or took one: lanes that may have it are in the order again."""
+        """Put closed lanes that have room again back into the order. The caller reports that a place was left or taken."""
         self._next = None
         for lane in [lane for lane in self._closed if self._has_room(lane)] if self._closed else ():
             self._closed.discard(lane)
             self._line_up(lane, self._lanes[lane])
 
     def rekey(self, key_of: Callable[[T], SortKey]) -> None:
-        """Give every item a new sort key at once, and the lane that it has by now; items with equal keys keep their order."""
+        """Give every item a new sort key and its present lane. Items whose new keys are equal keep their order of arrival.
+
+        Args:
+            key_of: the new key of an item.
+        """
         for uid, item in self._taken_out():
             self.push(uid, key_of(item), item)
 
     def _taken_out(self) -> Iterator[tuple[str, T]]:
-        """All items, as they arrived; none is left."""
+        """Empty the heap and return its items in order of arrival."""
         arrived = [(entry[1], entry[2], item) for heap in self._lanes.values() for entry, item in heap.entries()]
         self._lanes, self._of, self._lined_up, self._firsts, self._closed, self._next = {}, {}, {}, [], set(), None
         return ((uid, item) for _, uid, item in sorted(arrived, key=itemgetter(0)))
 
     def _first_lane(self) -> L | None:
-        """The lane of the first item that may be handed out."""
+        """Return the lane of the first item that may be handed out."""
         if len(self._lanes) == 1:
             (only,) = self._lanes
             return only if self._has_room(only) else None
@@ -235,6 +276,7 @@ class LanedHeap(Generic[T, L]):
             if first is not None and first[1] == arrival and first[0] == key:
                 if self._has_room(lane):
                     return lane
+                # A full lane leaves the order: left in it, each `pop` would meet it again.
                 self._close(lane)
             else:
                 heapq.heappop(self._firsts)
@@ -246,7 +288,7 @@ class LanedHeap(Generic[T, L]):
         self._closed.add(lane)
 
     def _line_up(self, lane: L, heap: KeyedHeap[T]) -> None:
-        """The lane's first item may be another one now, or have another key, or there may be none."""
+        """Note that a lane's first item, its key, or the lane's emptiness may have changed."""
         self._next = None
         if not heap:
             del self._lanes[lane]

@@ -1,4 +1,7 @@
-"""Is it worth trying a rejected pod again after this event? Only the plugins that rejected it are asked."""
+"""Queueing hints: is a rejected pod worth another try after this event? Only the plugins that rejected the pod are asked.
+
+Facts: kube-scheduler's `isPodWorthRequeuing` in `backend/queue/scheduling_queue.go`, v1.36.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,12 @@ _log: Final = logging.getLogger(__name__)
 _ANY: Final = (always,)
 _UNKNOWN: Final = (ClusterEventWithHint(WILDCARD, narrow=wanted_nearby),)
 Asked = tuple[QueueingHintFn, ...]
-#: Makes of a plugin's hint for a kind of event one that does the same and tells somebody how long it took.
+#: Wraps a plugin's hint for a kind of event in one that gives the same answer and reports how long the hint took.
 Timed = Callable[[str, ClusterEvent, QueueingHintFn], QueueingHintFn]
 
 
 class Requeue(enum.Enum):
-    """What an event does to a waiting pod."""
+    """The effect of an event on a waiting pod."""
 
     SKIP = "leave it where it is"
     AFTER_BACKOFF = "try it again once its backoff is over"
@@ -43,7 +46,13 @@ class Requeue(enum.Enum):
 
 
 class EventHints:
-    """The hints of one profile for one kind of event: looked up once, asked about thousands of pods."""
+    """The hints of one profile for one kind of event, looked up once and asked about thousands of pods.
+
+    Args:
+        interests: by plugin, the events that it registered; None for "any event".
+        event: any event of the kind.
+        timed: wraps each hint; None leaves hints as they are.
+    """
 
     __slots__ = ("_by_plugin", "_event", "_interests", "_keys", "_narrowings", "_timed")
 
@@ -58,16 +67,17 @@ class EventHints:
         self._keys: dict[str, tuple[EventKeys, ...]] = {}
 
     def asked(self, plugin: str) -> Asked:
-        """The hint functions of this plugin; empty when it does not care."""
+        """Return the hint functions of this plugin for the event; empty when the plugin did not register for it."""
         found = self._by_plugin.get(plugin)
         if found is None:
             found = self._by_plugin[plugin] = self._look_up(plugin)
         return found
 
     def narrowing(self, plugin: str) -> Narrowing | None:
-        """Which pods that this plugin rejected are to be asked about at all; None: every one.
+        """Return the test that chooses which of the plugin's rejected pods are asked about; None when all are.
 
-        Of a plugin that the profile does not run any longer nobody knows what helps, so kube-scheduler's rule holds for its pods.
+        A plugin that the profile no longer runs has no table of events, so kube-scheduler's rule for pods added beside affinity
+        holds for its pods.
         """
         if plugin not in self._narrowings:
             table = self._interests.get(plugin, _UNKNOWN)
@@ -77,7 +87,7 @@ class EventHints:
         return self._narrowings[plugin]
 
     def keys(self, plugin: str) -> tuple[EventKeys, ...]:
-        """By what keys pods that this plugin rejected are found for the event; empty: all of them are to be asked."""
+        """Return the keys that find this plugin's rejected pods for the event; empty when all its pods have to be asked about."""
         known = self._keys.get(plugin)
         if known is None:
             table = self._interests.get(plugin)
@@ -87,14 +97,26 @@ class EventHints:
         return known
 
     def wanted(self) -> bool:
-        """False when no plugin of this profile could be helped."""
+        """Return False when the event can help no pod of this profile."""
         return self._event.wildcard or any(self.asked(plugin) for plugin in self._interests)
 
     def worth(self, queued: QueuedPod, old: Any, new: Any) -> Requeue:
-        """What such an event does to this pod; `old` and `new` are the object before and after. A hint that raises counts as QUEUE."""
+        """Return the effect of an event of this kind on this pod. A hint that raises counts as QUEUE.
+
+        A pending plugin's QUEUE skips backoff, because the pod waited for exactly this event and did not fail.
+
+        Args:
+            queued: a pod that waits for an event or is gated.
+            old: the object before the event; None when it appeared.
+            new: the object after the event; None when it is gone.
+
+        Returns:
+            SKIP to leave the pod where it waits, otherwise when it may be tried again.
+        """
         if self._event.wildcard:
             return self._worth_of_anything(queued, new)
         if queued.gated:
+            # Being worth a try means another PreEnqueue here: only the gating plugin can lift its gate.
             return Requeue.AFTER_BACKOFF if self._helps(queued.gating_plugin, queued, old, new) else Requeue.SKIP
         if queued.recalled and self.asked(queued.gating_plugin):
             return Requeue.AFTER_BACKOFF
@@ -107,7 +129,7 @@ class EventHints:
         return Requeue.SKIP if queued.rejected else Requeue.AFTER_BACKOFF
 
     def _worth_of_anything(self, queued: QueuedPod, new: Any) -> Requeue:
-        """The wildcard event helps everybody, or only the pod that it is about."""
+        """Return the effect of a wildcard event: it helps every pod, or only the pod that it is about."""
         about_another = isinstance(new, PodInfo) and new.uid != queued.uid
         return Requeue.SKIP if about_another else Requeue.AFTER_BACKOFF
 
@@ -145,8 +167,12 @@ def _any_of(plugin: str, narrows: tuple[Narrowing, ...], pod: PodInfo, old: Any,
 class Hints:
     """The hints of one profile, by kind of event.
 
-    A plugin without a table, or one that the profile does not know, is taken to be helped by any event: a pod must not be stuck because
-    nobody speaks for it.
+    Any event helps a pod whose rejecting plugin registered no table or is unknown to the profile: otherwise the pod would wait
+    for an event that no plugin listens for.
+
+    Args:
+        interests: by plugin, the events that it registered; None for "any event".
+        timed: wraps each hint; None leaves hints as they are.
     """
 
     __slots__ = ("_by_event", "_interests", "_keys", "_timed", "_wanted")
@@ -160,15 +186,15 @@ class Hints:
         self._wanted: dict[tuple[EventResource, Action], bool] = {}
 
     def knows(self, plugin: str) -> bool:
-        """True for an enabled plugin."""
+        """Return True for a plugin that the profile has enabled."""
         return plugin in self._interests
 
     def keys_of(self, plugin: str) -> Sequence[EventKeys]:
-        """By what keys pods that this plugin rejected may be found."""
+        """Return the keys under which pods that this plugin rejected may be listed."""
         return self._keys.get(plugin, ())
 
     def about(self, event: ClusterEvent) -> EventHints:
-        """The hints for this kind of event."""
+        """Return the hints for this kind of event; the same object for the same kind."""
         kind = (event.resource, event.action)
         found = self._by_event.get(kind)
         if found is None:
@@ -176,7 +202,7 @@ class Hints:
         return found
 
     def wanted(self, event: ClusterEvent) -> bool:
-        """False when no plugin of this profile could be helped by this event."""
+        """Return False when no plugin of this profile could be helped by this event."""
         kind = (event.resource, event.action)
         known = self._wanted.get(kind)
         if known is None:

@@ -1,6 +1,6 @@
-"""Pods that were handed out, and the events that happened since: what a pod missed while it was being tried.
+"""Pods that the queue handed out, and the events since then.
 
-Without this a pod that is rejected because of a node that was freed a moment later would wait for the next event.
+Without the events, a pod that is rejected because of a node that was freed a moment later would wait for the next event.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from placewright.queue.hints import Hints
 from placewright.queue.queued import QueuedPod
 from placewright.queue.room import NO_PLACE, RoomPlace
 
-#: Events kept at most. A pod that was handed out before the oldest of these is told "anything may have happened" instead.
+#: Events kept at most. An attempt that is older than the oldest kept event is told "anything may have happened" instead.
 EVENT_LIMIT: Final = 10_000
-#: Bytes of the objects that these events are about, which may be gone, and large. For usual pods that is as many as may be kept.
+#: Bytes of the objects in these events, at most: a tenant's objects may be large, and gone otherwise. 10,000 usual pods fit.
 EVENT_BYTES: Final = 48 * 2**20
 
 
 class InFlightEvent(NamedTuple):
-    """An event with the object before and after."""
+    """An event with its object before and after."""
 
     event: ClusterEvent
     old: Any
@@ -40,12 +40,13 @@ class InFlightPod:
     """One pod's attempt.
 
     Attributes:
-        queued: what was handed out.
-        latest: the newest version of the pod; `queued.pod` stays what the attempt began with.
+        queued: the pod as the queue handed it out.
+        latest: the newest version of the pod; `queued.pod` stays the version that the attempt began with.
         start: number of events that had happened when the attempt began.
-        hints: those of the profile that the attempt began under; another object now means that the profile changed meanwhile.
-        gone: the pod was deleted or replaced meanwhile; it will not come back.
-        place: what it holds in its profile's room.
+        hints: the hints of the profile that the attempt began under. A profile with another `Hints` object has changed
+            meanwhile.
+        gone: the pod was deleted or replaced meanwhile, so it does not come back to the queue.
+        place: the place that the pod holds in its profile's room.
     """
 
     queued: QueuedPod
@@ -59,8 +60,13 @@ class InFlightPod:
 class InFlightPods:
     """Attempts under way, by uid, with the events since the oldest of them began.
 
+    A pod stays in flight until its Binding is known to have succeeded or failed (decision 6).
+
+    Args:
+        limit: events kept at most.
+
     Attributes:
-        nbytes: what the objects of these events take, `EVENT_BYTES` at most.
+        nbytes: bytes of the kept events' objects, `EVENT_BYTES` at most.
     """
 
     __slots__ = ("_count", "_events", "_limit", "_pods", "_sizes", "nbytes")
@@ -69,7 +75,9 @@ class InFlightPods:
         self._pods: OrderedDict[str, InFlightPod] = OrderedDict()
         self._events: deque[InFlightEvent] = deque()
         self._sizes: deque[int] = deque()  # bytes of each event's objects
-        self._count = 0  # events ever recorded
+        #: Events ever recorded. A number for each attempt, where upstream keeps attempts as markers in its list of events: an attempt that
+        #: ends moves nothing.
+        self._count = 0
         self.nbytes = 0
         self._limit = limit
 
@@ -77,33 +85,45 @@ class InFlightPods:
         return len(self._pods)
 
     def __iter__(self) -> Iterator[InFlightPod]:
-        """All attempts, oldest first; those of gone pods included."""
+        """Iterate over all attempts, oldest first, including attempts of pods that are gone."""
         return iter(self._pods.values())
 
     @property
     def events_kept(self) -> int:
-        """How many events are remembered now."""
+        """Number of events that are kept now."""
         return len(self._events)
 
     def events_by_label(self) -> Counter[str]:
-        """How many events of each label are remembered; walks over all of them, `EVENT_LIMIT` at most."""
+        """Count the kept events by label. O(events), `EVENT_LIMIT` at most."""
         return Counter(happening.event.label for happening in self._events)
 
     def get(self, uid: str) -> InFlightPod | None:
-        """The attempt with this pod, or None."""
+        """Return the attempt of this pod, or None."""
         return self._pods.get(uid)
 
     def place(self, uid: str) -> RoomPlace:
-        """What the pod holds in its profile's room; what is done with the place of a pod that is not in flight is harmless."""
+        """Return the pod's place in its profile's room; for a pod that is not in flight, a place that ignores every call."""
         flight = self._pods.get(uid)
         return NO_PLACE if flight is None else flight.place
 
     def begin(self, queued: QueuedPod, hints: Hints, place: RoomPlace = NO_PLACE) -> None:
-        """Note that a pod was handed out, under a profile with these hints; it holds this place in the profile's room."""
+        """Note that a pod was handed out.
+
+        Args:
+            queued: the pod.
+            hints: the hints of its profile at this moment.
+            place: the place that the pod took in the profile's room.
+        """
         self._pods[queued.uid] = InFlightPod(queued, queued.pod, self._count, hints, place=place)
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Remember an event; forgotten at once when nothing is in flight."""
+        """Keep an event for the attempts under way; an event while no pod is in flight is dropped.
+
+        Args:
+            event: its kind and label.
+            old: the object before; None when it appeared.
+            new: the object after; None when it is gone.
+        """
         if not self._pods:
             return
         self._count += 1
@@ -119,20 +139,29 @@ class InFlightPods:
         self.nbytes -= self._sizes.popleft()
 
     def update(self, attempt: InFlightPod, new: PodInfo) -> None:
-        """Take over a newer version of a pod; what changed about it is an event that its attempt missed."""
+        """Note a newer version of a pod in flight, and record its changes as events that the attempt missed.
+
+        Args:
+            attempt: under way.
+            new: a later version of its pod.
+        """
         for event in pod_update_events(attempt.latest, new):
             self.record(event, attempt.latest, new)
         attempt.latest = new
 
     def missed(self, flight: InFlightPod) -> list[InFlightEvent]:
-        """What happened since this attempt began, oldest first."""
+        """Return the events since this attempt began, oldest first.
+
+        Returns:
+            The events; led by a wildcard event when older ones were dropped, so that the pod is tried again in any case.
+        """
         oldest = self._count - len(self._events)
         if flight.start < oldest:
             return [_ANYTHING, *self._events]
         return list(islice(self._events, flight.start - oldest, None))
 
     def end(self, uid: str) -> InFlightPod | None:
-        """Forget an attempt, and events that nobody left in flight can have missed; None when there was none."""
+        """End an attempt and drop the events that no other attempt needs; None when the pod is not in flight."""
         flight = self._pods.pop(uid, None)
         if flight is not None:
             self._ended(flight)
@@ -150,5 +179,7 @@ class InFlightPods:
                 self.nbytes = 0
             return
         first = next(iter(self._pods.values()))
+        # Attempts end in any order, but events are dropped only up to the oldest attempt: a slow Binding keeps them, bounded by
+        # the limits.
         while self._events and self._count - len(self._events) < first.start:
             self._forget_oldest()

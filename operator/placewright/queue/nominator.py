@@ -13,12 +13,12 @@ _NONE: Final[Mapping[str, PodInfo]] = {}
 
 
 class Nominator:
-    """Which pods are nominated to which node. A pod is nominated to at most one.
+    """The pods that are nominated to each node. A pod is nominated to at most one node.
 
     Attributes:
-        changes: nodes that pods were nominated to, or not any longer.
-        with_terms: how many nominated pods have affinity terms of their own.
-        making_room_for: uids of pods whose victims are being evicted right now; they are not to be tried before that is done.
+        changes: nodes that gained or lost a nominated pod, in order.
+        with_terms: number of nominated pods that have affinity terms of their own.
+        making_room_for: uids of pods whose victims are being evicted; they must not be tried before the evictions were sent.
     """
 
     __slots__ = ("_nodes", "_pods", "changes", "making_room_for", "with_terms")
@@ -34,9 +34,11 @@ class Nominator:
         return len(self._nodes)
 
     def add(self, pod: PodInfo, node: NodeName | None = None) -> None:
-        """Nominate a pod to a node, replacing an earlier nomination.
+        """Nominate a pod to a node, replacing an earlier nomination. A pod that already has a node is not nominated.
 
-        `node` None takes what the pod's status says; "" withdraws the nomination. A pod that is on a node already is not nominated.
+        Args:
+            pod: without a node.
+            node: the node; None takes the node in the pod's status, "" withdraws the nomination.
         """
         self.delete(pod.uid)
         target = pod.nominated_node if node is None else node
@@ -48,9 +50,14 @@ class Nominator:
         self.changes.append(target)
 
     def update(self, old: PodInfo | None, new: PodInfo) -> None:
-        """Take over a newer version of a pod.
+        """Replace a pod by its newer version.
 
-        When neither version's status speaks of a node, a nomination made here stays: its write to the API server is still under way.
+        A nomination that is in neither version's status stays: it was made here, and its write to the API server is still under
+        way.
+
+        Args:
+            old: the version before; None when the pod is new.
+            new: the version now.
         """
         silent = (old is None or not old.nominated_node) and not new.nominated_node
         kept = self._nodes.get(new.uid) if silent else None
@@ -59,7 +66,7 @@ class Nominator:
         self.add(new, kept)
 
     def delete(self, uid: str) -> None:
-        """Forget a pod's nomination, if it has one."""
+        """Withdraw a pod's nomination, if it has one."""
         node = self._nodes.pop(uid, None)
         if node is None:
             return
@@ -70,13 +77,16 @@ class Nominator:
             del self._pods[node]
 
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
-        """Pods nominated to this node, in order of nomination; a view: copy it before nominating while iterating."""
+        """Return the pods nominated to this node, in order of nomination.
+
+        The result is a view: copy it before nominating while iterating.
+        """
         return self._pods.get(node, _NONE).values()
 
     def node_of(self, uid: str) -> NodeName | None:
-        """The node a pod is nominated to, or None."""
+        """Return the node that a pod is nominated to, or None."""
         return self._nodes.get(uid)
 
     def nodes(self) -> Collection[NodeName]:
-        """Nodes that have nominated pods; a view."""
+        """Return the nodes that have nominated pods; a view."""
         return self._pods.keys()

@@ -1,4 +1,4 @@
-"""What the queue asks of one profile: how long to back off, who may enter, in which order, and which events help whom.
+"""The queue's questions to one profile: how long pods back off, which may enter, in which order, and which events help them.
 
 The framework's runtime of a profile satisfies `QueuePolicy`. The queue looks a policy up by scheduler name and keeps it until
 `SchedulingQueue.reprioritise` tells it that the profile changed.
@@ -18,15 +18,16 @@ from placewright.framework.status import Status
 #: A place in the order of a heap: compared element by element, lowest first.
 SortKey = tuple[Any, ...]
 
-#: More doublings than this exceed any sane maximum, and 2**n must stay a float.
+#: Doublings at most: 2**60 seconds exceed any maximum, and without a limit 2.0**n overflows for a pod that failed 1,024 times.
 _MAX_DOUBLINGS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class BackoffPolicy:
-    """How long a pod waits after failures: doubling from `initial_seconds` up to `max_seconds`; a maximum of 0 means no waiting.
+    """How long a pod waits after failures: `initial_seconds`, doubled with each failure, up to `max_seconds`; a maximum of 0 means no wait.
 
-    Raises `ValueError` for a negative or non-finite number of seconds.
+    Raises:
+        ValueError: a number of seconds is negative or not finite.
     """
 
     initial_seconds: float = 1.0
@@ -38,14 +39,14 @@ class BackoffPolicy:
                 raise ValueError(f"backoff.{name}: found {value}, allowed is a number of seconds, 0 or more")
 
     def duration(self, failures: int) -> float:
-        """Seconds to wait after that many failures in a row: 1, 2, 4, 8, 10, 10… by default, 0 before the first."""
+        """Return the seconds to wait after so many failures in a row: 1, 2, 4, 8, 10, 10… by default, and 0 before the first failure."""
         if failures <= 0:
             return 0.0
         return min(self.initial_seconds * 2.0 ** min(failures - 1, _MAX_DOUBLINGS), self.max_seconds)
 
 
 class QueuePolicy(Protocol):
-    """One profile, as far as the queue is concerned. None of these may raise: a plugin's exception becomes an error status."""
+    """One profile as the queue sees it. No method may raise: an implementation turns a plugin's exception into an error status."""
 
     @property
     def backoff(self) -> BackoffPolicy:
@@ -53,23 +54,31 @@ class QueuePolicy(Protocol):
 
     @property
     def paused(self) -> bool:
-        """True while pods of this profile keep their place but are not handed out."""
+        """True while pods of this profile keep their place in the queue and are not handed out."""
 
     @property
     def interests(self) -> Mapping[str, Sequence[ClusterEventWithHint] | None]:
-        """By name of every enabled plugin that may reject a pod, the events that may help; None for "any event".
+        """The events that may help, by name of every enabled plugin that may reject a pod; None for "any event".
 
         A plugin that is missing here counts as no longer enabled: pods that only such plugins rejected are tried again.
         """
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """SUCCESS when the pod may be tried; anything else gates it, in the name of `Status.plugin`."""
+        """Return SUCCESS when the pod may be tried; any other status gates the pod, on behalf of `Status.plugin`."""
 
     def binding_extender(self, pod: PodInfo) -> str:
-        """The name of the extender that binds this pod; empty where none does."""
+        """Return the name of the extender that binds this pod, or ""."""
 
     def sort_key(self, pod: PodInfo, timestamp: float) -> SortKey:
-        """Lowest first. `timestamp` is when the pod last entered the queue, in seconds. All profiles' keys compare with each other."""
+        """Return the pod's sort key, lowest first. Keys of all profiles must compare with each other.
+
+        Args:
+            pod: waiting.
+            timestamp: when the pod entered the queue or came back after a failure; seconds on the queue's clock.
+
+        Returns:
+            A tuple that is compared element by element.
+        """
 
 
 #: The policy of a scheduler name, or None while no profile claims it.

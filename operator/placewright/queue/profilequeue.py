@@ -1,18 +1,16 @@
-"""The waiting pods of one scheduler name: the places they can be in, and moving between them.
+"""The waiting pods of one scheduler name: its sub-queues, and the moves between them.
 
-Each profile has a queue of its own, so that pausing, removing or changing a profile touches its pods alone. A queue whose profile does not
-exist parks all its pods as unschedulable until there is one.
+Each profile has a queue of its own, so that pausing, removing or changing a profile touches only its pods. A queue without a
+profile parks all its pods as unschedulable until a profile claims the name.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from placewright.api.pods import PodInfo
-from placewright.framework.events import ClusterEvent, Narrowing
 from placewright.queue.heap import KeyedHeap, LanedHeap
 from placewright.queue.hints import Hints, Requeue, Timed
 from placewright.queue.inflight import InFlightEvent
@@ -24,12 +22,12 @@ from placewright.queue.unschedulablepods import UnschedulablePods
 
 
 class Making(NamedTuple):
-    """What all profiles' queues are made with.
+    """The objects that all profile queues share.
 
     Attributes:
-        sizes: of each profile's room.
-        ready: called when a pod may be handed out that could not be before.
-        timed: takes the time of hints.
+        sizes: places in each profile's room.
+        ready: called when a pod may be handed out that could not be handed out before.
+        timed: wraps hints to report how long they take; None for no report.
     """
 
     sizes: RoomSizes
@@ -38,7 +36,7 @@ class Making(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How many pods are in each place."""
+    """How many pods each sub-queue holds."""
 
     active: int
     backoff: int
@@ -47,35 +45,30 @@ class Sizes(NamedTuple):
     in_flight: int
 
 
-class Reached(NamedTuple):
-    """Pods that an event may concern, by uid; `narrow`: where there is one, it says which (see `ClusterEventWithHint.narrow`)."""
-
-    pods: Mapping[str, QueuedPod]
-    narrow: Narrowing | None
-
-    def chosen(self, old: Any, new: Any) -> Mapping[str, QueuedPod]:
-        """Those whose hints are to be asked."""
-        narrow = self.narrow
-        return self.pods if narrow is None else {uid: queued for uid, queued in self.pods.items() if narrow(queued.pod, old, new)}
-
-
 class NoPolicy(RuntimeError):
-    """A queue was asked for something that only a profile can say, while it has none."""
+    """A queue without a profile was asked a question that only a profile answers."""
 
 
 class ProfileQueue:
-    """Pods of one scheduler name that are not in flight; each is in exactly one of the six structures.
+    """Pods of one scheduler name that are not in flight; each is in exactly one of six structures.
+
+    Args:
+        name: the scheduler name.
+        policy: the profile; None parks all pods as unschedulable.
+        made: the objects that all profile queues share.
 
     Attributes:
         name: the scheduler name.
-        room: how many of the profile's pods may be on their way at once, and whose.
+        room: how many of the profile's pods may be on their way to nodes at once, by namespace.
         active: pods to be tried, in the profile's order.
         backoff: pods that a plugin rejected, by the window in which their backoff ends, then in the profile's order.
         error_backoff: pods that came back because of an error; never tried early.
-        suspects: pods that are let in when nothing else is to be done (see `queue.suspects`), by when their wait is over.
-        unschedulable: pods waiting for an event, by rejecting plugin.
-        gated: pods kept out by a PreEnqueue plugin, by that plugin.
-        held: True while no pod is handed out, because one of the queue is being decided and others would not know of it.
+        suspects: pods that are tried only when no other pod is active (`queue.suspects`), by the end of their wait.
+        unschedulable: pods that wait for an event, by rejecting plugin.
+        gated: pods that a PreEnqueue plugin gates, by that plugin.
+        held: True while no pod is handed out, because a pod of this queue is being decided and the next decision would not know
+            of it.
+        hints: the profile's queueing hints.
     """
 
     __slots__ = (
@@ -105,18 +98,22 @@ class ProfileQueue:
 
     @property
     def open(self) -> bool:
-        """True while pods may be handed out: there is a profile, it is not paused, and nobody holds the queue."""
+        """True while pods may be handed out: a profile claims the name, it is not paused, and the queue is not held."""
         return self._policy is not None and not self._policy.paused and not self.held
 
     @property
     def policy(self) -> QueuePolicy:
-        """The profile; raises `NoPolicy` while there is none."""
+        """The profile.
+
+        Raises:
+            NoPolicy: no profile claims this scheduler name.
+        """
         if self._policy is None:
             raise NoPolicy(f"no profile claims schedulerName {self.name!r}; its pods wait")
         return self._policy
 
     def adopt(self, policy: QueuePolicy | None) -> None:
-        """Use another profile from now on: active and backing-off pods are sorted anew, or all are parked when there is none."""
+        """Replace the profile. Active pods and pods in backoff are sorted anew; without a profile (None) all pods are parked."""
         if policy is not None:
             self._policy = policy
             self.active.rekey(lambda queued: queued.turn(policy))
@@ -131,25 +128,25 @@ class ProfileQueue:
                 self._park(queued)
 
     def pop(self, *, early: bool) -> QueuedPod:
-        """Hand out the first active pod that there is room for, or (`early`) the one whose backoff ends next; there has to be one."""
+        """Hand out the first active pod that has room, or (`early`) the one whose backoff ends next; the caller knows that there is one."""
         queued = self.backoff.pop() if early else self.active.pop()
-        assert queued is not None  # else nobody asks
+        assert queued is not None  # the caller has seen that there is one
         return queued
 
     def lane_of(self, queued: QueuedPod) -> Lane:
-        """With whom the pod stands still."""
+        """Return the pod's lane: pods of one namespace, and of one binding extender, wait for the same places."""
         pod, policy = queued.pod, self._policy
         return Lane(pod.namespace, "" if policy is None else policy.binding_extender(pod))
 
     def _has_room(self) -> None:
-        """Somebody left a place: who waits for one may have it."""
+        """Let pods of lanes that found no place be handed out again, after a place was left."""
         if self.active or self.backoff:
             self.active.reopen()
             self._ready()
 
     @property
     def may_try_early(self) -> bool:
-        """Whether the pod whose backoff ends next may be handed out before that."""
+        """True when the pod whose backoff ends next may be handed out before that."""
         queued = self.backoff.first()
         return queued is not None and not self.room.full and self.room.may_enter(self.lane_of(queued))
 
@@ -158,7 +155,7 @@ class ProfileQueue:
         return heaps + len(self.unschedulable) + len(self.gated)
 
     def waiting(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
-        """All pods with their places."""
+        """Iterate over all pods with their sub-queues."""
         yield from ((SubQueue.ACTIVE, queued) for queued in self.active)
         yield from ((SubQueue.BACKOFF, queued) for queued in self.backoff)
         yield from ((SubQueue.BACKOFF, queued) for queued in self.error_backoff)
@@ -167,7 +164,7 @@ class ProfileQueue:
         yield from ((SubQueue.GATED, queued) for queued in self.gated)
 
     def place_of(self, uid: str) -> SubQueue | None:
-        """Where a pod waits, or None when it is not here."""
+        """Return the sub-queue of a pod, or None when the pod is not in this queue."""
         if uid in self.active:
             return SubQueue.ACTIVE
         if uid in self.backoff or uid in self.error_backoff or uid in self.suspects:
@@ -177,12 +174,12 @@ class ProfileQueue:
         return SubQueue.GATED if uid in self.gated else None
 
     def waits(self, queued: QueuedPod) -> bool:
-        """True for a pod that waits for an event, or is gated."""
+        """Return True for a pod that waits for an event or is gated."""
         return self.unschedulable.get(queued.uid) is queued or self.gated.get(queued.uid) is queued
 
     def take(self, uid: str) -> QueuedPod | None:
-        """Take a pod out of wherever it is."""
-        return (  # thousands leave at once where pods wait for events, so those places come first
+        """Remove a pod from its structure and return it; None when the pod is not in this queue."""
+        return (  # one event may take out thousands of pods that wait for events, so their structures come first
             self.unschedulable.remove(uid)
             or self.gated.remove(uid)
             or self.active.remove(uid)
@@ -192,9 +189,17 @@ class ProfileQueue:
         )
 
     def enter(self, queued: QueuedPod, how: Requeue, now: float) -> SubQueue:
-        """Put a pod, wherever it was, into the place it belongs to now.
+        """Put a pod into the sub-queue that it belongs to now, out of whichever structure held it.
 
-        The policy is asked before anything is touched: if it raises, the pod is still where it was.
+        PreEnqueue is asked before anything is changed: if it raises, the pod is still where it was.
+
+        Args:
+            queued: a pod of this scheduler name, not in flight.
+            how: whether the pod waits for an event, backs off first, or is tried at once.
+            now: seconds on the queue's clock.
+
+        Returns:
+            The sub-queue.
         """
         if how is Requeue.SKIP or self._policy is None:
             self._park(queued)
@@ -214,34 +219,43 @@ class ProfileQueue:
         return SubQueue.ACTIVE
 
     def sizes(self) -> tuple[int, int, int, int]:
-        """How many are active, back off, are unschedulable and gated."""
+        """Return the number of active, backing off, unschedulable and gated pods."""
         backing_off = len(self.backoff) + len(self.error_backoff) + len(self.suspects)
         return len(self.active), backing_off, len(self.unschedulable), len(self.gated)
 
     def rejections(self) -> Counter[str]:
-        """How many unschedulable and gated pods each plugin holds back."""
+        """Count the unschedulable and gated pods by the plugin that holds them back."""
         return Counter({plugin: len(pods.held_by(plugin)) for pods in (self.unschedulable, self.gated) for plugin in pods.plugins()})
 
     def waiting_since(self, oldest: float) -> list[QueuedPod]:
-        """Pods that have waited for an event since before this time."""
+        """Return the pods that have waited for an event since before this time (seconds on the queue's clock)."""
         return [queued for queued in self.unschedulable if queued.timestamp < oldest]
 
     def to_reconsider(self, plugins: AbstractSet[str] | None) -> list[QueuedPod]:
-        """Unschedulable pods that one of these plugins rejected (None: any plugin), or only disabled ones did."""
+        """Return the unschedulable pods that one of these plugins (None: any plugin) or only disabled plugins rejected."""
         waiting = self.unschedulable
         if plugins is None:
             return list(waiting)
         return [queued for queued in waiting if not self.speaks_for(queued) or not queued.rejecting_plugins.isdisjoint(plugins)]
 
     def speaks_for(self, queued: QueuedPod) -> bool:
-        """False when every plugin that rejected this pod has been disabled since."""
+        """Return False when every plugin that rejected this pod has been disabled since."""
         return any(self.hints.knows(plugin) for plugin in queued.rejecting_plugins)
 
     def after_failure(self, queued: QueuedPod, began_under: Hints, missed: Iterable[InFlightEvent]) -> Requeue:
-        """What a failed pod is to do, in view of what happened during its attempt.
+        """Return what a failed pod does next, in view of the events during its attempt.
 
-        An attempt that began under another generation says little about this one, so it is repeated. A rejection by a plugin that the same
-        profile does not list is waited out like any other: to retry it at once could go on forever.
+        An attempt under an earlier generation of the profile says little about the present one, so the pod is tried again. A
+        rejection by a plugin that the profile does not list waits for events all the same: an immediate retry could go on
+        forever.
+
+        Args:
+            queued: just rejected, or failed by an error.
+            began_under: the profile's hints when the attempt began.
+            missed: events during the attempt, oldest first.
+
+        Returns:
+            AFTER_BACKOFF after an error; otherwise the earliest retry that a hint asks for.
         """
         if not queued.rejected:
             return Requeue.AFTER_BACKOFF
@@ -255,7 +269,7 @@ class ProfileQueue:
         return how
 
     def resort(self, queued: QueuedPod) -> None:
-        """Give an active or backing-off pod its turn anew, after the pod changed."""
+        """Give an active or backing-off pod its sort key anew, after the pod changed."""
         if queued.uid in self.active:
             self.active.push(queued.uid, queued.turn(self.policy), queued)
             return
@@ -264,7 +278,15 @@ class ProfileQueue:
                 heap.push(queued.uid, _backoff_key(queued, self.policy), queued)
 
     def end_backoff(self, now: float, most: int | None = None) -> int:
-        """Make pods active whose backoff is over, so many at most; their number. They passed PreEnqueue when they began to back off."""
+        """Make pods active whose backoff is over. PreEnqueue is not asked again: the pods passed it when they began to back off.
+
+        Args:
+            now: seconds on the queue's clock.
+            most: pods at most; None for all.
+
+        Returns:
+            The number of pods that became active.
+        """
         moved, window = 0, window_of(now)
         for heap in (self.backoff, self.error_backoff):
             while moved != most and (key := heap.first_key()) is not None and key[0] < window:
@@ -275,42 +297,12 @@ class ProfileQueue:
         return moved
 
     def next_backoff_expiry(self) -> float | None:
-        """When the next backoff ends, in seconds; None when nothing backs off."""
+        """Return when the next backoff ends, in seconds; None when no pod backs off."""
         keys = [key for key in (self.backoff.first_key(), self.error_backoff.first_key()) if key is not None]
         return float(min(key[0] for key in keys) + 1) * WINDOW_SECONDS if keys else None
 
-    def reach(self, event: ClusterEvent, old: Any, new: Any, *, keyed: bool = True) -> list[Reached]:
-        """Waiting pods whose rejecting or gating plugin cares about this event, by plugin; a pod may be in several of them.
-
-        Without `keyed`, those that an event of this kind may concern, whatever it is about.
-        """
-        hints, found = self.hints.about(event), list[Reached]()
-        narrowed = event.frees_nothing and isinstance(new, PodInfo)
-        if event.wildcard:
-            found.append(Reached({queued.uid: queued for queued in self.unschedulable}, None))
-        for waiting in (self.unschedulable, self.gated):
-            for plugin in waiting.plugins():
-                if hints.asked(plugin):
-                    keys = hints.keys(plugin) if keyed else ()
-                    pods = waiting.concerned(plugin, keys, old, new) if keys else waiting.held_by(plugin)
-                    found.append(Reached(pods, hints.narrowing(plugin) if narrowed else None))
-        return found
-
-    def concerns(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
-        """Whether this waiting pod's rejecting or gating plugin cares about the event: the same for one pod."""
-        if event.wildcard and not queued.gated:
-            return True
-        hints, narrowed = self.hints.about(event), event.frees_nothing and isinstance(new, PodInfo)
-        rejected_by = (*queued.unschedulable_plugins, *queued.pending_plugins)
-        for plugin in (queued.gating_plugin,) if queued.gated else rejected_by:
-            if hints.asked(plugin):
-                narrow = hints.narrowing(plugin) if narrowed else None
-                if narrow is None or narrow(queued.pod, old, new):
-                    return True
-        return False
-
     def changed(self, queued: QueuedPod) -> None:
-        """A pod that waits here changed."""
+        """Index a waiting pod anew, after the pod changed."""
         self.unschedulable.put_anew(queued.uid)
         self.gated.put_anew(queued.uid)
 
@@ -345,7 +337,12 @@ class ProfileQueue:
 
 
 class ProfileQueues:
-    """The profile queues by scheduler name; each is made when its first pod comes."""
+    """The profile queues by scheduler name. Each is made when its first pod comes.
+
+    Args:
+        policies: the profile of a scheduler name, or None.
+        making: the objects that all profile queues share.
+    """
 
     __slots__ = ("_by_name", "_making", "_policies")
 
@@ -355,31 +352,36 @@ class ProfileQueues:
         self._making = making
 
     def __iter__(self) -> Iterator[ProfileQueue]:
-        """All of them, in order of creation."""
+        """Iterate over all queues, in order of creation."""
         return iter(self._by_name.values())
 
     def get(self, scheduler_name: str) -> ProfileQueue | None:
-        """The queue of this scheduler name, if there is one."""
+        """Return the queue of this scheduler name, or None when it has none."""
         return self._by_name.get(scheduler_name)
 
     def of(self, scheduler_name: str) -> ProfileQueue:
-        """The queue of this scheduler name; a new one asks for its policy."""
+        """Return the queue of this scheduler name; a new queue asks for its profile."""
         queue = self._by_name.get(scheduler_name)
         if queue is None:
             queue = self._by_name[scheduler_name] = ProfileQueue(scheduler_name, self._policies(scheduler_name), self._making)
         return queue
 
     def drop_if_idle(self, queue: ProfileQueue) -> None:
-        """Scheduler names that no profile claims are other people's; do not keep them all."""
+        """Drop an empty queue that no profile claims: other schedulers' names would otherwise collect without end."""
         if not queue.served and not len(queue):
             del self._by_name[queue.name]
 
     def can_hand_out(self) -> bool:
-        """Whether a pod that may be tried is in one of them."""
+        """Return True when `next` would find a pod that may be tried."""
         return any(queue.open and (queue.active.first_key() is not None or queue.may_try_early) for queue in self)
 
     def next(self) -> tuple[ProfileQueue | None, bool]:
-        """Among the profiles that hand out pods, the one whose first pod comes first, and whether that is one whose backoff goes on."""
+        """Return the open queue whose first pod comes first.
+
+        Returns:
+            (queue, early). `early` is True when the pod is in backoff, which is tried only when no pod is active; the queue is
+            None when no pod may be tried.
+        """
         queue = self._first(lambda queue: queue.active.first_key())
         if queue is not None:
             return queue, False
@@ -394,12 +396,20 @@ class ProfileQueues:
         return best
 
     def next_backoff_expiry(self) -> float | None:
-        """When the next backoff of any profile ends, in seconds; None when nothing backs off."""
+        """Return when the next backoff of any profile ends, in seconds; None when no pod backs off."""
         expiries = (queue.next_backoff_expiry() for queue in self)
         return min((expiry for expiry in expiries if expiry is not None), default=None)
 
     def sizes(self, scheduler_name: str | None, in_flight: int) -> Sizes:
-        """Those of one scheduler name, or of all."""
+        """Count the pods of each sub-queue.
+
+        Args:
+            scheduler_name: the profile; None for all profiles.
+            in_flight: pods in flight, which the profile queues do not hold.
+
+        Returns:
+            The counts, `in_flight` among them.
+        """
         each = [queue.sizes() for queue in self if scheduler_name in (None, queue.name)]
         active, backoff, unschedulable, gated = (sum(column) for column in zip((0,) * 4, *each, strict=True))
         return Sizes(active, backoff, unschedulable, gated, in_flight)

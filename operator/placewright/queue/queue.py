@@ -1,16 +1,17 @@
 """The scheduling queue: every unscheduled pod of ours is in exactly one of active, backoff, unschedulable, gated, in flight.
 
 A pod enters with `add`, is handed out by `pop`, and leaves with `done` (placed) or `delete` (gone), or comes back with
-`return_unschedulable`. `move` tells the queue what happened in the cluster; only pods whose rejecting plugins care are looked at.
+`return_unschedulable`. `move` reports an event in the cluster, and the queue looks only at pods whose rejecting plugins listen
+for it.
 
-Everything here runs on one thread; only `wait_for_pod` waits. Facts: kube-scheduler's `backend/queue/scheduling_queue.go`, v1.36.
+All methods run on one thread, and only `wait_for_pod` waits. Facts: kube-scheduler's `backend/queue/scheduling_queue.go`,
+v1.36.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
@@ -26,16 +27,16 @@ from placewright.framework.events import (
 )
 from placewright.framework.podchanges import pod_update_events, same_version
 from placewright.queue.hints import EventHints, Requeue, Timed
-from placewright.queue.inflight import InFlightPods
 from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
-from placewright.queue.profilequeue import Making, ProfileQueue, ProfileQueues, Sizes
+from placewright.queue.profilequeue import Making, ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
+from placewright.queue.queueview import QueueView
 from placewright.queue.room import STATED_SIZES, RoomPlace, RoomSizes
 from placewright.queue.suspectpods import SuspectPods
 from placewright.queue.sweeps import EventSweeps
 
-#: Seconds after which a pod is tried again although no event spoke for it.
+#: Seconds after which a pod is tried again although no event helped it; kube-scheduler's five minutes.
 MAX_UNSCHEDULABLE_SECONDS: Final = 300.0
 
 #: Labels of moves that are not cluster events, as metrics name them.
@@ -47,7 +48,7 @@ PROFILE_UPDATE: Final = "ProfileUpdate"
 GANG_AGAIN: Final = "GangAgain"
 
 NO_PLUGINS: Final[AbstractSet[str]] = frozenset()
-#: Hears of (sub-queue, label of the event) whenever a pod enters one.
+#: Called with (sub-queue, label of the event) whenever a pod enters a sub-queue.
 Incoming = Callable[[str, str], None]
 
 
@@ -55,22 +56,22 @@ class AlreadyQueuedError(ValueError):
     """A pod was returned that is waiting in the queue already."""
 
 
-class SchedulingQueue:
+class SchedulingQueue(QueueView):
     """Pods that wait for a node, of all profiles.
 
     Args:
         policies: the profile of a scheduler name, or None; asked when a name is first seen and in `reprioritise`.
         clock: seconds, monotonic.
-        on_incoming: called for active, backoff, unschedulable and gated.
-        timed: takes the time of hints.
-        slices: an event that concerns more waiting pods than this is told to them in slices, by `sweeps.run`; None: all at once.
-        sizes: of each profile's room.
+        on_incoming: called when a pod enters active, backoff, unschedulable or gated.
+        timed: wraps hints to report how long they take.
+        slices: an event that concerns more waiting pods than this is told to them in slices, by `sweeps.run`; None tells all at
+            once.
+        sizes: places in each profile's room.
 
     Attributes:
-        nominator: which pods are nominated to which node.
+        nominator: the pods that are nominated to each node.
         pod_groups: groups that are placed together.
-        in_flight: the attempts under way.
-        sweeps: what tells waiting pods of events.
+        sweeps: tells waiting pods of events.
         suspects: pods that are tried after all others.
     """
 
@@ -78,16 +79,13 @@ class SchedulingQueue:
         self, policies: Policies, clock: Callable[[], float], on_incoming: Incoming | None = None, timed: Timed | None = None,
         slices: int | None = None, sizes: RoomSizes = STATED_SIZES,
     ) -> None:  # fmt: skip
+        self._ready = asyncio.Event()
+        super().__init__(ProfileQueues(policies, Making(sizes, self._ready.set, timed)))
         self.nominator = Nominator()
         self.pod_groups = QueuedPodGroups()
         self._policies = policies
         self._clock = clock
         self._on_incoming = on_incoming
-        self._ready = asyncio.Event()
-        self._pods: dict[str, QueuedPod] = {}
-        self._uids: dict[PodKey, str] = {}
-        self._queues = ProfileQueues(policies, Making(sizes, self._ready.set, timed))
-        self.in_flight = InFlightPods()
         self._slices = slices
         self.sweeps = EventSweeps(self._queues, self.pod_groups, self._requeue, slices)
         self.suspects = SuspectPods(self._queues, self.in_flight, self._requeue, clock)
@@ -95,9 +93,9 @@ class SchedulingQueue:
     # --- pods come, change and go ------------------------------------------------------------------------------------------------
 
     def add(self, pod: PodInfo) -> None:
-        """Take a pod in, or a newer version of it; a known pod is tried again if that helps it.
+        """Take a pod in, or its newer version. A waiting pod is tried again if the change helps it.
 
-        A namesake with another uid is replaced, unless it was created later.
+        A pod with the same name and another uid is replaced, unless it was created later: watches may show an older pod late.
         """
         queued = self._pods.get(pod.uid)
         if queued is None:
@@ -105,7 +103,7 @@ class SchedulingQueue:
         else:
             self._change(queued, pod)
 
-    #: A watch's news of a pod may be the first that is heard of it, and its addition may be heard twice, so these are one.
+    #: The same as `add`: a watch may report a change of a pod that is new to us, and an addition twice.
     update = add
 
     def _take_in(self, pod: PodInfo) -> None:
@@ -118,7 +116,7 @@ class SchedulingQueue:
         if flight is None:
             queued = QueuedPod(pod, self._clock())
             self._join(queued)
-            # Whoever joins a group that backs off waits with it, so that a group cannot be tried again and again by adding pods.
+            # A pod that joins a group in backoff waits with it. Otherwise a controller could have the group tried with every pod it adds.
             backs_off = queued.pod_group is not None and queued.pod_group.failed_at is not None
             how = Requeue.AFTER_BACKOFF if backs_off else Requeue.IMMEDIATELY
             self._requeue(self._queues.of(pod.scheduler_name), queued, how, POD_ADD)
@@ -158,7 +156,11 @@ class SchedulingQueue:
         any(self._move(queue, queued, queue.hints.about(event), event.label, old, new) for event in events)  # the first that helps
 
     def delete(self, uid: str) -> PodInfo | None:
-        """Forget a pod; its last version, or None when it is unknown. If it is in flight, its attempt leads nowhere."""
+        """Remove a pod and return its last version; None when the queue does not hold it.
+
+        An attempt under way ends without effect. A nomination that only this process knows is reported as free room, because no
+        watch will report it.
+        """
         if (queued := self._pods.get(uid)) is None:
             return None
         pod, pod_group, kept = self._latest(uid), queued.pod_group, self.nominator.node_of(uid)
@@ -173,36 +175,53 @@ class SchedulingQueue:
         if pod_group is not None:
             self.stir(pod_group.ref)
         if kept is not None and not pod.nominated_node:
-            # Kept in memory only, so nobody else will tell those who took the room for taken.
+            # The nomination was in memory only: no watch tells the pods that took this room for occupied.
             self.move(ASSIGNED_POD_DELETE, pod.on(kept), None, up_to_priority=pod.priority)
         return pod
 
     def nominate(self, pod: PodInfo, node: NodeName | None = None) -> None:
-        """Nominate a pod to a node (see `Nominator.add`); ignored for a pod that has left the queue."""
+        """Nominate a pod to a node; ignored for a pod that has left the queue.
+
+        Args:
+            pod: in the queue, in its present version.
+            node: the node; None takes the node in the pod's status, "" withdraws the nomination.
+        """
         if pod.uid in self._pods:
             self.nominator.add(pod, node)
 
     # --- attempts ----------------------------------------------------------------------------------------------------------------
 
     def pop(self) -> QueuedPod | None:
-        """Hand out the next pod, or None: the first active one, else the one whose backoff ends next; never one after an error.
+        """Hand out the next pod: the first active pod, else the pod whose backoff ends next.
 
-        Passed over are pods for which their profile has no room. The pod is in flight until `done` or `return_unschedulable`.
+        The pod is in flight until `done` or `return_unschedulable`. A backoff after an error is never cut short, and pods whose
+        lane is full in their profile's room are passed over.
+
+        Returns:
+            The pod; None when no pod may be tried now.
         """
         queue, early = self._queues.next()
         if queue is None:
             return None
         if early:
+            # While nothing else is active, a pod in backoff costs no other pod its turn (upstream's SchedulerPopFromBackoffQ,
+            # 1.33).
             self._count(SubQueue.ACTIVE, POP_FROM_BACKOFF)
         queued = queue.pop(early=early)
         self._hand_out(queued, queue)
         return queued
 
     def take_pod_group(self, popped: QueuedPod) -> list[QueuedPod]:
-        """Hand out, with a pod that was popped, the members of its group that may be tried; all of them, highest priority first.
+        """Hand out the members of a popped pod's group that may be tried, in whichever sub-queue they wait.
 
-        Wherever they wait: the group is tried as one, when its first member's turn has come. Left out are members of other profiles, those
-        that a PreEnqueue plugin keeps back, and those in flight.
+        The group is tried as one when its first member's turn has come. Members of other profiles, members that a PreEnqueue
+        plugin gates and members in flight stay.
+
+        Args:
+            popped: just handed out by `pop`.
+
+        Returns:
+            `popped` and the members taken along, highest priority first; only `popped` for a pod without a group.
         """
         queue, pod_group = self._queues.of(popped.pod.scheduler_name), popped.pod_group
         if pod_group is None:
@@ -216,33 +235,38 @@ class SchedulingQueue:
         return sorted(taken, key=lambda q: -q.pod.priority)
 
     def pod_group_failed(self, ref: GroupRef, lacks: str = "") -> None:
-        """A group was tried as one, and stays without nodes, as it `lacks` something: its members, returned next, back off together."""
+        """Note that a group was tried as one without success. Its members, which are returned next, back off together.
+
+        Args:
+            ref: the group.
+            lacks: its shortage, in words.
+        """
         if (pod_group := self.pod_groups.get(ref)) is not None:
             pod_group.failed(self._clock(), lacks)
 
     def pod_group_placed(self, ref: GroupRef) -> None:
-        """A group has what it needs: what is left of it in the queue are pods like any other."""
+        """Note that a group has the nodes it needs: members left in the queue are single pods from now on."""
         if (pod_group := self.pod_groups.get(ref)) is not None:
             pod_group.placed()
 
     async def wait_for_pod(self) -> None:
-        """Return as soon as `pop` has something to hand out."""
+        """Return as soon as `pop` can hand out a pod."""
         while not self._queues.can_hand_out():
             self._ready.clear()
             await self._ready.wait()
 
     def hold(self, scheduler_name: str) -> None:
-        """Hand out no pod of this scheduler name until `release`; the others go on."""
+        """Hand out no pod of this scheduler name until `release`; other names are not affected."""
         self._queues.of(scheduler_name).held = True
 
     def release(self, scheduler_name: str) -> None:
-        """End `hold`; harmless where nobody holds."""
+        """End `hold`; harmless for a name that is not held."""
         if (queue := self._queues.get(scheduler_name)) is not None and queue.held:
             queue.held = False
             self._ready.set()
 
     def done(self, uid: str) -> None:
-        """End a pod's attempt for good: it has a node. Harmless for a pod that was returned."""
+        """End the attempt of a pod that has a node, and remove the pod; harmless for a pod that was returned."""
         flight = self.in_flight.end(uid)
         if flight is not None and not flight.gone:
             self._forget(uid, flight.latest.key)
@@ -251,10 +275,22 @@ class SchedulingQueue:
         self, queued: QueuedPod, unschedulable_plugins: AbstractSet[str] = NO_PLUGINS, pending_plugins: AbstractSet[str] = NO_PLUGINS,
         *, filtered: bool = False,
     ) -> SubQueue | None:  # fmt: skip
-        """End a pod's attempt without a node; where the pod waits now, or None when it was deleted or replaced meanwhile.
+        """End a pod's attempt without a node, and put the pod where it waits.
 
-        Without plugins the attempt failed by error. With plugins, the events that happened since `pop` are put before them, so that a
-        change in mid-attempt is not missed. `filtered`: no node passed the filters. Raises `AlreadyQueuedError` for a pod that waits.
+        Without plugins the attempt failed by error, and the pod backs off. With plugins, their hints are asked about the events
+        since `pop`, so that a change during the attempt is not missed.
+
+        Args:
+            queued: handed out by `pop`.
+            unschedulable_plugins: the plugins that rejected the pod.
+            pending_plugins: the plugins that rejected it with PENDING.
+            filtered: no node passed the filters.
+
+        Returns:
+            The pod's sub-queue; None when the pod was deleted or replaced during the attempt.
+
+        Raises:
+            AlreadyQueuedError: the pod waits in the queue already.
         """
         uid, flight = queued.uid, self.in_flight.get(queued.uid)
         if flight is None and uid in self._pods:
@@ -275,16 +311,25 @@ class SchedulingQueue:
         self._register(queued.pod, queued)
         return place
 
-    # --- what brings pods back ---------------------------------------------------------------------------------------------------
+    # --- events and timeouts ------------------------------------------------------------------------------------------------------
 
     def move(
         self, event: ClusterEvent, old: Any = None, new: Any = None, *, except_uid: str = "", up_to_priority: int | None = None
     ) -> int:
-        """Something happened in the cluster: try the pods again that it could help; the number of pods moved by now.
+        """Report an event in the cluster: waiting pods that it could help are tried again.
 
-        `old` and `new` are the object before and after; pods as `PodInfo`. The pod of `except_uid` is left where it waits, and so are
-        those of a priority above `up_to_priority`.
+        Args:
+            event: its kind and label.
+            old: the object before, pods as `PodInfo`; None when it appeared.
+            new: the object after; None when it is gone.
+            except_uid: this pod is not told.
+            up_to_priority: pods above this priority are not told; None tells all.
+
+        Returns:
+            The number of pods moved at once. Pods that are told in slices are not counted.
         """
+        # GangScheduling registers no event for members that get a node: it would search all gated pods, and here only the
+        # group's own are tried.
         if event.resource is EventResource.ASSIGNED_POD and isinstance(new, PodInfo) and new.pod_group is not None:
             self._reopen(new.pod_group, event.label)
         if self.in_flight and any(queue.served and queue.hints.wanted(event) for queue in self._queues):
@@ -292,7 +337,10 @@ class SchedulingQueue:
         return self.sweeps.tell(event, old, new, except_uid, up_to_priority)
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
-        """Try these pods now, whatever they are waiting for; those in flight are tried again, those unknown are ignored."""
+        """Try these pods now, also the ones that wait for an event.
+
+        A pod in flight is tried again after its attempt; unknown pods are ignored.
+        """
         for pod in pods:
             flight = self.in_flight.get(pod.uid)
             queued = self._pods.get(pod.uid)
@@ -304,9 +352,9 @@ class SchedulingQueue:
                     self._requeue(queue, queued, Requeue.IMMEDIATELY, FORCE_ACTIVATE.label)
 
     def stir(self, ref: GroupRef) -> None:
-        """Try a group again once its backoff is over, whatever its members wait for; one of them brings all.
+        """Try a group again after its backoff; one member is enough, because it takes the others along.
 
-        When a member is gone, what the others were tried with is not what they would be tried with now.
+        Called when the last attempt says little about the next one, as after a member was deleted.
         """
         pod_group = self.pod_groups.get(ref)
         for queued in () if pod_group is None else pod_group.members.values():
@@ -316,12 +364,17 @@ class SchedulingQueue:
                 return
 
     def retry(self, uid: str, label: str = FORCE_ACTIVATE.label) -> None:
-        """Try this pod again once its backoff is over; one that is active, in flight or unknown is left alone. `label`: for metrics."""
+        """Try a pod again after its backoff. A pod that is active, in flight or unknown is left alone.
+
+        Args:
+            uid: the pod.
+            label: the event that metrics name.
+        """
         if (queued := self._pods.get(uid)) is not None and self.locate(uid) in (SubQueue.UNSCHEDULABLE, SubQueue.GATED):
             self._requeue(self._queues.of(queued.pod.scheduler_name), queued, Requeue.AFTER_BACKOFF, label)
 
     def lift_gate(self, uid: str) -> bool:
-        """Let a gated pod wait for events like a rejected one, if no PreEnqueue plugin keeps it back any longer; True if so."""
+        """Let a gated pod wait for events like a rejected pod, if no PreEnqueue plugin gates it any longer; return True if so."""
         if (queued := self._pods.get(uid)) is None or self.locate(uid) is not SubQueue.GATED:
             return False
         queue = self._queues.of(queued.pod.scheduler_name)
@@ -332,7 +385,7 @@ class SchedulingQueue:
         return True
 
     def flush_backoff(self, most: int | None = None) -> int:
-        """Make pods active whose backoff is over, so many at most of a profile; their number. To be called at every whole second."""
+        """Make pods active whose backoff is over, at most `most` of each profile, and return their number. Called at every whole second."""
         now = self._clock()
         moved = sum(queue.end_backoff(now, most) for queue in self._queues if queue.served)
         for _ in range(moved):
@@ -341,7 +394,7 @@ class SchedulingQueue:
         return moved
 
     def flush_unschedulable(self, max_wait: float = MAX_UNSCHEDULABLE_SECONDS) -> int:
-        """Try pods again that have waited longer than `max_wait` seconds for an event; how many moved by now. To be called every 30 s."""
+        """Try pods again that have waited over `max_wait` seconds for an event. Called every 30 s; returns how many moved at once."""
         oldest = self._clock() - max_wait
         late = [(queue, queued) for queue in self._queues if queue.served for queued in queue.waiting_since(oldest)]
         if self._slices is not None and len(late) > self._slices:
@@ -351,21 +404,21 @@ class SchedulingQueue:
             self._requeue(queue, queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
         return len(late)
 
-    @property
-    def next_backoff_expiry(self) -> float | None:
-        """When `flush_backoff` next has something to do, in seconds of the clock; None while nothing backs off."""
-        return self._queues.next_backoff_expiry()
-
     def reprioritise(self, scheduler_name: str, reconsidered: AbstractSet[str] | None = NO_PLUGINS) -> None:
-        """A profile came, changed, was paused, resumed or went: take over its new order, backoff, gates and hints.
+        """Read a profile anew that came, changed, was paused, was resumed or went: its order, backoff, gates and hints.
 
-        Pods keep their place, but gated ones are checked again, and those that a plugin of `reconsidered` rejected (None: any plugin), or
-        only disabled ones did, are tried again after their backoff. Without a profile its pods wait as unschedulable until it is back.
+        Pods keep their sub-queue, with two exceptions: gated pods are checked again, and pods that a plugin of `reconsidered`
+        or only disabled plugins rejected are tried again after their backoff. Pods of a profile that is gone wait as
+        unschedulable until it returns.
+
+        Args:
+            scheduler_name: the name that the profile claims.
+            reconsidered: plugins whose rejections no longer hold; None for every plugin.
         """
         queue = self._queues.get(scheduler_name)
         if queue is None:
             return
-        self.sweeps.sweep_all()  # in view of the hints that were in effect
+        self.sweeps.sweep_all()  # events so far are judged by the hints that were in effect when they happened
         anybody = not queue.served or reconsidered is None
         queue.adopt(self._policies(scheduler_name))
         if not queue.served:
@@ -374,63 +427,10 @@ class SchedulingQueue:
         self.sweeps.requeue_all(queue, [*queue.gated, *queue.to_reconsider(None if anybody else reconsidered)], PROFILE_UPDATE)
         self._ready.set()
 
-    # --- who waits where ---------------------------------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        return len(self._pods)
-
-    def get(self, uid: str) -> QueuedPod | None:
-        """The pod of this uid, wherever it is; None when unknown."""
-        return self._pods.get(uid)
-
-    def latest(self, uid: str) -> PodInfo | None:
-        """The newest version of a pod, also while an older one is being tried; None when unknown."""
-        return self._latest(uid) if uid in self._pods else None
-
-    def uid_of(self, key: PodKey) -> str | None:
-        """The uid of the pod of this `namespace/name`, or None."""
-        return self._uids.get(key)
-
-    def uids(self) -> AbstractSet[str]:
-        """All pods the queue answers for; a view."""
-        return self._pods.keys()
-
-    def locate(self, uid: str) -> SubQueue | None:
-        """Where a pod is, or None when unknown."""
-        if (queued := self._pods.get(uid)) is None:
-            return None
-        if self.in_flight.get(uid) is not None:
-            return SubQueue.IN_FLIGHT
-        queue = self._queues.get(queued.pod.scheduler_name)
-        return queue.place_of(uid) if queue is not None else None
-
-    def pods(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
-        """All pods with their places, read from the places themselves."""
-        for queue in self._queues:
-            yield from queue.waiting()
-        yield from ((SubQueue.IN_FLIGHT, flight.queued) for flight in self.in_flight if not flight.gone)
-
-    def profile_queues(self) -> Iterator[ProfileQueue]:
-        """The waiting pods by scheduler name, for reading."""
-        return iter(self._queues)
-
-    def sizes(self, scheduler_name: str | None = None) -> Sizes:
-        """How many pods are where, of one scheduler name or of all."""
-        tried = sum(not each.gone and scheduler_name in (None, each.latest.scheduler_name) for each in self.in_flight)
-        return self._queues.sizes(scheduler_name, tried)
-
-    def rejections(self, scheduler_name: str) -> Counter[str]:
-        """How many unschedulable and gated pods of a scheduler name each plugin holds back."""
-        return sum((queue.rejections() for queue in self._queues if queue.name == scheduler_name), Counter())
-
-    def _latest(self, uid: str) -> PodInfo:
-        flight = self.in_flight.get(uid)
-        return flight.latest if flight is not None else self._pods[uid].pod
-
     # --- inside ------------------------------------------------------------------------------------------------------------------
 
     def _requeue(self, queue: ProfileQueue, queued: QueuedPod, how: Requeue, label: str) -> SubQueue:
-        """Put a pod, wherever it was in its queue, into the place it belongs to now."""
+        """Put a waiting pod of this queue into the sub-queue that it belongs to now."""
         was_gated = queued.gated
         if self.suspects or queued.suspicion is not None:
             self.suspects.judge(queued, label)
@@ -443,12 +443,12 @@ class SchedulingQueue:
         return place
 
     def _move(self, queue: ProfileQueue, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
-        """True when the event took the pod out of where it was waiting."""
+        """Return True when the event took the pod out of the sub-queue where it waited."""
         how = hints.worth(queued, old, new)
         return how is not Requeue.SKIP and self._requeue(queue, queued, how, label) is not SubQueue.GATED
 
     def _may_go_with(self, queued: QueuedPod, queue: ProfileQueue) -> bool:
-        """Whether this pod of a group may be handed out with another one of this queue."""
+        """Return whether this member of a group may be handed out with another pod of this queue."""
         at_hand = self.in_flight.get(queued.uid) is None and queued.pod.scheduler_name == queue.name
         return at_hand and queue.policy.pre_enqueue(queued.pod).ok
 
@@ -460,12 +460,12 @@ class SchedulingQueue:
         self.in_flight.begin(queued, queue.hints, RoomPlace(queue.room, queue.lane_of(queued)))
 
     def _regroup(self, queued: QueuedPod) -> None:
-        """List the pod, as it is now, with the group that it names."""
+        """List the pod, in its present version, with the group that it names."""
         if queued.pod.pod_group is not None or queued.pod_group is not None:
             self._join(queued)
 
     def _join(self, queued: QueuedPod) -> None:
-        """Note which group the pod belongs to; all its members' turns change when its first one does."""
+        """List the pod with its group. When the group's first member changes, the turns of all members change."""
         joined = None if queued.pod.pod_group is None else self.pod_groups.get(queued.pod.pod_group)
         before = None if joined is None else joined.first
         self.pod_groups.join(queued, self._clock())
@@ -478,7 +478,7 @@ class SchedulingQueue:
                 queue.resort(member)
 
     def _reopen(self, ref: GroupRef, label: str) -> None:
-        """A member stands on a node: others may have been kept back only because too few were known."""
+        """Try gated members of a group again after one member got a node: they may have been gated only because too few were known."""
         pod_group = self.pod_groups.get(ref)
         for queued in () if pod_group is None else tuple(pod_group.gated.values()):
             queue = self._queues.of(queued.pod.scheduler_name)

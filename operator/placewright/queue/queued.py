@@ -1,7 +1,8 @@
-"""What is queued: a pod with the history of its attempts, and the group of pods that it is placed with.
+"""The queue's records: a pod with the history of its attempts, and the group of pods that it is placed with.
 
-A group has no sub-queue of its own. Its members wait where each of them belongs, and when one is handed out, the others go with it (see
-`SchedulingQueue.take_gang`). So whatever brings one member back brings the group back, once.
+A group has no sub-queue. Its members wait in the sub-queue that each one's own rejection puts it into, and the first member
+that is handed out takes the others along (`SchedulingQueue.take_pod_group`). So any event that brings one member back brings
+the group back once.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from placewright.api.pods import PodInfo
 from placewright.queue.policy import BackoffPolicy, QueuePolicy, SortKey
 from placewright.queue.suspects import Suspicion
 
-#: Backoff ends at whole seconds of the clock, so that pods that failed together come back together and in order of priority.
+#: Backoff ends at whole seconds of the clock, so that pods that failed together come back together, in order of priority.
 WINDOW_SECONDS: Final = 1
 
 #: The object that declares groups: form, namespace, name.
@@ -28,13 +29,13 @@ _Declarer = tuple[Form, str, str]
 
 
 class SubQueue(enum.StrEnum):
-    """Where an unscheduled pod is; it is in exactly one of these. The values are the queue's names in metrics.
+    """The part of the queue that an unscheduled pod is in: exactly one. The values are kube-scheduler's names in metrics.
 
-    ACTIVE: will be tried as soon as its turn comes.
-    BACKOFF: failed a while ago and waits a little, so that it cannot crowd out others.
-    UNSCHEDULABLE: waits for an event that could help it, or for its profile to come back.
-    GATED: a PreEnqueue plugin keeps it from being tried.
-    IN_FLIGHT: handed out by `pop`, and neither returned nor done yet.
+    ACTIVE: the pod is tried as soon as its turn comes.
+    BACKOFF: the pod failed and waits a few seconds, so that it cannot crowd out others.
+    UNSCHEDULABLE: the pod waits for an event that could help it, or for its profile to come back.
+    GATED: a PreEnqueue plugin keeps the pod from being tried.
+    IN_FLIGHT: `pop` handed the pod out, and it is neither returned nor done yet.
     """
 
     ACTIVE = "active"
@@ -46,25 +47,27 @@ class SubQueue(enum.StrEnum):
 
 @dataclass(slots=True, eq=False)
 class QueuedPod:
-    """A pod with its history. Only the queue changes it.
+    """A pod with the history of its attempts. Only the queue changes it.
 
     Attributes:
-        pod: the latest version known when the pod was last handed out or updated.
-        timestamp: when the pod entered the queue or last came back after a failed attempt, seconds on the queue's clock.
-        initial_attempt_timestamp: when it first became active; None for a pod that was gated ever since.
-        attempts: how often it was handed out.
+        pod: the newest version known when the pod was last handed out or updated.
+        timestamp: when the pod entered the queue or last came back after a failed attempt; seconds on the queue's clock.
+        initial_attempt_timestamp: when the pod first became active; None for a pod that has been gated since it came.
+        attempts: how often the pod was handed out.
         unschedulable_count: how often plugins rejected it.
-        consecutive_errors: how often in a row it came back without any plugin having rejected it.
-        unschedulable_plugins, pending_plugins: who rejected it last; pending ones bring it back without backoff.
-        filtered: True when it waits because no node passed PreFilter and Filter; False where something else failed.
-        seen: how many events had been noted (`RecentEvents.noted`) when it was last handed out.
-        gating_plugin: who keeps it gated; meaningful only in `SubQueue.GATED`.
-        gated: True while it is in `SubQueue.GATED`.
-        told: as long as it waits, the number of the last event that it was told of, or need not be told of (see `queue.sweeps`).
-        recalled: True after an event that was worth another try found it gated: what its gating plugin listens to is worth one, too.
-        flushed: True when only the long timeout brought it back: no event did, which hints at a missing queueing hint.
-        gang: the group that the pod is placed with, as the queue knows it; None for most pods.
-        suspicion: why it is tried after all others; None for nearly all pods.
+        consecutive_errors: how often in a row it came back without a rejecting plugin.
+        unschedulable_plugins: the plugins that rejected it last and let it back off.
+        pending_plugins: the plugins that rejected it last with PENDING; their events bring it back without backoff.
+        filtered: True when no node passed PreFilter and Filter; False when something after them failed.
+        seen: `RecentEvents.noted` when the pod was last handed out.
+        gating_plugin: the PreEnqueue plugin that gates the pod; meaningful only in `SubQueue.GATED`.
+        gated: True while the pod is in `SubQueue.GATED`.
+        told: while the pod waits, the number of the last event that it was told of or need not be told of (`queue.sweeps`).
+        recalled: True after an event that was worth another try met the pod while it was gated. An event of its gating plugin
+            is then worth one, too.
+        flushed: True when only the long timeout brought the pod back, which hints at a missing queueing hint.
+        pod_group: the group that the pod is placed with, as the queue knows it; None for most pods.
+        suspicion: why the pod is tried after all others; None for nearly all pods.
     """
 
     pod: PodInfo
@@ -92,12 +95,12 @@ class QueuedPod:
 
     @property
     def key(self) -> PodKey:
-        """`namespace/name`."""
+        """`namespace/name` of the pod."""
         return self.pod.key
 
     @property
     def rejecting_plugins(self) -> AbstractSet[str]:
-        """Everybody who has to be asked whether an event helps; empty after an error."""
+        """The plugins that are asked whether an event helps the pod; empty after an error."""
         return self.unschedulable_plugins | self.pending_plugins
 
     @property
@@ -106,14 +109,14 @@ class QueuedPod:
         return bool(self.unschedulable_plugins or self.pending_plugins)
 
     def gate(self, plugin: str) -> None:
-        """This PreEnqueue plugin keeps it back."""
+        """Note that this PreEnqueue plugin gates the pod."""
         self.gated, self.gating_plugin = True, plugin
         self.unschedulable_plugins |= {plugin}
         if self.pod_group is not None:
             self.pod_group.gated[self.uid] = self
 
     def ungate(self) -> None:
-        """It is let go; harmless for a pod that was not gated."""
+        """Note that no plugin gates the pod; harmless for a pod that was not gated."""
         if self.gated:
             self.gated = False
             if self.pod_group is not None:
@@ -122,7 +125,14 @@ class QueuedPod:
     def record_failure(
         self, now: float, unschedulable: AbstractSet[str], pending: AbstractSet[str], *, filtered: bool = False
     ) -> None:
-        """Note a failed attempt: a rejection when plugins are named, otherwise an error."""
+        """Note a failed attempt: a rejection when plugins are named, otherwise an error.
+
+        Args:
+            now: seconds on the queue's clock.
+            unschedulable: plugins that rejected the pod.
+            pending: plugins that rejected the pod with PENDING.
+            filtered: no node passed the filters.
+        """
         self.timestamp = now
         self.filtered = filtered
         self.flushed = self.recalled = False
@@ -134,21 +144,32 @@ class QueuedPod:
             self.consecutive_errors += 1
 
     def turn(self, policy: QueuePolicy) -> SortKey:
-        """The pod's place in the order of pods to be tried: a group's members all come when its first is due, by the group's age."""
+        """Return the pod's sort key.
+
+        A member of a group has the key of its group's first member at the group's age, so that the group comes as one.
+        """
         pod_group = self.pod_group
         return policy.sort_key(self.pod, self.timestamp) if pod_group is None else policy.sort_key(pod_group.first.pod, pod_group.since)
 
     def backoff_window(self, policy: BackoffPolicy) -> int | None:
-        """The window (whole seconds of the clock) in which backoff ends; None when there is nothing to wait for.
+        """Return the window (whole seconds of the clock) in which backoff ends; None when the pod need not back off.
 
-        Members of a group that failed as one wait until the same time.
+        Members of a group that failed as one wait until the same window.
         """
         if self.pod_group is not None and self.pod_group.failed_at is not None:
             return _window_after(self.pod_group.failed_at, policy.duration(self.pod_group.failures))
         return _window_after(self.timestamp, policy.duration(self.consecutive_errors or self.unschedulable_count))
 
     def backing_off_until(self, policy: BackoffPolicy, now: float) -> int | None:
-        """The window in which backoff ends; None once that is over, or when there is nothing to wait for."""
+        """Return the window in which backoff ends; None when backoff is over or was never needed.
+
+        Args:
+            policy: the profile's backoff.
+            now: seconds on the queue's clock.
+
+        Returns:
+            A window as `window_of` counts them.
+        """
         window = self.backoff_window(policy)
         return window if window is not None and window >= window_of(now) else None
 
@@ -158,27 +179,29 @@ def _window_after(failed_at: float, seconds: float) -> int | None:
 
 
 def window_of(seconds: float) -> int:
-    """The ordering window that a time falls into."""
+    """Return the ordering window of a time in seconds."""
     return math.floor(seconds / WINDOW_SECONDS)
 
 
 class QueuedPodGroup:
     """A group with members that have no node yet. Only the queue changes it.
 
-    What is asked for each member's sake (how many may be tried, who comes first, who is gated) is kept as members come, change and go:
-    a group may have thousands.
+    Figures that are needed for each member (how many may be tried, the first member, the gated members) are kept up to date as
+    members come, change and go, because a group may have thousands.
 
     Attributes:
-        ref: what members call it.
-        since: when its first member came, seconds on the queue's clock: the group's age, which its failures do not touch.
-        members: by uid, in order of arrival; those in flight included.
-        gated: those of them that a PreEnqueue plugin keeps back.
-        ready: how many of them may be tried, by scheduler name: those that are neither leaving nor have a scheduling gate.
-        tried_at: when it was first tried as a group; None before.
-        failed_at: when it last failed as a group; None once it is placed, and then its members are pods like any other.
-        failures: how often in a row.
-        lacks: what it lacked then, in words.
-        suspicion: the worst that is known against any member, as of the marks of `judged_in`; for `queue.suspectpods` alone.
+        ref: the name by which members refer to the group.
+        since: when its first member came, in seconds on the queue's clock. It is the group's age, which failures do not change.
+        members: all members by uid, in order of arrival, members in flight included.
+        gated: the members that a PreEnqueue plugin gates.
+        ready: how many members may be tried, by scheduler name; members that are being deleted or have a scheduling gate do not
+            count.
+        tried_at: when the group was first tried as one; None before.
+        failed_at: when it last failed as one; None once it is placed, and from then on its members are single pods.
+        failures: how often in a row it failed as one.
+        lacks: the shortage at the last attempt, in words.
+        suspicion: the worst suspicion against any member, as of the marks of `judged_in`; kept for `queue.suspectpods` alone.
+        judged_in: the version of the marks that `suspicion` was read from.
     """
 
     __slots__ = (
@@ -204,24 +227,29 @@ class QueuedPodGroup:
 
     @property
     def first(self) -> QueuedPod:
-        """The member of the highest priority; the whole group is tried when it is this one's turn."""
+        """The member with the highest priority. The whole group is tried at this member's turn."""
         if self._first is None:
             self._first = max(self.members.values(), key=lambda queued: queued.pod.priority)
         return self._first
 
     def failed(self, now: float, lacks: str = "") -> None:
-        """The group was tried as one, and stays without nodes."""
+        """Note that the group was tried as one and got no nodes.
+
+        Args:
+            now: seconds on the queue's clock.
+            lacks: the group's shortage, in words.
+        """
         self.failed_at = now
         self.lacks = lacks
         self.failures += 1
 
     def placed(self) -> None:
-        """The group has what it needs: members that are left over wait each for itself."""
+        """Note that the group has the nodes it needs: members that are left over wait as single pods."""
         self.failed_at, self.failures, self.tried_at = None, 0, None
         self.lacks = ""
 
     def put(self, queued: QueuedPod) -> None:
-        """A member came, or there is a newer version of it."""
+        """Add a member, or replace it by its newer version."""
         before, now = self._counted.get(queued.uid), queued.pod
         if before is now:
             return
@@ -232,13 +260,15 @@ class QueuedPodGroup:
             self.ready[now.scheduler_name] += 1
         if queued.gated:
             self.gated[queued.uid] = queued
+        # The group's first member is searched for only when it may have changed: a search at each arrival made a group of n
+        # members cost n².
         if before is not None:
             self._first = self._first if before.priority == now.priority else None
         elif self._first is not None and now.priority > self._first.pod.priority:
             self._first = queued
 
     def remove(self, queued: QueuedPod) -> None:
-        """A member left; harmless for a pod that was none."""
+        """Remove a member; harmless for a pod that is not one."""
         if self.members.pop(queued.uid, None) is None:
             return
         self._uncount(self._counted.pop(queued.uid))
@@ -247,7 +277,10 @@ class QueuedPodGroup:
             self._first = None
 
     def ready_beside(self, pod: PodInfo) -> Counter[str]:
-        """`ready`, with this member as it is here."""
+        """Return `ready` as if this version of a member were the known one.
+
+        PreEnqueue judges a pod before the queue takes it in, so the pod's own version counts here before it is in `members`.
+        """
         known = self._counted.get(pod.uid)
         if known is pod:
             return self.ready
@@ -260,7 +293,7 @@ class QueuedPodGroup:
     def _uncount(self, pod: PodInfo | None) -> None:
         if pod is not None and pod.may_be_tried:
             self.ready[pod.scheduler_name] -= 1
-            self.ready += Counter()  # names of which none is left go
+            self.ready += Counter()  # drops names without members
 
 
 class QueuedPodGroups:
@@ -276,31 +309,44 @@ class QueuedPodGroups:
         return len(self._pod_groups)
 
     def __iter__(self) -> Iterator[QueuedPodGroup]:
-        """All groups, in order of arrival."""
+        """Iterate over all groups, in order of arrival."""
         return iter(self._pod_groups.values())
 
     def get(self, ref: GroupRef) -> QueuedPodGroup | None:
-        """The group, or None when no member of it is in the queue."""
+        """Return the group, or None when no member of it is in the queue."""
         return self._pod_groups.get(ref)
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """The members without a node, in order of arrival, those that are being tried or bound included."""
+        """Return the members without a node, in order of arrival, including members that are being tried or bound."""
         pod_group = self._pod_groups.get(ref)
         return () if pod_group is None else [queued.pod for queued in pod_group.members.values()]
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
-        """How many members may be tried, by scheduler name, with this one as it is here."""
+        """Return how many members may be tried, by scheduler name.
+
+        Args:
+            ref: the group.
+            beside: a pod of the group in the version that is judged; it counts even when the queue does not hold it yet.
+
+        Returns:
+            Counts above 0, by `spec.schedulerName`.
+        """
         pod_group = self._pod_groups.get(ref)
         return Counter({beside.scheduler_name: 1} if beside.may_be_tried else {}) if pod_group is None else pod_group.ready_beside(beside)
 
     def declared_by(self, item: GroupObject) -> Iterator[QueuedPod]:
-        """Members of the groups that stand in this object."""
+        """Iterate over the queued members of all groups that this object declares."""
         meta = item.metadata
         for ref in self._declared.get((FORM_OF[type(item)], meta.namespace, meta.name), ()):
             yield from self._pod_groups[ref].members.values()
 
     def join(self, queued: QueuedPod, now: float) -> None:
-        """The pod is in the queue; harmless for one that joined before. One that names another group than before changes over."""
+        """List the pod with the group that it names now, and take it off the group that it named before.
+
+        Args:
+            queued: in the queue; a pod that joined before is no error.
+            now: seconds on the queue's clock; the age of a group that begins with this pod.
+        """
         ref = queued.pod.pod_group
         if queued.pod_group is not None and queued.pod_group.ref != ref:
             self.leave(queued)
@@ -314,7 +360,7 @@ class QueuedPodGroups:
         queued.pod_group = pod_group
 
     def leave(self, queued: QueuedPod) -> None:
-        """The pod has a node, or is gone; harmless for one that belongs to no group."""
+        """Take a pod that has a node or is gone off its group; harmless for a pod without a group."""
         pod_group, queued.pod_group = queued.pod_group, None
         if pod_group is None:
             return

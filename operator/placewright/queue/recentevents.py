@@ -1,7 +1,7 @@
-"""What happened lately, in few words: enough to say which event should have brought a forgotten pod back.
+"""A short memory of events: enough to name the event that should have brought a forgotten pod back (decision 37).
 
-Noted only while pods wait for events. No object is kept: of each event its kind, and the names of what it was about. Beyond the latest
-`KEPT_EVENTS` only the kinds are known of what happened since a pod's attempt.
+Events are noted only while pods wait for events. Of each event its kind and two names are kept, and no object, because objects
+have the size that tenants give them. Of events older than the latest `KEPT_EVENTS` only the last number of each kind is known.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from typing import Any, Final, NamedTuple
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEvent, EventResource
 
-#: Events of which the names are known; some 300 bytes each.
+#: Events whose names are known; about 300 bytes each.
 KEPT_EVENTS: Final = 1024
 
 
 class RecentEvent(NamedTuple):
-    """An event in few words.
+    """The kind of an event, and the names of its object.
 
     Attributes:
-        number: how many were noted before it, and itself.
-        about: the object's name, with its namespace where it has one; empty where only the kind is known any more.
-        node: the node that it is, or that the pod stands on; empty for all else.
+        number: the count of noted events up to and including this one.
+        event: its kind and label.
+        about: the object's name, as `namespace/name` where it has a namespace; empty when only the kind is known.
+        node: the name of the node that changed, or that the pod stands on; empty for all other objects.
     """
 
     number: int
@@ -34,8 +35,11 @@ class RecentEvent(NamedTuple):
 class RecentEvents:
     """The latest events.
 
+    Args:
+        keep: events whose names are kept.
+
     Attributes:
-        noted: how many there were; what a pod's attempt began with is kept as `QueuedPod.seen`.
+        noted: count of all events so far. `QueuedPod.seen` holds the count at the start of a pod's attempt.
     """
 
     __slots__ = ("_kinds", "_latest", "noted")
@@ -47,14 +51,20 @@ class RecentEvents:
         self._kinds: dict[str, RecentEvent] = {}
 
     def note(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Note that this happened."""
+        """Note an event.
+
+        Args:
+            event: its kind and label.
+            old: the object before; None when it appeared.
+            new: the object after; None when it is gone.
+        """
         self.noted += 1
         about, node = _names(event, old if new is None else new)
         self._latest.append(RecentEvent(self.noted, event, about, node))
         self._kinds[event.label] = RecentEvent(self.noted, event)
 
     def since(self, seen: int) -> list[RecentEvent]:
-        """What happened after the event of this number, the latest first; where that is too long ago, then kinds without names."""
+        """Return the events after number `seen`, the latest first. Events that are too old to have names follow once for each kind."""
         named = [each for each in reversed(self._latest) if each.number > seen]
         oldest = named[-1].number if named else self.noted + 1
         return [*named, *(each for each in self._kinds.values() if seen < each.number < oldest)]

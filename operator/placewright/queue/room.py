@@ -1,10 +1,11 @@
-"""How many pods of one profile may be on their way to their nodes, and whose: no namespace and no extender takes the room of all.
+"""A profile's room: how many of its pods may be on their way to nodes at once, in all and by namespace.
 
-A pod takes a place when it is handed out, and gives it back when its attempt ends. While it waits for something that others have to do
-(its volumes, its devices, its group, an API server that asked for patience) it stands aside: it leaves its place to others and counts among
-those that wait, of which there may be many more. While it waits for permission it is not counted: it may wait for pods yet to come.
+A pod takes a place when it is handed out, and gives it back when its attempt ends. While it waits for others (its volumes, its
+devices, its group, an API server that asked for patience) it stands aside: it frees its place and counts among the many more
+pods that may wait. While it waits for a Permit plugin it is not counted, because it may wait for pods that are still to come.
 
-Each profile has a room of its own, so nothing that one profile waits for holds up another.
+Each profile has a room of its own, so a profile that waits never holds up another. Within a room no namespace and no extender
+can take all places.
 """
 
 from __future__ import annotations
@@ -16,43 +17,43 @@ from typing import Final, NamedTuple
 
 from placewright.api.fairshares import FairShares
 
-#: Pods of a profile that are decided ahead of their Bindings, at most. What is decided later is decided on what is true then.
+#: Pods of a profile that are decided ahead of their Bindings, at most. Later pods are decided later, on newer facts.
 ON_THEIR_WAY: Final = 512
-#: Pods of a profile that are on their way, or have a node and wait for what others have to do.
+#: Pods of a profile that are on their way or stand aside, at most.
 IN_THE_ROOM: Final = 8_192
-#: Pods of a profile on their way by an extender that binds.
+#: Pods of a profile that are on their way through one binding extender, at most.
 BY_ONE_EXTENDER: Final = 256
-#: A namespace that is alone may take less than a half of each: the rest is there for whoever comes.
+#: `FairShares`' factor: a namespace that is alone takes less than half of the places, so that the next namespace finds some at once.
 _FACTOR: Final = 1
 
 
 class Lane(NamedTuple):
-    """Pods of one profile that stand still together: those of a namespace, bound by an extender or (empty) by us."""
+    """Pods of one profile that wait for the same places: one namespace, and the extender that binds them, or "" where we bind."""
 
     namespace: str
     extender: str = ""
 
 
 class Standing(enum.Enum):
-    """Where a pod in flight stands in its profile's room."""
+    """How a pod in flight counts in its profile's room."""
 
     ON_ITS_WAY = enum.auto()
     ASIDE = enum.auto()
     UNCOUNTED = enum.auto()
 
 
-#: Looked up once: every pod moves a few times.
+#: Looked up once, because an enum member costs an attribute lookup and every pod moves several times.
 _ON_ITS_WAY: Final = Standing.ON_ITS_WAY
 _UNCOUNTED: Final = Standing.UNCOUNTED
 
 
 class RoomSizes(NamedTuple):
-    """Places in a profile's room, in each of which a namespace gets its share.
+    """Places in a profile's room. Each namespace gets its share of every kind of place.
 
     Attributes:
-        on_their_way: for pods that are decided, and whose Binding is not answered.
-        in_all: for these and for those that stand aside.
-        by_extender: for those on their way by one extender.
+        on_their_way: for pods that are decided and whose Binding is not answered.
+        in_all: for these pods and for pods that stand aside.
+        by_extender: for pods that are on their way through one extender.
     """
 
     on_their_way: int = ON_THEIR_WAY
@@ -60,17 +61,22 @@ class RoomSizes(NamedTuple):
     by_extender: int = BY_ONE_EXTENDER
 
 
-#: Those of every profile.
+#: The sizes of every profile's room.
 STATED_SIZES: Final = RoomSizes()
 
 
 class ProfileRoom:
-    """One profile's."""
+    """The places of one profile."""
 
     __slots__ = ("_all", "_by_extender", "_left", "_on_their_way", "_sizes")
 
     def __init__(self, sizes: RoomSizes, left: Callable[[], None] = lambda: None) -> None:
-        """`left`: called when a pod leaves a place that others may take."""
+        """Start empty.
+
+        Args:
+            sizes: places of each kind.
+            left: called when a pod leaves a place that others may take.
+        """
         self._sizes = sizes
         self._left = left
         self._on_their_way: FairShares[str] = FairShares(sizes.on_their_way, _FACTOR)
@@ -79,21 +85,21 @@ class ProfileRoom:
 
     @property
     def full(self) -> bool:
-        """True while nobody may be handed out, whoever it is."""
+        """True while no pod of any lane may be handed out."""
         return self._on_their_way.free <= 0 or self._all.free <= 0
 
     @property
     def on_their_way(self) -> int:
-        """How many pods hold a place."""
+        """Number of pods that hold a place."""
         return sum(self._on_their_way.held.values())
 
     @property
     def aside(self) -> int:
-        """How many stand aside."""
+        """Number of pods that stand aside."""
         return sum(self._all.held.values()) - self.on_their_way
 
     def may_enter(self, lane: Lane) -> bool:
-        """Whether one more pod of this lane may be handed out."""
+        """Return whether one more pod of this lane may be handed out."""
         namespace, extender = lane
         if not (self._on_their_way.may_take(namespace) and self._all.may_take(namespace)):
             return False
@@ -115,18 +121,24 @@ class ProfileRoom:
                 del self._by_extender[lane.extender]
 
     def take_in(self, lane: Lane) -> None:
-        """A pod of this lane, which was not counted before, is on its way."""
+        """Count a pod of this lane, not counted before, as on its way."""
         self._all.take(lane[0])
         self._take(lane)
 
     def let_go(self, lane: Lane) -> None:
-        """A pod of this lane, which was on its way, is not counted any more."""
+        """Stop counting a pod of this lane that was on its way."""
         self._all.give_back(lane[0])
         self._give_back(lane)
         self._left()
 
     def moved(self, lane: Lane, before: Standing, after: Standing) -> None:
-        """A pod of this lane, which stood there before, stands here now."""
+        """Count a pod of this lane in its new standing.
+
+        Args:
+            lane: the pod's.
+            before: the standing that the pod was counted in.
+            after: another standing.
+        """
         self._count_all(lane, before, after)
         self._count_on_their_way(lane, before, after)
         if before is not _UNCOUNTED:
@@ -146,7 +158,12 @@ class ProfileRoom:
 
 
 class RoomPlace:
-    """One pod's place in the room, from its being handed out until `leave`. Each step may be repeated, and is harmless after `leave`."""
+    """One pod's place in the room, from `pop` until `leave`. Each step may be repeated, and has no effect after `leave`.
+
+    Args:
+        room: the profile's.
+        lane: the pod's.
+    """
 
     __slots__ = ("_ended", "_lane", "_room", "_standing")
 
@@ -158,20 +175,20 @@ class RoomPlace:
         room.take_in(lane)
 
     def go_on(self) -> None:
-        """The pod is on its way, again if it stood aside."""
+        """Count the pod as on its way, also after it stood aside."""
         self._move(Standing.ON_ITS_WAY)
 
     def stand_aside(self) -> None:
-        """The pod waits for what others have to do."""
+        """Count the pod among the pods that wait for others."""
         self._move(Standing.ASIDE)
 
     def await_permission(self) -> None:
-        """The pod waits for permission, and is not counted."""
+        """Stop counting the pod while Permit plugins keep it waiting."""
         self._move(Standing.UNCOUNTED)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """The pod stands aside for as long as this is open."""
+        """Let the pod stand aside inside the `with` block."""
         self.stand_aside()
         try:
             yield
@@ -179,7 +196,7 @@ class RoomPlace:
             self.go_on()
 
     def leave(self) -> None:
-        """The pod's attempt is over."""
+        """End the pod's place: its attempt is over."""
         if self._standing is _ON_ITS_WAY and not self._ended:  # nearly every pod's end
             self._standing = _UNCOUNTED
             self._room.let_go(self._lane)
@@ -194,6 +211,6 @@ class RoomPlace:
             self._room.moved(self._lane, before, standing)
 
 
-#: Of pods that are not in flight.
+#: The place of pods that are not in flight: it has been left, so every call is without effect.
 NO_PLACE: Final = RoomPlace(ProfileRoom(STATED_SIZES), Lane(""))
 NO_PLACE.leave()

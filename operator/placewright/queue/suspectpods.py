@@ -1,4 +1,4 @@
-"""Suspects in the queue: waiting apart from the others, and let in among the active pods one at a time, when nothing else is to be done."""
+"""Suspects in the queue: set apart from other pods, and let in one at a time when no other pod is active."""
 
 from __future__ import annotations
 
@@ -17,17 +17,33 @@ LET_IN: Final = "SuspectLetIn"
 
 
 class Put(Protocol):
-    """Puts a pod into the place that it belongs to now."""
+    """Puts a pod into the sub-queue that it belongs to now."""
 
     def __call__(self, queue: ProfileQueue, queued: QueuedPod, how: Requeue, label: str) -> SubQueue:
-        """Where that is."""
+        """Put a pod into its sub-queue.
+
+        Args:
+            queue: the pod's profile.
+            queued: in this queue.
+            how: whether the pod backs off first or is tried at once.
+            label: the event that metrics name.
+
+        Returns:
+            The sub-queue.
+        """
 
 
 class SuspectPods:
-    """Says of each pod that enters the queue whether it is set apart. False while no marks are known: then nobody is asked.
+    """Decides for each pod that enters the queue whether it is set apart. False while no marks are known, and then no pod is judged.
+
+    Args:
+        queues: the waiting pods.
+        in_flight: the attempts under way.
+        put: moves a pod between sub-queues.
+        clock: seconds, monotonic.
 
     Attributes:
-        marks: what is known of earlier deaths; changed by whoever reads and writes marks, which then calls `anew`.
+        marks: the known marks of earlier deaths. The code that reads and writes marks changes them and then calls `anew`.
     """
 
     def __init__(self, queues: ProfileQueues, in_flight: InFlightPods, put: Put, clock: Callable[[], float]) -> None:
@@ -36,32 +52,36 @@ class SuspectPods:
         self._in_flight = in_flight
         self._put = put
         self._clock = clock
-        #: Grows whenever other marks are known: what was judged before says nothing.
+        #: Grows whenever marks change: a group's suspicion of an earlier epoch is not valid.
         self._epoch = 0
 
     def __bool__(self) -> bool:
         return bool(self.marks)
 
     def __len__(self) -> int:
-        """How many pods are set apart."""
+        """Number of pods that are set apart."""
         return sum(len(queue.suspects) for queue in self._queues)
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        """The pods that are set apart."""
+        """Iterate over the pods that are set apart."""
         for queue in self._queues:
             yield from queue.suspects
 
     def accuses(self, queued: QueuedPod) -> bool:
-        """Whether a pod, or a member of its group, is a suspect, also while it is let in."""
+        """Return whether a pod, or a member of its group, is a suspect, also while it is let in."""
         group = queued.pod_group
         if group is not None and group.judged_in == self._epoch and group.suspicion is not None:
             return True
         return self.marks.of(queued.pod) is not None
 
     def judge(self, queued: QueuedPod, label: str) -> None:
-        """Note on a pod that enters the queue whether it is a suspect; one that is being let in is none for that time.
+        """Note on a pod that enters the queue whether it is a suspect. A pod that is being let in is not one for that time.
 
-        A group is decided with all its members, so a suspect among them makes suspects of all.
+        A group is decided with all its members, so one suspect makes suspects of all.
+
+        Args:
+            queued: enters a sub-queue.
+            label: the event that brings it.
         """
         found = self.marks.of(queued.pod)
         if queued.pod_group is not None:
@@ -69,7 +89,7 @@ class SuspectPods:
         queued.suspicion = None if label == LET_IN else found
 
     def _of_group(self, group: QueuedPodGroup, judged: QueuedPod, own: Suspicion | None) -> Suspicion | None:
-        """What is known against any member by now; when it becomes worse, members that may be tried soon are set apart, too."""
+        """Return the worst suspicion against any member. When it grows worse, members that may be tried soon are set apart, too."""
         if group.judged_in != self._epoch:
             group.judged_in, group.suspicion = self._epoch, None
         before = group.suspicion
@@ -81,7 +101,7 @@ class SuspectPods:
         return group.suspicion
 
     def anew(self) -> None:
-        """Other marks are known than before: pods that may be tried soon are judged by these; all others once they enter."""
+        """Judge pods that may be tried soon by the marks as they are now. Other pods are judged when they enter a sub-queue."""
         self._epoch += 1
         if not (self.marks or len(self)):
             return
@@ -91,12 +111,13 @@ class SuspectPods:
                     self._put_anew(queued)
 
     def let_in(self) -> bool:
-        """Make a suspect active whose wait is over, if no pod is active, or in flight; True if so. To be called every second."""
+        """Make a suspect active whose wait is over, if no pod is active or in flight; return True if so. Called every second."""
         waiting = [(key, queue) for queue in self._queues if queue.open and (key := queue.suspects.first_key()) is not None]
         if not waiting:
             return False
         (due, *_), queue = min(waiting, key=lambda each: each[0])
         now = self._clock()
+        # If this decision ends the process as well, no other pod's Binding is on its way at that moment.
         quiet = not self._in_flight and not any(each.active for each in self._queues if each.open)
         if now < due or not (quiet or now >= due + LONGEST_QUIET):
             return False

@@ -1,12 +1,12 @@
-"""Which waiting pods are suspects: a decision about their like was the last that a process began. They are tried last, and then rarely.
+"""Suspects: waiting pods that resemble a pod in whose decision a process ended. They are tried last, and then rarely (decision 34).
 
-After one death a suspect is tried when nothing else is: no pod is active, and none is being decided or bound. After more it waits before
-that, ten minutes and then twice as long each time, up to an hour. It is never refused: a wait that is over for `LONGEST_QUIET` seconds
-without a quiet moment counts as one. A decision that ends clears it.
+After one death a suspect is tried when no pod is active and none is being decided or bound. After more deaths it first waits
+ten minutes, then twice as long each time, up to an hour. It is never refused: when `LONGEST_QUIET` seconds pass after its wait
+without a quiet moment, it is tried all the same. A decision that ends clears it.
 
-A pod is a suspect by its spec, whatever its uid, name and controller are; where the spec is heavy, whatever its images are. A pod whose
-decision is heavy is one by its controller, too, and by its namespace once that cost more than one process: there whoever makes such pods
-varies them. Other pods of the namespace are not.
+A pod is a suspect by its spec, whichever uid, name and controller it has; where the spec is heavy, whichever images it names. A
+pod whose decision is heavy is a suspect by its controller, too, and by its namespace once that namespace cost more than one
+process, because a tenant that varies its specs stays in its namespace. Other pods of the namespace are not suspects.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Final
 from placewright.api.decisionmarks import DecisionMark, MarkedPod, PodKeys, heavy_work, keys_of
 from placewright.api.pods import PodInfo
 
-#: After the first death: long enough for what a new leader finds in its queue to be placed before.
+#: Seconds after the first death: long enough for a new leader to place the ordinary pods in its queue first.
 FIRST_WAIT: Final = 10.0
-#: After the second; doubled with each further one.
+#: Seconds after the second death, doubled with each further one up to `LONGEST_WAIT`.
 LONG_WAIT: Final = 600.0
 LONGEST_WAIT: Final = 3600.0
-#: Seconds that a suspect whose wait is over may be kept from being tried because something else always is.
+#: Seconds that other pods may keep a suspect from being tried after its wait is over.
 LONGEST_QUIET: Final = 300.0
 _MAX_DOUBLINGS: Final = 10
 
 
 def wait_after(deaths: int) -> float:
-    """Seconds that a suspect waits after so many deaths, of which there is at least one."""
+    """Return the seconds that a suspect waits after so many deaths, at least 1."""
     if deaths <= 1:
         return FIRST_WAIT
     return min(LONG_WAIT * 2.0 ** min(deaths - 2, _MAX_DOUBLINGS), LONGEST_WAIT)
@@ -41,8 +41,8 @@ class Suspicion:
     """Why a pod is tried last.
 
     Attributes:
-        deaths: how many processes ended in a decision about its like.
-        not_before: when it may be tried again, if then nothing else is; seconds on the queue's clock.
+        deaths: how many processes ended in the decision of a pod like it.
+        not_before: when it may be tried again, if no other pod is active then; seconds on the queue's clock.
     """
 
     deaths: int
@@ -51,14 +51,14 @@ class Suspicion:
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """A mark with deaths, and when the last of them was, on the queue's clock."""
+    """A mark with deaths, and the time of the last of them on the queue's clock."""
 
     mark: DecisionMark
     at: float
 
 
 class Suspects:
-    """The marks that count deaths, and what they say of a pod. False while there are none, which is nearly always."""
+    """The marks that count deaths, and their meaning for a pod. False while there are none, which is nearly always."""
 
     def __init__(self) -> None:
         self._deaths: dict[str, dict[str, _Death]] = {}
@@ -67,11 +67,16 @@ class Suspects:
         return bool(self._deaths)
 
     def __iter__(self) -> Iterator[DecisionMark]:
-        """The marks, by namespace."""
+        """Iterate over the marks, by namespace."""
         return (death.mark for deaths in self._deaths.values() for death in deaths.values())
 
     def adopt(self, marks: Iterable[tuple[DecisionMark, float]]) -> None:
-        """Know these marks, each with when its last death was on the queue's clock, and no others."""
+        """Replace the known marks.
+
+        Args:
+            marks: each mark, with the time of its last death in seconds on the queue's clock. Marks without a death are
+                dropped.
+        """
         found: defaultdict[str, dict[str, _Death]] = defaultdict(dict)
         for mark, at in marks:
             if mark.deaths:
@@ -79,7 +84,15 @@ class Suspects:
         self._deaths = dict(found)
 
     def clear(self, namespace: str, name: str) -> bool:
-        """A decision about the like of this mark ended; True where the mark had deaths."""
+        """Remove the mark of this name, because a decision of such a pod ended.
+
+        Args:
+            namespace: of the marked pod.
+            name: of the marked pod.
+
+        Returns:
+            True when the mark had deaths.
+        """
         deaths = self._deaths.get(namespace)
         if deaths is None or deaths.pop(name, None) is None:
             return False
@@ -88,11 +101,11 @@ class Suspects:
         return True
 
     def older_than(self, at: float) -> list[DecisionMark]:
-        """The marks whose last death was before this moment of the queue's clock."""
+        """Return the marks whose last death was before this time (seconds on the queue's clock)."""
         return [death.mark for deaths in self._deaths.values() for death in deaths.values() if death.at < at]
 
     def of(self, pod: PodInfo) -> Suspicion | None:
-        """Whether a pod is a suspect; None for nearly all, which costs one look by namespace."""
+        """Return the suspicion against a pod; None for nearly all pods, at the cost of one lookup by namespace."""
         deaths = self._deaths.get(pod.namespace)
         if deaths is None:
             return None
@@ -100,13 +113,13 @@ class Suspects:
         return Suspicion(count, last + wait_after(count)) if count > 0 else None
 
     def speaking_for(self, pod: PodInfo) -> list[DecisionMark]:
-        """The marks of this very spec or group; that its decision ended speaks against them."""
+        """Return the marks of the pod's own spec or group. A decision of this pod that ends proves them wrong."""
         deaths = self._deaths.get(pod.namespace, {})
         keys = keys_of(pod) if deaths else None
         return [] if keys is None else [death.mark for death in deaths.values() if _is_same(death.mark.pod, keys)]
 
     def _alike(self, pod: PodInfo, deaths: Iterable[_Death]) -> tuple[int, float]:
-        """How many deaths speak against this pod, and when the last of them was."""
+        """Return how many deaths speak against this pod, and the time of the last of them."""
         keys, heavy = keys_of(pod), heavy_work(pod) > 0
         own, by_controller, in_namespace, last = 0, 0, 0, 0.0
         for death in deaths:
@@ -118,6 +131,7 @@ class Suspects:
             in_namespace += count * related
             if same or related:
                 last = max(last, death.at)
+        # Less one: a namespace becomes suspect with its second death.
         return max(own, by_controller, in_namespace - 1), last
 
 

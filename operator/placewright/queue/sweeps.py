@@ -1,14 +1,16 @@
-"""Events on their way to the pods that wait: few pods are told at once, a mass of them in slices, so that the event loop is not held.
+"""Events on their way to waiting pods: few pods are told at once, many in slices, so that the event loop is not held (decision 28).
 
-What must hold, however slices and events interleave:
+The promises, however slices and events interleave:
 
 - A pod is told of events in the order in which they happened, and of none twice.
-- A pod that began to wait after an event is not told of it: its last attempt saw what the event was about, or heard of it in flight.
-- Every other waiting pod that an event concerns is told, unless something else brings it back before.
+- A pod that began to wait after an event is not told of it: its last attempt saw the change, or the event was recorded for it
+  in flight.
+- Every other waiting pod that an event concerns is told, unless another event brings it back first.
 
-Each event has a number, and each pod knows up to which it was told (`QueuedPod.told`). Events that concern many pods are kept until a sweep
-begins: it takes all events that are kept, goes through the pods that any of them concerns, and tells each pod of all of them. Events that
-come meanwhile are for the next sweep. Who has something else to tell a waiting pod first brings it up to date (`catch_up`).
+Each event has a number, and each pod knows the number up to which it was told (`QueuedPod.told`). An event that concerns many
+pods is kept until a sweep begins. The sweep takes all kept events, goes through the pods that any of them concerns, and tells
+each pod of all of them. Events that come meanwhile wait for the next sweep. A caller with news for one waiting pod first brings
+that pod up to date (`catch_up`).
 """
 
 from __future__ import annotations
@@ -22,31 +24,34 @@ from typing import Any, Final, NamedTuple
 from placewright.api.podgroups import FORM_OF, declares
 from placewright.api.pods import held_bytes
 from placewright.framework.events import UNSCHEDULABLE_TIMEOUT, WILDCARD, ClusterEvent, EventResource
+from placewright.queue.eventreach import Reached, concerns, reach
 from placewright.queue.hints import Requeue
-from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, Reached
+from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.recentevents import RecentEvents
 
-#: So many pods are told of an event at once, or in one slice: 1 to 3 ms.
+#: Pods that are told of an event at once, or in one slice: 1 to 3 ms of work.
 A_SLICE: Final = 128
 #: Events kept at most. Where more come before a sweep can begin, waiting pods are told "anything may have happened" instead.
 EVENT_LIMIT: Final = 10_000
-#: The same of the bytes of the objects that they are about.
+#: Bytes of the objects in these events, at most.
 EVENT_BYTES: Final = 24 * 2**20
 
-#: Puts a pod, wherever it was in its queue, into the place it belongs to now.
+#: Puts a waiting pod into the sub-queue that it belongs to now.
 RequeuePod = Callable[[ProfileQueue, QueuedPod, Requeue, str], SubQueue]
 
 
 class NumberedEvent(NamedTuple):
-    """An event, and whom it is for.
+    """An event, and the pods that it is for.
 
     Attributes:
-        number: how many had happened when it did, itself included.
-        old, new: the object before and after.
+        number: the count of events up to and including this one.
+        event: its kind and label.
+        old: the object before; None when it appeared.
+        new: the object after; None when it is gone.
         except_uid: this pod is not told.
-        up_to_priority: pods of a higher priority are not told; None: all are.
-        oldest: only pods are told that have waited for an event since before this time; None: all are.
+        up_to_priority: pods of a higher priority are not told; None tells all.
+        oldest: only pods are told that have waited for an event since before this time; None tells all.
     """
 
     number: int
@@ -58,7 +63,7 @@ class NumberedEvent(NamedTuple):
     oldest: float | None = None
 
     def is_for(self, queued: QueuedPod) -> bool:
-        """Whether the pod may be told."""
+        """Return whether the pod may be told."""
         if self.oldest is not None and (queued.gated or queued.timestamp >= self.oldest):
             return False
         return queued.uid != self.except_uid and (self.up_to_priority is None or queued.pod.priority <= self.up_to_priority)
@@ -73,11 +78,13 @@ class _Sweep:
 
 @dataclass(frozen=True, slots=True)
 class _Requeueing:
-    """Pods that go back to where they belong, whatever they wait for, each if it has waited since.
+    """Waiting pods that go back to the sub-queue they belong to, each if it has waited since.
 
     Attributes:
-        number: as an event's.
-        pods: with the attempts that each had made.
+        number: counted as an event's.
+        queue: their profile.
+        pods: each with the number of attempts that it had made.
+        label: the event that metrics name.
     """
 
     number: int
@@ -90,12 +97,19 @@ class EventSweeps:
     """Tells waiting pods of events.
 
     Attributes:
-        happened: how many events there were.
-        recent: what happened lately while pods waited.
+        happened: count of events so far.
+        recent: the latest events that happened while pods waited.
     """
 
     def __init__(self, queues: ProfileQueues, pod_groups: QueuedPodGroups, requeue: RequeuePod, a_slice: int | None) -> None:
-        """`a_slice`: so many pods are told at once; None: all."""
+        """Start without events.
+
+        Args:
+            queues: the waiting pods.
+            pod_groups: finds the members of a group that an event is about.
+            requeue: moves a pod between sub-queues.
+            a_slice: pods that are told at once; None tells all at once.
+        """
         self.happened = 0
         self.recent = RecentEvents()
         self._queues = queues
@@ -111,11 +125,22 @@ class EventSweeps:
 
     @property
     def behind(self) -> bool:
-        """Whether pods are still to be told of something."""
+        """True while pods are still to be told of an event."""
         return self._sweep is not None or bool(self._kept) or bool(self._requeueings)
 
     def tell(self, event: ClusterEvent, old: Any, new: Any, except_uid: str, up_to_priority: int | None) -> int:
-        """Something happened: the number of pods that it moved at once."""
+        """Tell waiting pods of an event, at once when they are few; otherwise keep the event for a sweep.
+
+        Args:
+            event: its kind and label.
+            old: the object before; None when it appeared.
+            new: the object after; None when it is gone.
+            except_uid: this pod is not told.
+            up_to_priority: pods of a higher priority are not told; None tells all.
+
+        Returns:
+            The number of pods that moved at once.
+        """
         self.happened += 1
         if any(queue.unschedulable for queue in self._queues):
             self.recent.note(event, old, new)
@@ -127,19 +152,34 @@ class EventSweeps:
         return sum(self._tell_now(queue, queued, told) for queue, by_plugin in reach for queued in _each_once(by_plugin, old, new))
 
     def noted(self, events: Sequence[ClusterEvent], old: Any, new: Any) -> Sequence[ClusterEvent]:
-        """What changed about a waiting pod, which is told to it alone."""
+        """Note changes of one waiting pod among the recent events. Only that pod is told, by the caller.
+
+        Args:
+            events: the changes of the pod.
+            old: the pod before.
+            new: the pod now.
+
+        Returns:
+            `events`.
+        """
         for event in events:
             self.recent.note(event, old, new)
         return events
 
     def flush(self, oldest: float) -> int:
-        """Let the pods be tried again in slices that have waited for an event since before this time; 0 are by now."""
+        """Try pods again, in slices, that have waited for an event since before `oldest`, in seconds on the queue's clock. Returns 0."""
         self.happened += 1
         self._keep(NumberedEvent(self.happened, UNSCHEDULABLE_TIMEOUT, None, None, oldest=oldest))
         return 0
 
     def requeue_all(self, queue: ProfileQueue, pods: Iterable[QueuedPod], label: str) -> None:
-        """Try these waiting pods of one queue again after their backoff; a mass of them in slices."""
+        """Try waiting pods of one profile again after their backoff; many of them in slices.
+
+        Args:
+            queue: the profile's.
+            pods: wait in `queue`.
+            label: the event that metrics name.
+        """
         chosen = list(pods)
         if self._a_slice is None or len(chosen) <= self._a_slice:
             for queued in chosen:
@@ -150,25 +190,30 @@ class EventSweeps:
         self._stirred.set()
 
     def catch_up(self, queue: ProfileQueue, queued: QueuedPod) -> None:
-        """Tell a waiting pod of what it has not been told yet."""
+        """Tell a waiting pod of the kept events that it has not been told of.
+
+        Args:
+            queue: the pod's profile.
+            queued: waits in `queue`.
+        """
         if self.behind and queue.served:
             for told in self._outstanding():
                 self._tell_one(queue, queued, told)
 
     def sweep_some(self) -> None:
-        """Tell the next pods, a slice of them."""
+        """Tell the next slice of pods."""
         left = self._a_slice or A_SLICE
         while left > 0 and self.behind:
             left -= self._step(left)
         self._swept.set()
 
     def sweep_all(self) -> None:
-        """Tell all of them now."""
+        """Tell all pods that are still to be told, now."""
         while self.behind:
             self.sweep_some()
 
     async def caught_up(self) -> None:
-        """Return when waiting pods have been told of all that has happened until now; somebody has to run `run`."""
+        """Return when waiting pods have been told of all events up to this call. `run` has to be running."""
         until = self.happened
         while (first := self._first()) is not None and first <= until:
             self._swept.clear()
@@ -184,23 +229,24 @@ class EventSweeps:
             await self._stirred.wait()
 
     def _first(self) -> int | None:
-        """The number of the earliest thing that pods are still to be told of."""
+        """Return the number of the earliest event that pods are still to be told of."""
         firsts = (next(self._outstanding(), None), self._requeueings[0] if self._requeueings else None)
         return min((each.number for each in firsts if each is not None), default=None)
 
     # --- whom -----------------------------------------------------------------------------------------------------------------------
 
     def _reach(self, queue: ProfileQueue, event: ClusterEvent, old: Any, new: Any, *, keyed: bool = True) -> list[Reached]:
-        """The pods of a queue whose hints may have to be asked."""
-        if event.resource is EventResource.POD_GROUP:  # there may be thousands of groups: news of one is no news to the others
+        """Return the pods of a queue whose hints may have to be asked."""
+        if event.resource is EventResource.POD_GROUP:  # a change of one group concerns its members only, and groups may be thousands
             members = () if new is None else self._pod_groups.declared_by(new)
             waiting = {each.uid: each for each in members if each.pod.scheduler_name == queue.name and queue.waits(each)}
             return [Reached(waiting, None)]
-        return queue.reach(event, old, new, keyed=keyed)
+        return reach(queue, event, old, new, keyed=keyed)
 
     def _keep(self, told: NumberedEvent) -> None:
         self._kept.append(told)
         self._kept_bytes += held_bytes(told.old, told.new)
+        # All kept events become one wildcard event. It tries too many pods, where dropping the oldest event could forget one.
         if len(self._kept) > EVENT_LIMIT or self._kept_bytes > EVENT_BYTES:
             self._kept.clear()
             self._kept_bytes = 0
@@ -214,7 +260,7 @@ class EventSweeps:
     # --- one after the other --------------------------------------------------------------------------------------------------------
 
     def _step(self, most: int) -> int:
-        """Go on with the sweep, or begin one: how much was done, at least 1."""
+        """Go on with the sweep, or begin one; return how many hints were asked, at least 1."""
         if self._requeueings:
             self._requeue_next(self._requeueings[0])
             return 1
@@ -243,6 +289,7 @@ class EventSweeps:
         if queued is None:
             self._requeueings.popleft()
         elif queue.served and queue.waits(queued) and queued.attempts == attempts:
+            # A pod that was tried since has been judged by newer facts, and is left alone.
             self._requeue(queue, queued, Requeue.AFTER_BACKOFF, requeueing.label)
 
     def _begun(self) -> _Sweep:
@@ -261,11 +308,12 @@ class EventSweeps:
         return _Sweep(events, iter(found.values()))
 
     def _tell_now(self, queue: ProfileQueue, queued: QueuedPod, told: NumberedEvent) -> bool:
+        # Kept events happened earlier, and each pod hears of events in their order.
         self.catch_up(queue, queued)
         return queue.waits(queued) and self._answer(queue, queued, told)
 
     def _tell_one(self, queue: ProfileQueue, queued: QueuedPod, told: NumberedEvent) -> None:
-        """Tell a pod of an event that was kept, if it concerns the pod."""
+        """Tell a pod of a kept event, if the event concerns the pod."""
         if told.number <= queued.told or not queue.waits(queued):
             return
         queued.told = told.number
@@ -273,12 +321,12 @@ class EventSweeps:
             ref = queued.pod.pod_group
             concerned = ref is not None and type(told.new) in FORM_OF and declares(told.new, ref)
         else:
-            concerned = queue.concerns(queued, told.event, told.old, told.new)
+            concerned = concerns(queue, queued, told.event, told.old, told.new)
         if concerned:
             self._answer(queue, queued, told)
 
     def _answer(self, queue: ProfileQueue, queued: QueuedPod, told: NumberedEvent) -> bool:
-        """True when the event took the pod out of where it was waiting."""
+        """Return True when the event took the pod out of the sub-queue where it waited."""
         if not told.is_for(queued):
             return False
         if told.oldest is not None:

@@ -1,4 +1,4 @@
-"""Pods that wait for events, indexed by the plugin that holds them back, and by what events of that plugin are about."""
+"""Pods that wait for events, indexed by the plugin that holds them back and by the keys of that plugin's events."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from placewright.queue.queued import QueuedPod
 
 _log: Final = logging.getLogger(__name__)
 
-_NOBODY: Final[Mapping[str, QueuedPod]] = {}
-#: Stands beside all keys: pods of which a plugin could not say its keys are found whatever happens.
+_NO_PODS: Final[Mapping[str, QueuedPod]] = {}
+#: The key of pods whose plugin could not name their keys: every event of the plugin finds them.
 _ANY_KEY: Final = object()
 
-#: By plugin, the keys under which its pods are found.
+#: The keys under which a plugin's pods are found.
 KeysOf = Callable[[str], Sequence[EventKeys]]
 
 
 class _Entry(NamedTuple):
-    """A waiting pod, and where it is listed."""
+    """A waiting pod, and the index entries that list it."""
 
     queued: QueuedPod
     held_by: tuple[str, ...]
@@ -29,9 +29,13 @@ class _Entry(NamedTuple):
 
 
 class UnschedulablePods:
-    """Pods by uid, indexed by plugin, so that an event costs nothing for pods whose plugins do not care.
+    """Pods by uid, indexed by plugin, so that an event costs nothing for pods whose plugins do not listen for it.
 
-    A plugin may say under which keys its pods are found (`EventKeys`); a pod is listed under those of the version that was put in.
+    A plugin may name keys for its pods (`EventKeys`). A pod is listed under the keys of the version that was put in, until
+    `put_anew`.
+
+    Args:
+        keys_of: the keys of a plugin's pods.
     """
 
     __slots__ = ("_by_key", "_by_plugin", "_keys_of", "_pods")
@@ -49,20 +53,25 @@ class UnschedulablePods:
         return uid in self._pods
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        """All pods, in order of arrival."""
+        """Iterate over all pods, in order of arrival."""
         return (entry.queued for entry in self._pods.values())
 
     def uids(self) -> list[str]:
-        """Uids of all pods as they are now, in order of arrival."""
+        """Return the uids of all pods as they are now, in order of arrival."""
         return list(self._pods)
 
     def get(self, uid: str) -> QueuedPod | None:
-        """The pod of this uid, or None."""
+        """Return the pod of this uid, or None."""
         found = self._pods.get(uid)
         return found.queued if found else None
 
     def put(self, queued: QueuedPod, plugins: Iterable[str]) -> None:
-        """Let a pod wait for these plugins' events; a pod already here is indexed anew."""
+        """List a pod under the plugins that hold it back; a pod that is here already is indexed anew.
+
+        Args:
+            queued: the pod.
+            plugins: the plugins whose events it waits for.
+        """
         self.remove(queued.uid)
         held_by = tuple(plugins)
         keys = [(plugin, by, key) for plugin in held_by for by in self._keys_of(plugin) for key in _keys(plugin, by, queued.pod)]
@@ -73,7 +82,7 @@ class UnschedulablePods:
             self._by_key.setdefault(listed, {})[queued.uid] = queued
 
     def put_anew(self, uid: str) -> None:
-        """Index a pod anew, after it changed; harmless for a pod that is not here. It keeps its place in the order of arrival."""
+        """Index a pod anew after it changed; harmless for a pod that is not here. The pod keeps its place in the order of arrival."""
         entry = self._pods.get(uid)
         if entry is not None and (entry.keys or any(self._keys_of(plugin) for plugin in entry.held_by)):
             self.put(entry.queued, entry.held_by)
@@ -85,7 +94,7 @@ class UnschedulablePods:
             self.put(entry.queued, entry.held_by)
 
     def remove(self, uid: str) -> QueuedPod | None:
-        """Take a pod out; None when it is not here."""
+        """Remove a pod and return it; None when it is not here."""
         entry = self._pods.pop(uid, None)
         if entry is None:
             return None
@@ -96,33 +105,43 @@ class UnschedulablePods:
         return entry.queued
 
     def plugins(self) -> Collection[str]:
-        """Plugins that hold at least one pod back."""
+        """Return the plugins that hold at least one pod back."""
         return self._by_plugin.keys()
 
     def held_by(self, plugin: str) -> Mapping[str, QueuedPod]:
-        """Pods by uid that this plugin holds back."""
-        return self._by_plugin.get(plugin, _NOBODY)
+        """Return the pods that this plugin holds back, by uid."""
+        return self._by_plugin.get(plugin, _NO_PODS)
 
     def concerned(self, plugin: str, by: Sequence[EventKeys], old: Any, new: Any) -> Mapping[str, QueuedPod]:
-        """Of these pods those that have a key in common with an event."""
+        """Return the plugin's pods that have a key in common with an event. When the event's keys cannot be told, all its pods.
+
+        Args:
+            plugin: holds the pods back.
+            by: the keys that the plugin registered with the event.
+            old: the event's object before; None when it appeared.
+            new: the event's object after; None when it is gone.
+
+        Returns:
+            The pods by uid.
+        """
         found: dict[str, QueuedPod] = {}
         for keys in by:
             try:
                 wanted = keys.of_event(old, new)
-            except Exception:  # noqa: BLE001 - then the hints say it
+            except Exception:  # noqa: BLE001 - then the hints decide
                 _log.warning("The keys of an event of %s could not be told; all its pods are asked.", plugin, exc_info=True)
                 wanted = None
             if wanted is None:
                 return self.held_by(plugin)
             for key in (*wanted, _ANY_KEY):
-                found.update(self._by_key.get((plugin, keys, key), _NOBODY))
+                found.update(self._by_key.get((plugin, keys, key), _NO_PODS))
         return found
 
 
 def _keys(plugin: str, by: EventKeys, pod: PodInfo) -> Collection[Hashable]:
     try:
         return set(by.of_pod(pod))
-    except Exception:  # noqa: BLE001 - then it is found whatever happens
+    except Exception:  # noqa: BLE001 - then every event of the plugin finds the pod
         _log.warning("The keys of pod %s could not be told by %s; its hints are always asked.", pod.key, plugin, exc_info=True)
         return (_ANY_KEY,)
 

@@ -1,4 +1,4 @@
-"""One attempt to place a pod, from the queue's hand to its end, and who hears of it: metrics, traces and the log are made of these."""
+"""Attempts: one try to place a pod, from `pop` to its end, and the observers that metrics, traces and logs are made of."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from placewright.scheduler.preemption import Preemption
 
 _logger = logging.getLogger(__name__)
 
-#: Of so many attempts, the plugins' times are taken in one: kube-scheduler's 10 %.
+#: One attempt in this many has its plugins timed; kube-scheduler's 10 %. Timing all plugins would slow every decision.
 PLUGINS_SAMPLED: Final = 10
 
 
 class Result(enum.StrEnum):
-    """What came of an attempt, as kube-scheduler's metrics name it."""
+    """The outcome of an attempt, as kube-scheduler's metrics name it."""
 
     SCHEDULED = "scheduled"
     UNSCHEDULABLE = "unschedulable"
@@ -36,7 +36,7 @@ class Result(enum.StrEnum):
 
 
 class GroupResult(enum.StrEnum):
-    """What came of an attempt to decide a group, likewise."""
+    """The outcome of an attempt to decide a group, as kube-scheduler's metrics name it."""
 
     SCHEDULED = "scheduled"
     UNSCHEDULABLE = "unschedulable"
@@ -45,12 +45,14 @@ class GroupResult(enum.StrEnum):
 
 
 class GroupAttempt(NamedTuple):
-    """A group decided once. Times are seconds on the scheduler's clock.
+    """A group that was decided once. Times are seconds on the scheduler's clock.
 
     Attributes:
         profile: the generation that decided.
-        started, decided, ended: when its members were handed out, when it was known where they could go, or None where that never was,
-            and when they were on their way to their nodes or back in the queue. Bindings come later.
+        result: the outcome.
+        started: when the members were handed out.
+        decided: when the members' nodes were known; None when they never were.
+        ended: when the members were on their way to nodes or back in the queue. Bindings come later.
     """
 
     profile: ResolvedProfile
@@ -64,19 +66,21 @@ class Attempt:
     """One pod tried once. All times are seconds on the scheduler's clock.
 
     Attributes:
-        queued: the pod in the queue; its history goes on, so what it said at the start is kept below.
-        pod: as it was tried.
-        profile: the generation that decided.
+        queued: the pod in the queue. Its history goes on, so the figures at the start of the attempt are kept below.
+        pod: the version that is tried.
+        profile: the generation that decides.
         number: 1 for the pod's first attempt.
-        queued_at: when the pod entered the queue, or came back after the last attempt.
+        queued_at: when the pod entered the queue, or came back after its last attempt.
         first_tried: when it was first handed out; equal to `started` for the first attempt.
-        flushed: True when no event brought it back, only the long timeout.
-        together: so many members of its group were decided with it, itself included; 0 for a pod decided by itself.
-        started, decided, ended: when it was handed out, when a node was chosen or refused, when all was over; None: not yet.
-        steps: what took how long.
+        flushed: True when only the long timeout brought it back, and no event.
+        together: how many members of its group were decided with it, itself included; 0 for a pod decided by itself.
+        started: when it was handed out.
+        decided: when a node was chosen or refused; None before.
+        ended: when the attempt was over; None before.
+        steps: the time that each extension point took.
         placement: the choice; None when there was none.
-        failure: why the pod has no node; None when it has.
-        result: None while the attempt is under way.
+        failure: why the pod has no node; None when it has one.
+        result: the outcome; None while the attempt is under way.
     """
 
     __slots__ = (
@@ -85,7 +89,14 @@ class Attempt:
     )  # fmt: skip
 
     def __init__(self, queued: QueuedPod, profile: ResolvedProfile, clock: Clock, *, plugins: bool = False) -> None:
-        """`plugins`: take the plugins' times, too."""
+        """Begin an attempt now.
+
+        Args:
+            queued: just handed out.
+            profile: the generation that decides.
+            clock: seconds, monotonic.
+            plugins: time each plugin, too.
+        """
         self._clock = clock
         self.queued = queued
         self.pod: PodInfo = queued.pod
@@ -105,20 +116,20 @@ class Attempt:
 
     @property
     def uid(self) -> str:
-        """The pod's."""
+        """The pod's uid."""
         return self.pod.uid
 
     def chose(self, placement: ScheduleResult) -> None:
-        """A node was chosen."""
+        """Note that a node was chosen."""
         self.placement = placement
         self.decided = self._clock()
 
     def succeeded(self) -> None:
-        """The pod is bound."""
+        """Note that the pod is bound."""
         self._end(Result.SCHEDULED)
 
     def failed(self, failure: FitError) -> None:
-        """The pod has no node: none was chosen, or the choice was taken back."""
+        """Note that the pod has no node: none was chosen, or the choice was taken back."""
         self.failure = failure
         self._end(Result.ERROR if failure.internal else Result.UNSCHEDULABLE)
 
@@ -131,7 +142,15 @@ class Attempt:
 
 @dataclass(slots=True)
 class Counts:
-    """What came of attempts since the start."""
+    """Outcomes of attempts since the start.
+
+    Attributes:
+        scheduled: attempts that found a node.
+        unschedulable: attempts in which plugins rejected the pod.
+        errors: attempts that broke.
+        bound: Bindings that succeeded.
+        bind_failures: Bindings that did not.
+    """
 
     scheduled: int = 0
     unschedulable: int = 0
@@ -141,38 +160,49 @@ class Counts:
 
 
 class Observer(Protocol):
-    """Hears what happens to pods. Called in the midst of deciding: it must be quick, and never wait."""
+    """Told of attempts and of the queue. Called in the midst of a decision: an implementation must be quick and never wait."""
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """An attempt is over; `result`, `ended` and the rest are filled in."""
+        """Note that an attempt is over; `result`, `ended` and the other attributes are set."""
 
     def pod_entered(self, place: str, event: str) -> None:
-        """A pod entered a place of the queue (`Place`'s value) because of an event (its label)."""
+        """Note that a pod entered a sub-queue.
+
+        Args:
+            place: the sub-queue, as a value of `SubQueue`.
+            event: the label of the event that brought it.
+        """
 
 
 class TrialObserver(Protocol):
-    """Hears of groups that are decided in one go. Called in the midst of that: it must be quick, and never wait."""
+    """Told of groups that are decided in one go. Called in the midst of the decision: an implementation must be quick and never wait."""
 
     def group_tried(self, attempts: Sequence[Attempt]) -> None:
-        """These members are about to be assumed for the time being: what is seen of them on the columns is not so yet."""
+        """Note that these members are about to be assumed on trial: columns show them from now on, and they may be taken back."""
 
     def group_settled(self, attempts: Sequence[Attempt], *, at_once: bool) -> None:
-        """The trial is over: a member with a placement is assumed for good, and one with a failure has no node.
+        """Note the end of a trial: a member with a placement stays assumed, and a member with a failure has no node.
 
-        `at_once`: nothing else happened in between.
+        Args:
+            attempts: those of `group_tried`.
+            at_once: no other event came between the two calls.
         """
 
 
 @dataclass(slots=True)
 class Observers:
-    """Calls every observer. One that raises is logged and skipped, so that metrics can never stop scheduling."""
+    """Calls every observer. An observer that raises is logged and skipped, so that metrics can never stop scheduling.
+
+    Attributes:
+        members: observers of attempts and of the queue.
+        deciding: called when a node is chosen or no node fits, before the node is assumed.
+        decided_groups: called when a group was decided, or could not be.
+        trials: told when members of a group begin and cease to be tried on the live columns.
+    """
 
     members: Sequence[Observer] = ()
-    #: Who hears of each choice when it is made, and of pods for which there is none; `attempt_ended` comes when all is over.
     deciding: Sequence[Callable[[Attempt], None]] = ()
-    #: Who hears of groups that were decided, or could not be.
     decided_groups: Sequence[Callable[[GroupAttempt], None]] = ()
-    #: Who hears when members of a group begin and cease to be tried on the live columns.
     trials: Sequence[TrialObserver] = ()
     _unsampled: int = field(default=0, init=False)
 
@@ -180,12 +210,12 @@ class Observers:
         return iter(self.members)
 
     def sampled(self) -> bool:
-        """Whether the next attempt is one of those whose plugins' times are taken: one in `PLUGINS_SAMPLED`, where anybody observes."""
+        """Return True for one attempt in `PLUGINS_SAMPLED`, whose plugins are timed; never while there are no observers."""
         self._unsampled = (self._unsampled + 1) % PLUGINS_SAMPLED
         return self._unsampled == 0 and bool(self.members)
 
     def decided(self, attempt: Attempt) -> None:
-        """A node was chosen, and is not assumed yet; or there is none."""
+        """Tell observers of a choice before it is assumed, or that no node fits."""
         for listener in self.deciding:
             try:
                 listener(attempt)
@@ -193,7 +223,7 @@ class Observers:
                 _logger.exception("an observer broke at the decision of pod %s", attempt.pod.key)
 
     def group_tried(self, attempts: Sequence[Attempt]) -> None:
-        """Members of a group are about to be tried."""
+        """Tell observers that members of a group are about to be tried."""
         for listener in self.trials:
             try:
                 listener.group_tried(attempts)
@@ -201,7 +231,12 @@ class Observers:
                 _logger.exception("an observer broke before a group was tried")
 
     def group_settled(self, attempts: Sequence[Attempt], *, at_once: bool) -> None:
-        """What came of it."""
+        """Tell observers how a trial of a group ended.
+
+        Args:
+            attempts: those of `group_tried`.
+            at_once: no other event came between the two calls.
+        """
         for listener in self.trials:
             try:
                 listener.group_settled(attempts, at_once=at_once)
@@ -209,7 +244,7 @@ class Observers:
                 _logger.exception("an observer broke when a group was settled")
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """Tell all of them."""
+        """Tell observers that an attempt is over."""
         for member in self.members:
             try:
                 member.attempt_ended(attempt)
@@ -217,7 +252,7 @@ class Observers:
                 _logger.exception("an observer broke at the end of an attempt of pod %s", attempt.pod.key)
 
     def group_ended(self, attempt: GroupAttempt) -> None:
-        """A group was decided, or could not be."""
+        """Tell observers that a group was decided, or could not be."""
         for listener in self.decided_groups:
             try:
                 listener(attempt)
@@ -225,7 +260,12 @@ class Observers:
                 _logger.exception("an observer broke at the end of an attempt of a group")
 
     def pod_entered(self, place: str, event: str) -> None:
-        """Tell all of them."""
+        """Tell observers that a pod entered a sub-queue.
+
+        Args:
+            place: the sub-queue, as a value of `SubQueue`.
+            event: the label of the event that brought it.
+        """
         for member in self.members:
             try:
                 member.pod_entered(place, event)
@@ -235,9 +275,15 @@ class Observers:
 
 @dataclass(slots=True)
 class Attempts:
-    """Begins attempts, and ends those that found no node; whichever way a pod is decided, by itself or with its group.
+    """Begins attempts, and ends attempts that found no node, for single pods and groups alike.
 
     Attributes:
+        cluster: where pods may stand already.
+        clock: seconds, monotonic.
+        observers: told of each attempt.
+        failures: returns pods to the queue and reports.
+        preemption: evicts the victims that PostFilter chose.
+        counts: the outcomes so far.
         start: runs evictions beside the decisions.
     """
 
@@ -250,20 +296,30 @@ class Attempts:
     start: Start
 
     def skip(self, pod: PodInfo) -> bool:
-        """True for a pod that needs no node any more: it is being deleted, or has one."""
+        """Return True for a pod that needs no node any more: it is being deleted, or has one."""
         if pod.terminating:
             self.failures.skipped_deleting(pod, skip_deleting(pod))
             return True
         return self.cluster.placement(pod.uid) is not None
 
     def begin(self, queued: QueuedPod, evaluator: Evaluator) -> Attempt:
-        """The attempt of a pod that the queue handed out."""
+        """Begin the attempt of a pod that the queue handed out.
+
+        Args:
+            queued: the pod.
+            evaluator: its profile's.
+
+        Returns:
+            The attempt.
+        """
         return Attempt(queued, evaluator.runtime.profile, self.clock, plugins=self.observers.sampled())
 
     def fail(self, attempt: Attempt, problem: Exception) -> None:
-        """End an attempt without a node: requeue the pod, say why, and make room where PostFilter found some.
+        """End an attempt without a node: return the pod to the queue, report, and make room where PostFilter found some.
 
-        `problem`: a `FitError`, or whatever a plugin raised.
+        Args:
+            attempt: under way.
+            problem: a `FitError`, or any exception that a plugin raised.
         """
         if not isinstance(problem, FitError):
             what = why(problem)
@@ -276,5 +332,6 @@ class Attempts:
             self.observers.decided(attempt)
         pod = self.failures.handle(attempt.queued, problem)
         self.observers.attempt_ended(attempt)
+        # Evictions begin when the pod is back in the queue, so that the events of its victims' ends find it there.
         if pod is not None and problem.victims and problem.nominated_node:
             self.start(self.preemption.make_room(pod, problem.nominated_node, problem.victims))

@@ -1,4 +1,4 @@
-"""From a chosen node to the Binding: assume · reserve · permit, then the binding cycle: wait · prepare · bind, or take everything back.
+"""From a chosen node to the Binding: assume, reserve, permit; then the binding cycle: wait, prepare, bind, or take everything back.
 
 Many binding cycles run at once. While one runs, its pod is in flight in the queue and assumed in the cluster.
 """
@@ -6,9 +6,8 @@ Many binding cycles run at once. While one runs, its pod is in flight in the que
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,117 +16,41 @@ import msgspec
 from placewright.api.annotations import DECISION, DEVICES, NO_DEVICES, Decision
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
-from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ASSIGNED_POD_DELETE
 from placewright.framework.interface import Seconds
 from placewright.framework.runtime.guard import why
-from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
+from placewright.framework.status import Code, Status, error
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.room import RoomPlace
 from placewright.scheduler.attempts import Attempt, Counts, Observers
 from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
 from placewright.scheduler.failures import FailureHandler
-from placewright.scheduler.messages import late_rejection, permit_timeout
+from placewright.scheduler.messages import late_rejection
 from placewright.scheduler.podgroups.barrier import LEFT, Barrier
-from placewright.scheduler.ports import Clock, EventRecorder, EventType
+from placewright.scheduler.ports import EventRecorder, EventType
+from placewright.scheduler.waitingpods import WaitingPods
 
 _logger = logging.getLogger(__name__)
 
 SCHEDULED: Final = "Scheduled"
-BOUND_BY_ANOTHER: Final = "bound by somebody else meanwhile"
+BOUND_BY_ANOTHER: Final = "bound by another scheduler meanwhile"
 REPLACED: Final = "replaced by another pod of its name meanwhile"
 PREEMPTED_IN_PREBIND: Final = "preempted while it was prepared for its node"
 _PREEMPTION: Final = "DefaultPreemption"
 
 
-class WaitingPod:
-    """One pod and the plugins that have not allowed it yet."""
-
-    def __init__(self, pod: PodInfo, waits: Mapping[str, float], clock: Clock) -> None:
-        """`waits`: plugin name to the longest it may keep the pod, in seconds."""
-        self.pod = pod
-        self._waits = dict(waits)
-        self._clock = clock
-        self._since = clock()
-        self._verdict: Status | None = None
-        self._decided = asyncio.Event()
-
-    @property
-    def pending_plugins(self) -> tuple[str, ...]:
-        """Plugins that have not allowed the pod."""
-        return tuple(self._waits)
-
-    def allow(self, plugin: str) -> None:
-        """The plugin has no objection any more; the last one lets the pod go."""
-        self._waits.pop(plugin, None)
-        if not self._waits:
-            self._decide(SUCCESS)
-
-    def reject(self, plugin: str, reason: str) -> None:
-        """The plugin refuses; the pod is rolled back."""
-        self._decide(unschedulable(reason).by(plugin))
-
-    def give_up(self, reason: str) -> None:
-        """Nobody refuses, but the pod cannot be bound from here; it is rolled back and tried again."""
-        self._decide(error(reason))
-
-    async def decision(self) -> Status:
-        """Wait until everybody allowed, somebody rejected, or somebody's time is over."""
-        while self._verdict is None:
-            plugin, longest = min(self._waits.items(), key=lambda wait: wait[1])
-            left = self._since + longest - self._clock()
-            if left <= 0:
-                self.reject(plugin, permit_timeout(plugin, longest))
-                continue
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._decided.wait()
-        return self._verdict
-
-    def _decide(self, verdict: Status) -> None:
-        if self._verdict is None:
-            self._verdict = verdict
-            self._decided.set()
-
-
-class WaitingPods:
-    """All waiting pods, by uid."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._pods: dict[str, WaitingPod] = {}
-
-    def __iter__(self) -> Iterator[WaitingPod]:
-        return iter(tuple(self._pods.values()))
-
-    def get(self, uid: str) -> WaitingPod | None:
-        """The waiting pod, or None."""
-        return self._pods.get(uid)
-
-    def __len__(self) -> int:
-        return len(self._pods)
-
-    def enter(self, pod: PodInfo, waits: Mapping[str, float]) -> None:
-        """Keep the pod from now on, if any plugin wants it to wait: plugins can find it here before its binding has begun."""
-        if waits:
-            self._pods[pod.uid] = WaitingPod(pod, waits, self._clock)
-
-    async def decided(self, pod: PodInfo) -> Status:
-        """Wait until the pod is allowed or rejected, and let it go; SUCCESS at once for one that was not to wait."""
-        waiting = self._pods.get(pod.uid)
-        if waiting is None:
-            return SUCCESS
-        try:
-            return await waiting.decision()
-        finally:
-            del self._pods[pod.uid]
-
-
 @dataclass(frozen=True, slots=True)
 class Reserver:
-    """Takes what a placement needs, and gives it back: Assume · Reserve · Permit."""
+    """Takes the resources of a placement and gives them back: Assume, Reserve, Permit.
+
+    Attributes:
+        cluster: where pods are assumed.
+        queue: where nominations end and helped pods are activated.
+        waiting: pods that Permit plugins keep.
+        counts: the outcomes so far.
+    """
 
     cluster: Cluster
     queue: SchedulingQueue
@@ -135,7 +58,14 @@ class Reserver:
     counts: Counts = field(default_factory=Counts)
 
     def assume(self, placement: ScheduleResult) -> None:
-        """Assume · Reserve · Permit. Raises `FitError`, or what a plugin raised, with everything given back."""
+        """Assume the pod on its node, then run Reserve and Permit.
+
+        Args:
+            placement: just decided, on the columns as they are.
+
+        Raises:
+            FitError: a plugin refused; everything has been given back. Exceptions of plugins pass on in the same way.
+        """
         self.take(placement)
         try:
             waits = self.permitted(placement)
@@ -145,29 +75,43 @@ class Reserver:
         self.settle(placement, waits)
 
     def take(self, placement: ScheduleResult) -> None:
-        """Assume · Reserve. Raises `FitError`, or what a plugin raised, with everything given back."""
+        """Assume the pod on its node, then run Reserve.
+
+        Args:
+            placement: just decided, on the columns as they are.
+
+        Raises:
+            FitError: a plugin refused; everything has been given back. Exceptions of plugins pass on in the same way.
+        """
         pod, node, steps = placement.pod, placement.node, placement.state.steps
         self.cluster.assume(pod, node)
         reserved = True
         steps.begin()
         try:
             status = placement.runtime.run_reserve(placement.state, pod, node)
-            reserved = status.ok  # what failed has been given back already
+            reserved = status.ok  # `run_reserve` has unreserved all plugins when one of them failed
             steps.end(RESERVE, status.code)
             _require(status)
-        except BaseException:
+        except BaseException:  # a cancelled attempt must leave no reservation either
             if reserved:
                 unreserve(placement)
             self.cluster.forget(pod, node)
             raise
 
     def give_back(self, placement: ScheduleResult) -> None:
-        """As if `take` had not been called."""
+        """Undo `take`."""
         unreserve(placement)
         self.cluster.forget(placement.pod, placement.node)
 
     def permitted(self, placement: ScheduleResult) -> Mapping[str, Seconds]:
-        """Permit: which plugins want the pod to wait, and how long; raises `FitError`, or what a plugin raised."""
+        """Run Permit.
+
+        Returns:
+            The plugins that want the pod to wait, with the seconds that each may keep it.
+
+        Raises:
+            FitError: a plugin refused. Exceptions of plugins pass on.
+        """
         steps = placement.state.steps
         steps.begin()
         status, waits = placement.runtime.run_permit(placement.state, placement.pod, placement.node)
@@ -176,7 +120,12 @@ class Reserver:
         return waits
 
     def settle(self, placement: ScheduleResult, waits: Mapping[str, Seconds]) -> None:
-        """The pod is on its way: it waits for permission where it has to, its nomination ends, and pods that it helps are tried."""
+        """Let the pod go on to its binding cycle: its nomination ends, and pods that it helps are tried.
+
+        Args:
+            placement: assumed, reserved and permitted.
+            waits: the plugins that keep it waiting, with their seconds.
+        """
         self.counts.scheduled += 1
         self.waiting.enter(placement.pod, waits)
         self._end_nomination(placement)
@@ -184,7 +133,7 @@ class Reserver:
         placement.state.activate.clear()
 
     def _end_nomination(self, placement: ScheduleResult) -> None:
-        """Pods that are no more important took the room it was nominated to for taken; if it goes elsewhere, that room is free."""
+        """End the pod's nomination. When the pod goes elsewhere, the nominated room is free for pods that were not above it in priority."""
         pod, nominator = placement.pod, self.queue.nominator
         nominated = nominator.node_of(pod.uid)
         nominator.delete(pod.uid)
@@ -194,7 +143,25 @@ class Reserver:
 
 @dataclass(frozen=True, slots=True)
 class BindingCycle:
-    """Takes placements to the API server."""
+    """Takes placements to the API server.
+
+    Attributes:
+        cluster: where the pods are assumed.
+        queue: where they are in flight.
+        waiting: pods that Permit plugins keep.
+        failures: returns pods to the queue and reports.
+        events: records the event `Scheduled`.
+        observers: told of each attempt that ends.
+        counts: the outcomes so far.
+        unresolved: attempts whose Binding may exist or not, by uid. The pods stay assumed and in flight until a watch or the
+            reconciler tells.
+        given_up: uids on their way to a node whose name belongs to another pod by now. The answer to their Binding is not about
+            them.
+        preparing: the timeouts that end PreBind early, by uid. Pods may be in PreBind for minutes, as for a volume that is
+            being made.
+        under_way: placements whose binding cycle runs, by uid.
+        barriers: where pods wait for other members of their group, by uid.
+    """
 
     cluster: Cluster
     queue: SchedulingQueue
@@ -203,22 +170,22 @@ class BindingCycle:
     events: EventRecorder
     observers: Observers
     counts: Counts = field(default_factory=Counts)
-    #: Attempts whose Binding may or may not exist, by uid: still assumed, still in flight, until a watch or the reconciler tells.
     unresolved: dict[str, tuple[Attempt, ScheduleResult]] = field(default_factory=dict)
-    #: Uids on their way to a node whose name belongs to another pod by now: what their Binding is answered is not about them.
     given_up: set[str] = field(default_factory=set)
-    #: Pods in PreBind, by uid, and what ends it early: they may wait for minutes, for a volume that is being made, and ask nothing of the
-    #: API server meanwhile.
     preparing: dict[str, asyncio.Timeout] = field(default_factory=dict)
-    #: Placements whose binding runs, by uid.
     under_way: dict[str, ScheduleResult] = field(default_factory=dict)
-    #: Where pods wait, by uid, for others of their group to be prepared, too.
     barriers: dict[str, Barrier] = field(default_factory=dict)
 
     async def run(self, attempt: Attempt, placement: ScheduleResult, barrier: Barrier | None = None) -> bool:
-        """Bind, or roll back and requeue; True when the pod is bound. Never raises for what a plugin or the API server does.
+        """Bind the pod, or roll it back and return it to the queue. Never raises for errors of plugins or of the API server.
 
-        `barrier`: no Binding is sent before it opens.
+        Args:
+            attempt: under way.
+            placement: assumed, reserved and permitted.
+            barrier: no Binding is sent before it opens; None for a pod without a group.
+
+        Returns:
+            True when the pod is bound.
         """
         bound = await self._run(attempt, placement, barrier)
         self.counts.bound += bound
@@ -226,7 +193,12 @@ class BindingCycle:
         return bound
 
     def expect(self, placement: ScheduleResult, barrier: Barrier) -> None:
-        """The pod's `run` comes soon; from now on it can be called off."""
+        """Note that the pod's `run` comes soon, so that it can be called off from now on.
+
+        Args:
+            placement: of a member of a group.
+            barrier: where it will wait.
+        """
         self.under_way[placement.pod.uid] = placement
         self.barriers[placement.pod.uid] = barrier
 
@@ -249,7 +221,7 @@ class BindingCycle:
             self.given_up.discard(uid)
             self._replaced(attempt, placement)
             return False
-        # A watch may have been faster than the answer, and what it shows counts.
+        # A watch may have been faster than the answer. It shows the stored pod, so it counts and the answer does not.
         shown = self._confirmed_on(uid)
         if status.ok or shown == placement.node:
             self._bound(attempt, placement)
@@ -258,6 +230,7 @@ class BindingCycle:
             self._bound_by_another(attempt, placement)
         elif unknown and self.cluster.placement(uid) is not None:
             _logger.warning("%s; the pod keeps its place until the API server tells", status.message)
+            # The API server may still carry the Binding out: to free the room now could overfill the node (decision 6).
             self.unresolved[uid] = (attempt, placement)
             self.queue.in_flight.place(uid).stand_aside()
         else:
@@ -265,7 +238,12 @@ class BindingCycle:
         return False
 
     def resolve(self, uid: str, node: NodeName | None) -> None:
-        """The API server told where the pod of an unresolved Binding stands (None: nowhere); other pods are no error."""
+        """Settle an unresolved Binding by the node that the API server shows; harmless for other pods.
+
+        Args:
+            uid: the pod.
+            node: where the pod stands; None when it stands nowhere.
+        """
         unresolved = self.unresolved.pop(uid, None)
         if unresolved is None:
             return
@@ -278,7 +256,7 @@ class BindingCycle:
             self._bound_by_another(attempt, placement)
 
     def give_up(self, uid: str) -> None:
-        """The pod's name belongs to another pod, and its room was given back; pods that are not being bound are no error."""
+        """End the binding of a pod whose name belongs to another pod by now; harmless for pods that are not being bound."""
         unresolved = self.unresolved.pop(uid, None)
         if unresolved is not None:
             self._replaced(*unresolved)
@@ -286,7 +264,7 @@ class BindingCycle:
             self.given_up.add(uid)
 
     def abandon(self, uid: str) -> None:
-        """The pod is gone: let plugins that still wait for something stop; pods that are not being bound are no error."""
+        """Tell plugins that wait in a binding cycle that the pod is gone; harmless for pods that are not being bound."""
         placement = self.under_way.get(uid)
         if placement is not None:
             placement.state.abandoned = True
@@ -294,7 +272,11 @@ class BindingCycle:
                 barrier.leave(uid, error(LEFT))
 
     def preempt(self, uid: str) -> bool:
-        """Take back a pod that has to make room, before its Binding is sent; False where there may be one already, or none under way."""
+        """Roll a pod back that is a victim of preemption, before its Binding is sent.
+
+        Returns:
+            False when its Binding may have been sent, or none is under way.
+        """
         waiting = self.waiting.get(uid)
         if waiting is not None:
             waiting.reject(_PREEMPTION, "preempted")
@@ -302,7 +284,11 @@ class BindingCycle:
         return self.end_preparation(uid)
 
     def end_preparation(self, uid: str) -> bool:
-        """End a pod's PreBind, or its wait for its group after PreBind: it is rolled back and tried again. False where it is in neither."""
+        """End a pod's PreBind, or its wait for its group after PreBind; it is rolled back and tried again.
+
+        Returns:
+            False when the pod is in neither.
+        """
         preparation = self.preparing.get(uid)
         if preparation is None:
             barrier = self.barriers.get(uid)
@@ -314,7 +300,12 @@ class BindingCycle:
         return True
 
     def call_off(self, uid: str, why: str) -> None:
-        """End what the pod waits for, be it permission or its preparation: it is rolled back."""
+        """End the pod's wait for permission or its preparation; it is rolled back.
+
+        Args:
+            uid: the pod.
+            why: its failure's message.
+        """
         waiting = self.waiting.get(uid)
         if waiting is not None:
             waiting.give_up(why)
@@ -334,18 +325,19 @@ class BindingCycle:
                 placement.runtime.run_post_bind(placement.state, placement.pod, placement.node)
         except Exception as problem:
             what = why(problem)
+            # The pod is bound, so the attempt has succeeded, with or without PostBind.
             _logger.exception("PostBind of pod %s broke; the pod is bound: %s", placement.pod.key, what)
         self.queue.activate(placement.state.activate.values())
         attempt.succeeded()
         self.observers.attempt_ended(attempt)
 
     def _bound_by_another(self, attempt: Attempt, placement: ScheduleResult) -> None:
-        """Somebody else put the pod on another node: it needs nothing more from us."""
-        _logger.warning("pod %s was bound by somebody else while it was on its way to %s", placement.pod.key, placement.node)
+        """End an attempt whose pod another scheduler put on another node."""
+        _logger.warning("pod %s was bound by another scheduler while it was on its way to %s", placement.pod.key, placement.node)
         self._lost(attempt, placement, BOUND_BY_ANOTHER)
 
     def _replaced(self, attempt: Attempt, placement: ScheduleResult) -> None:
-        """There is no such pod any more: whatever the Binding did, it did to another one."""
+        """End an attempt whose pod does not exist any more: its Binding reached another pod, or none."""
         self._lost(attempt, placement, REPLACED)
 
     def _lost(self, attempt: Attempt, placement: ScheduleResult, why: str) -> None:
@@ -374,7 +366,10 @@ class BindingCycle:
         return status
 
     async def _made_ready(self, placement: ScheduleResult, barrier: Barrier | None, place: RoomPlace) -> Status:
-        """Allowed, and prepared. The pod stands aside until its Binding is sent: others may have to do something first, for minutes."""
+        """Wait for permission, then run PreBind.
+
+        The pod stands aside until its Binding is sent, because others may have to act first, for minutes.
+        """
         pod, steps = placement.pod, placement.state.steps
         if self.waiting.get(pod.uid) is not None:
             place.await_permission()
@@ -394,6 +389,8 @@ class BindingCycle:
     async def _prepare(self, placement: ScheduleResult) -> Status:
         pod = placement.pod
         try:
+            # A timeout that `preempt` can move to now. Cancelling the task would end the binding cycle, which has to roll the
+            # pod back.
             async with asyncio.timeout(None) as preparation:
                 self.preparing[pod.uid] = preparation
                 return await placement.runtime.run_pre_bind(placement.state, pod, placement.node)
@@ -405,27 +402,33 @@ class BindingCycle:
             self.preparing.pop(pod.uid, None)
 
     def roll_back(self, attempt: Attempt, placement: ScheduleResult, status: Status) -> None:
-        """Take everything back and requeue the pod."""
+        """Take everything back and return the pod to the queue.
+
+        Args:
+            attempt: under way.
+            placement: to be given back.
+            status: why; a rejection waits for events, an error backs off.
+        """
         pod, node = placement.pod, placement.node
         unreserve(placement)
         self.cluster.forget(pod, node)
         failure = rejected_late(status) if status.rejected else broken(status.message)
         attempt.failed(failure)
         self.failures.handle(attempt.queued, failure)
-        # The room that the pod would have used is free again: others may want it. A plugin that rejected the pod itself must not be
-        # overruled by the pod's own leaving.
+        # The room that the pod held is free for others. The pod itself is not told: its own leaving must not overrule the plugin
+        # that rejected it.
         self.queue.move(ASSIGNED_POD_DELETE, pod.on(node), None, except_uid=pod.uid)
         self.observers.attempt_ended(attempt)
 
 
 def end_now(waiting: asyncio.Timeout) -> None:
-    """Let what is waited for inside end; harmless where it has been told so and has not heard of it yet, which `reschedule` refuses."""
+    """End the wait inside a timeout at once; harmless for a timeout that has expired, which `reschedule` would refuse."""
     if not waiting.expired():
         waiting.reschedule(asyncio.get_running_loop().time())
 
 
 def unreserve(placement: ScheduleResult) -> None:
-    """Let plugins give back what they reserved; one that breaks doing so does not keep the pod."""
+    """Run Unreserve. A plugin that raises is logged, and the pod is taken back all the same."""
     try:
         placement.runtime.run_unreserve(placement.state, placement.pod, placement.node)
     except Exception as problem:
@@ -440,7 +443,7 @@ def _require(status: Status) -> None:
 
 
 def rejected_late(status: Status) -> FitError:
-    """A plugin rejected the pod after a node was chosen; an earlier nomination has had its chance."""
+    """Return the failure of a pod that a plugin rejected after a node was chosen; an earlier nomination is withdrawn."""
     blamed = frozenset({status.plugin})
     return FitError(
         late_rejection(status),
@@ -451,7 +454,10 @@ def rejected_late(status: Status) -> FitError:
 
 
 def decision_annotations(placement: ScheduleResult) -> dict[str, str]:
-    """What rides on the Binding to the pod: the decision, and what plugins want to find there again."""
+    """Return the annotations that ride on the Binding to the pod: the decision, and notes of plugins.
+
+    They are written with the Binding in one request, so a crash leaves no pod with a node and without them (decision 20).
+    """
     profile = placement.runtime.profile
     decision = Decision(
         profile=profile.name,

@@ -1,6 +1,7 @@
-"""The scheduling cycle: one pod, all nodes, one decision. It never awaits and changes nothing: the caller assumes and binds.
+"""The scheduling cycle: one pod, all nodes, one decision. It never awaits and changes no state: the caller assumes and binds.
 
-PreFilter · Filter · (nothing fits: PostFilter) · PreScore · Score · choose.
+PreFilter, Filter (PostFilter when no node fits), PreScore, Score, choose. One synchronous function is the snapshot:
+kube-scheduler copies the cluster for each cycle so that it stands still, and here it stands still because no other code runs.
 """
 
 from __future__ import annotations
@@ -46,14 +47,18 @@ class ScheduleResult:
     """A decision: this pod goes to that node.
 
     Attributes:
+        pod: the version that was decided.
+        node: the chosen node.
         runtime: the profile generation that decided.
-        feasible: how many nodes could have held the pod.
-        nodes: how many there were.
-        score, runner_up: totals of the chosen and of the best other node (None: there was no other, or nothing was scored).
+        state: the notes of its plugins.
+        feasible: number of nodes that could have held the pod.
+        score: total of the chosen node; 0 when nothing was scored.
+        runner_up: total of the best other node; None when there was none, or nothing was scored.
         plugins: each plugin's weighted part of `score`.
-        ties: how many nodes shared the highest score.
-        best: the chosen node, and after it the next best ones where the decision tells them.
-        parts: by plugin, its part in the total of each node in `best`; empty where nothing was scored.
+        ties: number of nodes that shared the highest score.
+        best: the chosen node, then the next best ones where the decision tells them.
+        parts: by plugin, its part of the total of each node in `best`; empty when nothing was scored.
+        nodes: number of nodes in the cluster.
     """
 
     pod: PodInfo
@@ -74,13 +79,14 @@ class FitError(Exception):
     """The pod cannot be placed now.
 
     Attributes:
-        message: what the pod's event and condition say.
+        message: the text of the pod's event and condition.
         internal: True when something broke, False when plugins rejected the pod.
-        unschedulable_plugins, pending_plugins: who rejected it; empty when something broke.
+        unschedulable_plugins: plugins that rejected it; empty when something broke.
+        pending_plugins: plugins that rejected it with PENDING; empty when something broke.
         nominated_node: node that preemption made room on; "" clears an earlier nomination, None leaves it.
         victims: pods to evict from the nominated node.
-        refused: who rejected how many nodes.
-        diagnosis: the whole of why no node fits; None where it did not come to that.
+        refused: how many nodes each plugin rejected.
+        diagnosis: each node's reason; None when the attempt failed before or after filtering.
     """
 
     def __init__(
@@ -106,15 +112,21 @@ class FitError(Exception):
 
 
 def broken(message: str) -> FitError:
-    """Something broke, and no plugin is to blame; as upstream, an earlier nomination goes."""
+    """Return the failure of an attempt that broke, for which no plugin is blamed. As upstream, an earlier nomination is withdrawn."""
     return FitError(message, internal=True, nominated_node=NO_NOMINATION)
 
 
 class SchedulingCycle:
-    """Decides pods on one cluster. One object serves all profiles; each profile's evaluator comes with the call.
+    """Decides pods on one cluster. One object serves all profiles; the profile's evaluator comes with each call.
+
+    Args:
+        cluster: only read.
+        nominator: the pods that are nominated to nodes.
+        rng: breaks ties among equal scores.
+        detail: chooses which decisions tell their best nodes; None for none.
 
     Attributes:
-        detail: what decisions tell about themselves.
+        detail: as given.
     """
 
     def __init__(self, cluster: Cluster, nominator: Nominator, rng: random.Random, detail: DecisionDetail | None = None) -> None:
@@ -127,7 +139,21 @@ class SchedulingCycle:
     def place(
         self, evaluator: Evaluator, pod: PodInfo, steps: Steps | None = None, within: frozenset[NodeName] | None = None
     ) -> ScheduleResult:
-        """Choose a node; raise `FitError` when there is none. `steps`: where the time it takes is noted. `within`: see `evaluate`."""
+        """Choose a node.
+
+        Args:
+            evaluator: the pod's profile.
+            pod: without a node.
+            steps: where the time of each extension point is noted; None for nowhere.
+            within: only these nodes are candidates; None for all.
+
+        Returns:
+            The decision.
+
+        Raises:
+            FitError: no node fits, or something broke.
+        """
+        # A sample of nodes could miss the node that victims have left for this pod, or the domain of its group.
         alone = within is None and self._nominator.node_of(pod.uid) is None
         evaluation = self.evaluate(evaluator, pod, steps, within, self._sampler if alone else None)
         if evaluation.count == 0:
@@ -137,11 +163,19 @@ class SchedulingCycle:
         return self.chosen(evaluator, evaluation)
 
     def refusal(self, evaluator: Evaluator, evaluation: Evaluation) -> FitError:
-        """Why no node can hold the pod, where nobody is to make room for it alone."""
+        """Return why no node can hold the pod, without preemption: no room is made for a member of a group alone.
+
+        Args:
+            evaluator: the pod's profile.
+            evaluation: without a feasible node.
+
+        Returns:
+            The failure, to be raised.
+        """
         diagnosis = evaluator.diagnose(evaluation)
         return no_placement(diagnosis, NOTHING_TRIED, self.detail.refused(self._cluster, diagnosis))
 
-    # --- its steps, for whoever has something to ask in between -----------------------------------------------------------------
+    # --- its steps, for callers that act in between (extenders, groups) --------------------------------------------------------
 
     def evaluate(
         self,
@@ -151,10 +185,20 @@ class SchedulingCycle:
         within: frozenset[NodeName] | None = None,
         sampler: Sampler | None = None,
     ) -> Evaluation:
-        """Which nodes can hold the pod; raise `FitError` when there are no nodes at all, or something broke.
+        """Run PreFilter and Filter.
 
-        `within`: only these nodes are candidates, because the pod's group is to stand in one place. `sampler`: as many nodes are enough as
-        the profile wants scored.
+        Args:
+            evaluator: the pod's profile.
+            pod: without a node.
+            steps: where the time of each extension point is noted; None for nowhere.
+            within: only these nodes are candidates, because the pod's group stands in one domain; None for all.
+            sampler: stops at as many feasible nodes as the profile wants scored; None filters all nodes.
+
+        Returns:
+            The feasible nodes; there may be none.
+
+        Raises:
+            FitError: there are no nodes at all, or something broke.
         """
         if self._cluster.node_count == 0:
             raise FitError(NO_NODES, nominated_node=NO_NOMINATION)
@@ -173,26 +217,41 @@ class SchedulingCycle:
         return evaluation
 
     def chosen(self, evaluator: Evaluator, evaluation: Evaluation, *, compared: bool = False) -> ScheduleResult:
-        """The decision among feasible nodes, of which there is at least one; `compared`: its score is wanted even if there is no other."""
+        """Choose among the feasible nodes; there is at least one.
+
+        Args:
+            evaluator: the pod's profile.
+            evaluation: with a feasible node.
+            compared: score the node even if it is the only feasible one, because the caller compares the score.
+
+        Returns:
+            The decision.
+        """
         row = self.nominated_row(evaluation)
         if row is not None:
+            # As upstream, the nominated node is taken without scores: its victims have left for this pod.
             return self.settled(evaluator, evaluation, row)
         if evaluation.count > 1:
             self.sample(evaluator.runtime, evaluation)
         return self.best(evaluator, evaluation, compared=compared)
 
     def nominated_row(self, evaluation: Evaluation) -> int | None:
-        """The row that preemption made room on for this pod, when it fits there now."""
+        """Return the row that preemption made room on for this pod, when the pod fits there now; else None."""
         node = self._nominator.node_of(evaluation.pod.uid)
         row = None if node is None else self._cluster.row(node)
         return row if row is not None and evaluation.feasible[row] else None
 
     def draw(self, things: int) -> int:
-        """One of several equally good things, by its number from 0; from the same seed as the choice among nodes."""
+        """Return a number from 0 to `things` - 1, from the same seed as ties among nodes."""
         return self._rng.randrange(things)
 
     def sample(self, runtime: ProfileRuntime, evaluation: Evaluation) -> None:
-        """Narrow the feasible nodes to as many as the profile wants scored."""
+        """Narrow the feasible nodes to as many as the profile wants scored.
+
+        Args:
+            runtime: the pod's profile.
+            evaluation: narrowed in place.
+        """
         percentage = runtime.profile.percentage_of_nodes_to_score
         if percentage is not None and not evaluation.sampled:
             nodes = candidate_count(self._cluster, evaluation.candidates)
@@ -202,10 +261,21 @@ class SchedulingCycle:
     def best(
         self, evaluator: Evaluator, evaluation: Evaluation, extra: Mapping[str, IntColumn] = NOTHING_EXTRA, *, compared: bool = False
     ) -> ScheduleResult:
-        """The feasible node with the highest total; a single one is not scored, unless it is to be `compared` with other decisions.
+        """Choose the feasible node with the highest total; ties are broken at random.
 
-        `extra`: by name, what others add to the scores, shape (size,). Raises `FitError` when a plugin breaks.
+        Args:
+            evaluator: the pod's profile.
+            evaluation: with a feasible node.
+            extra: scores that extenders add, by their names; shape (size,).
+            compared: score the node even if it is the only feasible one.
+
+        Returns:
+            The decision. A single node is not scored unless `compared`.
+
+        Raises:
+            FitError: a plugin broke.
         """
+        # As upstream, a single feasible node is not scored.
         if evaluation.count == 1 and not compared:
             return self.settled(evaluator, evaluation, int(np.flatnonzero(evaluation.feasible)[0]))
         try:
@@ -238,7 +308,16 @@ class SchedulingCycle:
         )
 
     def settled(self, evaluator: Evaluator, evaluation: Evaluation, row: int) -> ScheduleResult:
-        """The decision for a row that need not be compared with others."""
+        """Return the decision for a row that need not be compared with others.
+
+        Args:
+            evaluator: the pod's profile.
+            evaluation: in which the row is feasible.
+            row: of the chosen node.
+
+        Returns:
+            The decision, without scores.
+        """
         node = self._name(row, evaluation)
         return ScheduleResult(
             evaluation.pod, node, evaluator.runtime, evaluation.state, evaluation.count, best=(node,), nodes=self._cluster.node_count
@@ -252,7 +331,11 @@ class SchedulingCycle:
 
 
 def _with(extra: Mapping[str, IntColumn], totals: Totals, rows: Rows) -> tuple[Totals, int]:
-    """The totals with these added, all above `NOT_FEASIBLE`, and what was taken off all of them for that, 0 or less."""
+    """Add extra scores to the totals.
+
+    Returns:
+        (totals, subtracted): all totals at least 0, and the amount, 0 or less, that was taken off each for that.
+    """
     if not extra:
         return totals, 0
     wide = totals.astype(np.int64)
@@ -264,7 +347,16 @@ def _with(extra: Mapping[str, IntColumn], totals: Totals, rows: Rows) -> tuple[T
 
 
 def make_room(runtime: ProfileRuntime, evaluation: Evaluation, diagnosis: Diagnosis) -> PostFilterResult:
-    """PostFilter, with its time taken; nobody need leave for a pod that is beyond a limit."""
+    """Run PostFilter and note its time. No room is made for a pod that is beyond a limit, because evictions would not help it.
+
+    Args:
+        runtime: the pod's profile.
+        evaluation: without a feasible node.
+        diagnosis: each node's reason.
+
+    Returns:
+        The nominated node and its victims, or a status that says why there are none.
+    """
     if evaluation.pod.extent.excess:
         return NOTHING_TRIED
     steps = evaluation.state.steps
@@ -275,7 +367,16 @@ def make_room(runtime: ProfileRuntime, evaluation: Evaluation, diagnosis: Diagno
 
 
 def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Refused = NO_NODE_REFUSED) -> FitError:
-    """No node fits, and this came of trying to make room."""
+    """Return the failure of a pod that no node can hold.
+
+    Args:
+        diagnosis: each node's reason.
+        made_room: the outcome of PostFilter.
+        refused: how many nodes each plugin rejected.
+
+    Returns:
+        The failure, to be raised.
+    """
     if made_room.status.code is not Code.SUCCESS:
         diagnosis.postfilter_message = made_room.status.message
     failure = FitError(
@@ -291,7 +392,15 @@ def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Ref
 
 
 def choose(totals: Totals, rng: random.Random) -> Choice:
-    """Choose uniformly among the rows with the highest total; rows below 0 do not take part."""
+    """Choose uniformly among the rows with the highest total. kube-scheduler does the same (`selectHost`).
+
+    Args:
+        totals: below 0 for rows that do not take part; shape (size,).
+        rng: breaks ties.
+
+    Returns:
+        The row, with its ties and the runner-up.
+    """
     best = totals.max()
     tied = np.flatnonzero(totals == best)
     row = int(tied[rng.randrange(len(tied))] if len(tied) > 1 else tied[0])
@@ -301,7 +410,7 @@ def choose(totals: Totals, rng: random.Random) -> Choice:
 
 
 def _second(totals: Totals, row: int) -> int | None:
-    """The first of the rows with the highest total beside this one; None where no other takes part."""
+    """Return the first row with the highest total beside this one; None when no other takes part."""
     parts = ((0, totals[:row]), (row + 1, totals[row + 1 :]))
     found = [begin + int(part.argmax()) for begin, part in parts if len(part)]
     second = max(found, key=lambda second: (totals[second], -second), default=None)

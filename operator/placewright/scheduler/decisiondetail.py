@@ -1,7 +1,7 @@
-"""What a decision tells about itself, taken while the columns stand: the best few nodes with their scores, and who rejected how many.
+"""The details that a decision tells about itself while the columns stand: the best few nodes with scores, and rejections by plugin.
 
-Refusals cost little beside finding them. The best few cost a few percent of a decision among thousands of nodes, so they are taken within
-a share of the time: at low rates every decision tells them, at full speed a sample does.
+Rejections cost little beside finding them. The best few nodes cost a few percent of a decision among thousands of nodes, so
+they are taken within a share of the time: every decision tells them at low rates, and a sample of decisions at full speed.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from placewright.framework.interface import Diagnosis, Rows
 from placewright.framework.runtime.podcolumns import Totals
 from placewright.framework.status import Status
 
-#: Best nodes that are told, the chosen one among them.
+#: Best nodes that a decision tells, the chosen one among them.
 TOP: Final = 3
-#: Of the time since they were last told, so much may be spent.
+#: Share of the time since the last telling that may be spent on the next one.
 SHARE: Final = 0.01
-#: Seconds; what seems to take longer was a process that stood still, which is no reason to tell nothing for long.
+#: Seconds. A telling that seems to have cost more was interrupted, and must not silence the next ones for long.
 _LONGEST_PAUSE: Final = 0.05
-#: Kinds of refusal told of one attempt, nodes named with each, and characters of a reason: what is kept has to have a size.
+#: Kinds of rejection that one attempt tells, nodes named with each, and characters of a reason: records have a bounded size.
 MOST_REFUSALS: Final = 20
 MOST_EXAMPLES: Final = 5
 MOST_CHARACTERS: Final = 300
-#: What nodes are put down to that nobody gave a reason for: extenders may drop nodes without a word.
+#: The reason of nodes that have none: extenders may drop nodes without a word.
 NO_REASON: Final = "left out without a reason"
 OTHER_REASONS: Final = "other reasons"
-#: Below every total.
+#: Marks rows that are told already; below every total.
 _TAKEN: Final = -1
 
 
@@ -40,8 +40,9 @@ class NodeRefusal(msgspec.Struct, frozen=True, gc=False):
     """Nodes that one plugin rejected first, for one reason.
 
     Attributes:
-        plugin: who; empty where nobody said.
-        nodes: how many.
+        plugin: its name; empty when none is known.
+        reason: the plugin's text, cut to `MOST_CHARACTERS`.
+        nodes: number of nodes.
         examples: names of some of them.
     """
 
@@ -55,8 +56,9 @@ class Refused(NamedTuple):
     """Why no node could hold a pod.
 
     Attributes:
-        nodes: how many nodes there were.
-        by: groups of them, the largest first; together they are all nodes. Empty where nobody wants to know.
+        nodes: number of nodes in the cluster.
+        by: nodes grouped by plugin and reason, the largest group first; together they are all nodes. Empty when no observer
+            wants them.
     """
 
     nodes: int = 0
@@ -73,8 +75,8 @@ class Choice(NamedTuple):
     Attributes:
         row: the chosen node's row.
         total: its score.
-        ties: how many nodes had that score.
-        runner_up: the best row that was not chosen, or None when there is no other.
+        ties: number of nodes with that score.
+        runner_up: the best row that was not chosen; None when there is no other.
     """
 
     row: int
@@ -84,23 +86,36 @@ class Choice(NamedTuple):
 
 
 class DecisionDetail:
-    """Takes what decisions tell; nothing until it is switched on.
+    """Decides which decisions tell their best nodes.
 
     Attributes:
-        on: whether anybody wants to know.
+        on: whether an observer wants details; without, none are taken.
     """
 
     __slots__ = ("_began", "_clock", "_due", "on")
 
     def __init__(self, clock: Callable[[], float], *, on: bool = False) -> None:
-        """`clock`: seconds, finer than a microsecond."""
+        """Start without a telling under way.
+
+        Args:
+            clock: seconds, finer than a microsecond.
+            on: whether an observer wants details.
+        """
         self.on = on
         self._clock = clock
         self._began: float | None = None
         self._due = 0.0
 
     def rows(self, totals: Totals, choice: Choice) -> Rows:
-        """The chosen row, and after it the next best ones, if they are to be told of this decision. Then `taken` is to be called."""
+        """Return the rows that this decision tells. When these are more than one, the caller calls `taken` after reading their scores.
+
+        Args:
+            totals: changed only in a copy; shape (size,).
+            choice: the decision.
+
+        Returns:
+            The chosen row first.
+        """
         if self.on:
             now = self._clock()
             if now >= self._due:
@@ -109,25 +124,43 @@ class DecisionDetail:
         return np.array([choice.row], np.intp)
 
     def taken(self) -> None:
-        """The scores of these rows have been read: the next ones are due when this will have been a small part of the time."""
+        """Note that the scores of these rows have been read, and schedule the next telling so that the cost stays within `SHARE`."""
         if self._began is not None:
             now = self._clock()
             self._due = now + min((now - self._began) / SHARE, _LONGEST_PAUSE)
             self._began = None
 
     def refused(self, cluster: Cluster, diagnosis: Diagnosis) -> Refused:
-        """Why no node fits, in groups where somebody wants to know."""
+        """Return why no node fits, in groups if an observer wants details.
+
+        Args:
+            cluster: for the names of nodes.
+            diagnosis: each node's reason.
+
+        Returns:
+            The number of nodes, and the groups.
+        """
         return Refused(diagnosis.node_count, refusals(cluster, diagnosis) if self.on else ())
 
 
 def best_rows(totals: Totals, choice: Choice, most: int = TOP) -> Rows:
-    """Up to `most` rows by total, the chosen one first."""
+    """Return up to `most` rows by total, the chosen one first.
+
+    Args:
+        totals: read only; shape (size,).
+        choice: the decision.
+        most: at least 1.
+
+    Returns:
+        Rows, shape (1 to most,).
+    """
     rows, totals = [choice.row], totals.copy()
     following = choice.runner_up
     totals[choice.row] = _TAKEN
     while following is not None and len(rows) < most:
         rows.append(following)
         totals[following] = _TAKEN
+        # A few maxima cost less than sorting thousands of rows.
         following = int(totals.argmax()) if len(rows) < most else None
         if following is not None and totals[following] < 0:
             following = None
@@ -135,7 +168,15 @@ def best_rows(totals: Totals, choice: Choice, most: int = TOP) -> Rows:
 
 
 def refusals(cluster: Cluster, diagnosis: Diagnosis) -> tuple[NodeRefusal, ...]:
-    """Nodes grouped by who rejected them first and why, the largest group first; together they are all nodes."""
+    """Group the nodes by the plugin that rejected them first and its reason.
+
+    Args:
+        cluster: for the names of nodes.
+        diagnosis: each node's reason.
+
+    Returns:
+        At most `MOST_REFUSALS` groups, the largest first; together they are all nodes.
+    """
     groups: dict[tuple[str, tuple[str, ...]], _Group] = {}
     for status, rows in diagnosis.rejections:
         groups.setdefault((status.plugin, status.reasons), _Group()).add(rows)
@@ -152,7 +193,15 @@ def refusals(cluster: Cluster, diagnosis: Diagnosis) -> tuple[NodeRefusal, ...]:
 
 
 def cut(text: str, most: int = MOST_CHARACTERS) -> str:
-    """The text, or its beginning where it has no end in sight."""
+    """Cut a text to `most` characters.
+
+    Args:
+        text: of a plugin.
+        most: including the ellipsis.
+
+    Returns:
+        The text, or its beginning with an ellipsis.
+    """
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -164,7 +213,7 @@ def _of_the_rest(cluster: Cluster, status: Status | None, nodes: int) -> NodeRef
 
 
 class _Group:
-    """Rows rejected for one reason: how many, and some of them."""
+    """Rows rejected for one reason: their number, and some of them."""
 
     __slots__ = ("_some", "nodes")
 

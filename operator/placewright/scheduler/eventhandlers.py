@@ -1,7 +1,9 @@
-"""Event handlers: what happens in the cluster becomes changes of the columns and of the queue. Every watch ends here.
+"""Event handlers: every watch ends here, and its objects become changes of the columns and of the queue.
 
-The methods take one kind of news each, are idempotent, and tolerate news that comes late, twice, or out of order: an object is believed for
-what it says, not for the type of the event that brought it.
+Each method takes one kind of event, is idempotent, and tolerates events that come late, twice or out of order: the object is
+believed, and not the type of the event that brought it.
+
+Facts: kube-scheduler's `eventhandlers.go`, v1.36.
 """
 
 from __future__ import annotations
@@ -52,13 +54,13 @@ _FEATURE: Final = _node_update(Action.UPDATE_NODE_DECLARED_FEATURE, "NodeUpdateD
 _CLAIM_CHANGED: Final = ClusterEvent(EventResource.RESOURCE_CLAIM, Action.UPDATE, "ResourceClaimUpdate")
 _CLAIM_GONE: Final = ClusterEvent(EventResource.RESOURCE_CLAIM, Action.DELETE, "ResourceClaimDelete")
 
-#: As upstream's metrics name what happens to pods that wait; only their coming moves any.
+#: Labels of changes of waiting pods, as upstream's metrics name them.
 POD_UPDATE: Final = "UnscheduledPodUpdate"
 POD_DELETE: Final = "UnscheduledPodDelete"
 
-#: What selects pods that are spread by default. Its status changes with each of its pods, and that helps nobody.
+#: Kinds that select the pods of default spread constraints. Their status changes with each of their pods, and that helps no pod.
 _SELECTING: Final = (Service, ReplicationController, ReplicaSet, StatefulSet)
-#: Kinds whose changes may help rejected pods, by name. Nobody hears of budgets.
+#: The event resource of each kind whose changes may help rejected pods. No plugin listens for disruption budgets.
 _EVENT_RESOURCES: Final = {
     kind.__name__: EventResource(kind.__name__) for kind in (*_SELECTING, Namespace, *STORAGE_KINDS, *DEVICE_KINDS)
 } | {
@@ -67,65 +69,73 @@ _EVENT_RESOURCES: Final = {
 
 
 class Stopwatch(Protocol):
-    """Takes the time of what is taken in."""
+    """Measures how long events take to be handled."""
 
     def begin(self) -> None:
-        """Somebody brings news."""
+        """Note that an event arrived."""
 
     def handled(self, event: str) -> None:
-        """This much was done about it since `begin`: an event, by its label. Several may follow one `begin`."""
+        """Note that an event of this label has been handled. Several may follow one `begin`."""
 
 
 class Untimed:
-    """Nobody wants to know."""
+    """Measures nothing."""
 
     def begin(self) -> None:
-        """Nothing to note."""
+        """Implements `Stopwatch.begin`: does nothing."""
 
     def handled(self, event: str) -> None:
-        """Nothing to note."""
+        """Implements `Stopwatch.handled`: does nothing."""
 
 
 class Departed(Protocol):
-    """What of a pod that left a watch is looked at."""
+    """The two facts that are read of a pod that left a watch."""
 
     @property
     def uid(self) -> str:
-        """The pod's."""
+        """The pod's uid."""
 
     @property
     def node_name(self) -> NodeName:
-        """Where it stands; empty for one that was deleted, or finished, without a node."""
+        """The pod's node; empty for a pod that was deleted, or finished, without one."""
 
 
 class ClusterEventObserver(Protocol):
-    """Hears of what the cluster's columns do not tell of. It notes, and never raises."""
+    """Told of events that change no column of the cluster. An implementation notes them and never raises."""
 
     def object_put(self, item: ClusterObject) -> None:
-        """An object that is neither node nor pod appeared or changed."""
+        """Note that an object that is neither node nor pod appeared or changed."""
 
     def object_removed(self, item: ClusterObject) -> None:
-        """Such an object is gone."""
+        """Note that an object that is neither node nor pod is gone."""
 
     def pod_left(self, uid: str) -> None:
-        """A pod left the queue's care: it is on a node, finished, or deleted."""
+        """Note that a pod left the queue's care: it is on a node, finished, or deleted."""
 
 
-class Nobody:
-    """Nobody listens."""
+class NoListener:
+    """Notes nothing."""
 
     def object_put(self, item: ClusterObject) -> None:
-        """Nothing to note."""
+        """Implements `ClusterEventObserver.object_put`: does nothing."""
 
     def object_removed(self, item: ClusterObject) -> None:
-        """Nothing to note."""
+        """Implements `ClusterEventObserver.object_removed`: does nothing."""
 
     def pod_left(self, uid: str) -> None:
-        """Nothing to note."""
+        """Implements `ClusterEventObserver.pod_left`: does nothing."""
 
 
 class ClusterEventHandlers:
-    """Feeds one scheduler."""
+    """Feeds one scheduler with the events of all watches.
+
+    Args:
+        cluster: nodes, pods on nodes and other objects.
+        queue: pods without a node.
+        binding: told where pods with an unresolved Binding stand.
+        stopwatch: measures how long events take.
+        listener: told of events that change no column.
+    """
 
     def __init__(
         self,
@@ -133,16 +143,16 @@ class ClusterEventHandlers:
         queue: SchedulingQueue,
         binding: BindingCycle,
         stopwatch: Stopwatch = Untimed(),  # noqa: B008 - it has no state
-        listener: ClusterEventObserver = Nobody(),  # noqa: B008 - likewise
+        listener: ClusterEventObserver = NoListener(),  # noqa: B008 - likewise
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._binding = binding
         self._stopwatch = stopwatch
         self._listener = listener
-        #: Shared with the reconciler.
+        #: Differences found and mended; shared with the reconciler.
         self.repairs = Repairs()
-        #: Uids of pods and names of nodes that left while somebody compares with a list; None while nobody does.
+        #: Uids of pods and names of nodes that left while the reconciler compares with a list; None at other times.
         self._departed: set[str] | None = None
         cluster.objects.devices.claims.listeners.append(self._claim_settled)
 
@@ -150,7 +160,7 @@ class ClusterEventHandlers:
 
     @contextmanager
     def noting_departures(self) -> Iterator[None]:
-        """Note which pods and nodes leave meanwhile: what a list shows of them is old."""
+        """Note the pods and nodes that leave inside the `with` block. A list that was asked for before shows them as they were."""
         self._departed = set()
         try:
             yield
@@ -158,13 +168,13 @@ class ClusterEventHandlers:
             self._departed = None
 
     def has_departed(self, key: str) -> bool:
-        """Whether the pod of this uid, or the node of this name, left while departures are noted."""
+        """Return whether the pod of this uid, or the node of this name, left inside the `with` block."""
         return self._departed is not None and key in self._departed
 
     # --- pods without a node ---------------------------------------------------------------------------------------------------
 
     def unscheduled_pod(self, pod: PodInfo) -> None:
-        """A pod as the watch of unscheduled pods shows it; one that got a node or finished has left the queue's care."""
+        """Take in a pod that the watch of unscheduled pods shows. A pod with a node, or finished, leaves the queue."""
         self._stopwatch.begin()
         if pod.node_name or pod.finished:
             self.unscheduled_pod_gone(pod)
@@ -174,13 +184,13 @@ class ClusterEventHandlers:
             self._stopwatch.handled(POD_ADD if known is None else POD_UPDATE)
             if known is not None and known.nominated_node != pod.nominated_node:
                 self._nomination_ends(known)
-        # Otherwise it is bound already and this is old news: the watch of assigned pods was faster.
+        # Otherwise the pod is bound already: the watch of assigned pods was faster, and this event is older.
 
     def unscheduled_pod_gone(self, pod: Departed) -> None:
-        """A pod left the watch of unscheduled pods: bound, finished, or deleted.
+        """Take in that a pod left the watch of unscheduled pods: bound, finished, or deleted.
 
-        The API server may show it as it was before, without a node, whatever happened. So a Binding of unknown outcome keeps its room on
-        the node until the watch of assigned pods, or the reconciler, tells.
+        The API server may show the pod as it was before, without a node, in all three cases. So a Binding of unknown outcome
+        keeps its room on the node until the watch of assigned pods, or the reconciler, tells.
         """
         self._stopwatch.begin()
         known = self._queue.latest(pod.uid)
@@ -195,14 +205,14 @@ class ClusterEventHandlers:
             self._nomination_ends(known)
 
     def pod_gone(self, uid: str) -> None:
-        """There is no such pod any more, wherever it was."""
+        """Take in that a pod does not exist any more, wherever it was."""
         self._leaves(uid)
         self._stop_waiting(uid)
         self._binding.resolve(uid, None)
         self.assigned_pod_gone(uid)
 
     def _nomination_ends(self, pod: PodInfo) -> None:
-        """Pods that are no more important took the room it was nominated to for taken; for them it is as if it had left the node."""
+        """Report the nominated room as free to pods of no higher priority, which took it for occupied."""
         if pod.nominated_node:
             self._queue.move(ASSIGNED_POD_DELETE, pod, None, except_uid=pod.uid, up_to_priority=pod.priority)
 
@@ -221,14 +231,16 @@ class ClusterEventHandlers:
     # --- pods on nodes ---------------------------------------------------------------------------------------------------------
 
     def known_on_node(self, uid: str) -> PodInfo | None:
-        """The pod as it was last known on a node, be that only assumed."""
+        """Return the pod as it was last known on a node, assumed or confirmed; None when it was on none."""
         known = self._cluster.placement(uid)
         return None if known is None else known.pod
 
     def assigned_pod(self, pod: PodInfo) -> None:
-        """A pod that stands on a node: add, update or confirm."""
+        """Take in a pod that stands on a node: add, update or confirm it."""
         self._stopwatch.begin()
         self._binding.resolve(pod.uid, pod.node_name)
+        # The pod may be the younger one of two with this name, while the older one is still assumed: its room would be counted
+        # twice.
         for predecessor in self._cluster.assumed_predecessors(pod):
             self._replaced(predecessor, pod)
         if pod.finished:
@@ -237,6 +249,8 @@ class ClusterEventHandlers:
         known = self._cluster.set_pod(pod)
         if self._queue.get(pod.uid) is not None and (known is None or not known.assumed):
             self._queue.delete(pod.uid)
+        # A confirmation is an event as well: waiting pods were not told when the pod was assumed, as its binding could have
+        # failed.
         if known is None or known.assumed:
             self._move(ASSIGNED_POD_ADD, None, pod)
         elif not same_version(known.pod, pod):
@@ -246,7 +260,7 @@ class ClusterEventHandlers:
             self._move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
 
     def assigned_pod_gone(self, uid: str) -> None:
-        """A pod on a node was deleted or finished."""
+        """Take in that a pod on a node was deleted or finished."""
         self._stopwatch.begin()
         known = self._cluster.remove_pod(uid)
         self._leaves(uid)
@@ -254,10 +268,10 @@ class ClusterEventHandlers:
             self._move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
 
     def _replaced(self, assumed: PodOnNode, by: PodInfo) -> None:
-        """A pod is assumed on a node, but its name belongs to a younger one.
+        """Give up an assumed pod whose name belongs to a younger pod.
 
-        API servers that do not look at a Binding's uid (before 1.23, some 1.25 and 1.26) bind whoever has the name: then it is the younger
-        one that stands there, with what it asks for.
+        API servers that do not compare a Binding's uid (before 1.23, some 1.25 and 1.26) bind the pod that has the name: then
+        the younger pod stands there, with its own requests.
         """
         old, node, _ = assumed
         _logger.warning(
@@ -274,11 +288,12 @@ class ClusterEventHandlers:
     # --- nodes and the rest ------------------------------------------------------------------------------------------------------
 
     def node(self, node: Node) -> None:
-        """A node appeared or changed; one that cannot be read keeps its last good state."""
+        """Take in a node that appeared or changed. A node that cannot be read keeps its last good state."""
         self._stopwatch.begin()
         try:
             old = self._cluster.set_node(node)
         except QuantityError as problem:
+            # One node that cannot be read must not stop the watch of all nodes.
             _logger.warning("node %s keeps its last known state: status.allocatable: %s", node.metadata.name, problem)
             return
         if old is None:
@@ -288,7 +303,7 @@ class ClusterEventHandlers:
             self._move(event, old, node)
 
     def node_gone(self, name: NodeName) -> None:
-        """A node was deleted."""
+        """Take in that a node was deleted."""
         old = self._cluster.remove_node(name)
         if self._departed is not None:
             self._departed.add(name)
@@ -296,7 +311,7 @@ class ClusterEventHandlers:
             self._move(NODE_DELETE, old, None)
 
     def cluster_object(self, item: ClusterObject) -> None:
-        """A namespace, service, workload, budget or storage object appeared or changed."""
+        """Take in a namespace, service, workload, budget, volume, device or group that appeared or changed."""
         self._stopwatch.begin()
         old = self._cluster.objects.put(item)
         self._listener.object_put(item)
@@ -306,7 +321,7 @@ class ClusterEventHandlers:
             self._moved_by(item, Action.UPDATE, old, item)
 
     def cluster_object_gone(self, item: ClusterObject) -> None:
-        """It was deleted."""
+        """Take in that such an object was deleted."""
         self._stopwatch.begin()
         old = self._cluster.objects.remove(item)
         self._listener.object_removed(item)
@@ -314,7 +329,7 @@ class ClusterEventHandlers:
             self._moved_by(item, Action.DELETE, old, None)
 
     def _claim_settled(self, before: ResourceClaim, now: ResourceClaim | None) -> None:
-        """What was assumed of a claim has ended; no watch tells of that."""
+        """Report the end of an assumption about a claim; no watch tells of it."""
         self._queue.move(_CLAIM_GONE if now is None else _CLAIM_CHANGED, before, now)
 
     def _moved_by(self, item: ClusterObject, action: Action, old: ClusterObject | None, new: ClusterObject | None) -> None:
@@ -328,7 +343,7 @@ class ClusterEventHandlers:
 
 
 def _same_revision(old: ClusterObject, new: ClusterObject) -> bool:
-    """Relists show objects that did not change; without a resourceVersion nobody can tell."""
+    """Return whether a relist shows an unchanged object. Without a resourceVersion that cannot be known."""
     return old.metadata.resource_version == new.metadata.resource_version != ""
 
 
@@ -337,7 +352,15 @@ def _selects_as_before(old: ClusterObject, new: ClusterObject) -> bool:
 
 
 def node_update_events(old: Node, new: Node) -> Iterator[ClusterEvent]:
-    """What about the node changed, as events; nothing for changes that cannot matter to any pod (a heartbeat's time)."""
+    """Compare two versions of a node. Changes that cannot matter to any pod, as the time of a heartbeat, give no event.
+
+    Args:
+        old: the version before.
+        new: the version now.
+
+    Yields:
+        One event for each kind of change.
+    """
     if old.status.allocatable != new.status.allocatable:
         yield _ALLOCATABLE
     if (old.metadata.labels or {}) != (new.metadata.labels or {}):

@@ -1,7 +1,7 @@
-"""Deciding a pod that extenders want to be asked about: the same cycle, with questions over HTTP in between.
+"""The scheduling cycle with extenders: the same steps, with questions over HTTP in between.
 
-While an extender thinks, the cluster changes, for pods of other profiles are decided meanwhile. So what it says is put to the columns as
-they stand when its answer is there; when nodes have come up meanwhile that would do, it is asked again.
+While an extender answers, the cluster changes, because pods of other profiles are decided. So its answer is applied to the
+columns as they are when it arrives, and when other nodes have become feasible meanwhile, the extender is asked again.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from placewright.scheduler.cycle import NOTHING_TRIED, ScheduleResult, Schedulin
 
 _logger = logging.getLogger(__name__)
 
-#: How often extenders are asked for one attempt, when nodes come up faster than they answer.
+#: Rounds of questions in one attempt, at most, when nodes become feasible faster than extenders answer.
 ROUNDS: Final = 3
 LEAD_LOST: Final = "this replica is not the active one any more"
-#: An extender's scores are a tenth of a plugin's.
+#: Extenders score 0 to 10 and plugins 0 to 100.
 _SCALE: Final = MAX_NODE_SCORE // MAX_EXTENDER_SCORE
 
 
 @dataclass(slots=True)
 class _Verdict:
-    """What the extenders made of some nodes."""
+    """The extenders' answer about some nodes."""
 
     asked: frozenset[NodeName]
     kept: frozenset[NodeName]
@@ -57,7 +57,13 @@ class ExtendedCycle:
     """Decides pods with the help of extenders."""
 
     def __init__(self, cluster: Cluster, cycle: SchedulingCycle, active: Callable[[], bool] = lambda: True) -> None:
-        """`active`: whether this replica may decide."""
+        """Start without questions under way.
+
+        Args:
+            cluster: only read.
+            cycle: the scheduling cycle.
+            active: whether this replica may decide.
+        """
         self._cluster = cluster
         self._cycle = cycle
         self._active = active
@@ -66,13 +72,24 @@ class ExtendedCycle:
     async def place(
         self, evaluator: Evaluator, pod: PodInfo, steps: Steps, within: frozenset[NodeName] | None = None, *, alone: bool = True
     ) -> ScheduleResult:
-        """Choose a node; raise `NoPlacement` when there is none. Nothing is awaited after the columns were looked at last.
+        """Choose a node. Nothing is awaited after the last look at the columns, so the decision holds when it is returned.
 
-        `within`: only these nodes are candidates. Where it is not for this pod `alone`, nobody is asked to make room.
+        Args:
+            evaluator: the pod's profile.
+            pod: without a node.
+            steps: where the time of each extension point is noted.
+            within: only these nodes are candidates; None for all.
+            alone: make room by preemption when no node fits. False for a member of a group, whose preemption is the group's.
+
+        Returns:
+            The decision.
+
+        Raises:
+            FitError: no node fits, something broke, or this replica lost the lead.
         """
         if not self._active():
             raise broken(LEAD_LOST)
-        asking = asyncio.timeout(None)  # unlike a task of its own, it gives back the answer at once
+        asking = asyncio.timeout(None)  # a task of its own would return the answer one turn of the event loop later
         self._asking.add(asking)
         try:
             async with asking:
@@ -114,7 +131,7 @@ class _Asking:
         self._extenders = evaluator.runtime.extenders_for(pod)
 
     async def place(self) -> ScheduleResult:
-        """Choose a node; raise `NoPlacement`."""
+        """Choose a node; raise `FitError` when there is none."""
         evaluation = self._evaluate()
         verdict = _Verdict(frozenset(), frozenset())
         for _ in range(ROUNDS):
@@ -152,7 +169,7 @@ class _Asking:
     # --- filter ---------------------------------------------------------------------------------------------------------------
 
     async def _on_nominated_node(self, evaluation: Evaluation) -> ScheduleResult | None:
-        """The decision for the node that preemption made room on, if it still fits there and no extender minds."""
+        """Return the decision for the nominated node, if the pod fits there and no extender objects."""
         row = self._cycle.nominated_row(evaluation)
         name = None if row is None else self._cluster.names[row]
         if name is None:
@@ -174,7 +191,7 @@ class _Asking:
             raise broken(str(problem)) from problem
 
     async def _ask_filters(self, names: Sequence[NodeName]) -> _Verdict:
-        """One extender after another, each about what those before it left; raises `ExtenderError`."""
+        """Ask one extender after another, each about the nodes that the ones before it left; raise `ExtenderError`."""
         left, rejections = tuple(names), dict[NodeName, Status]()
         for extender in self._with("filter_verb"):
             if not left:
@@ -192,19 +209,21 @@ class _Asking:
     # --- prioritize -----------------------------------------------------------------------------------------------------------
 
     async def _on_best(self, verdict: _Verdict) -> ScheduleResult | None:
-        """The best node that the extenders kept and that still fits; None when there is none."""
+        """Return the decision among the nodes that the extenders kept and that still fit; None when there are none."""
         evaluation = self._evaluate_among(verdict.kept)
         scores: dict[str, IntColumn] = {}
         if evaluation.count > 1:
             with self._steps.step(EXTENDER_PRIORITIZE):
                 scored = await self._prioritize(self._names(evaluation))
+            # Pods were placed while extenders scored: the nodes that they kept are filtered once more.
             evaluation = self._evaluate_among(verdict.kept)
             scores = {name: self._column(by_node) for name, by_node in scored.items()}
         return self._cycle.best(self._evaluator, evaluation, scores) if evaluation.count else None
 
     async def _prioritize(self, names: Sequence[NodeName]) -> dict[str, dict[NodeName, int]]:
-        """By extender and node, what is added to the total; all are asked at once, and who fails adds nothing."""
+        """Return the scores of each extender by node. All are asked at once; an extender that fails adds nothing."""
         extenders = list(self._with("prioritize_verb"))
+        # Filters narrow the nodes for each other and are asked in turn; scores are independent, and asked at once.
         answers = await asyncio.gather(*(extender.prioritize(self._pod, names) for extender in extenders), return_exceptions=True)
         scores: dict[str, dict[NodeName, int]] = {}
         for extender, answer in zip(extenders, answers, strict=True):
@@ -229,7 +248,7 @@ class _Asking:
     # --- no node --------------------------------------------------------------------------------------------------------------
 
     async def _fail(self, evaluation: Evaluation, verdict: _Verdict) -> ScheduleResult:
-        """Say why, after trying to make room; raises `NoPlacement`."""
+        """Raise `FitError`, after trying to make room."""
         diagnosis = self._evaluator.diagnose(evaluation)
         self._blame_extenders(diagnosis, evaluation, verdict)
         refused = self._cycle.detail.refused(self._cluster, diagnosis)
@@ -242,7 +261,7 @@ class _Asking:
         raise no_placement(diagnosis, made_room, refused)
 
     def _blame_extenders(self, diagnosis: Diagnosis, evaluation: Evaluation, verdict: _Verdict) -> None:
-        """Nodes that plugins leave and extenders do not; those that were dropped without a word have no reason."""
+        """Add nodes that the extenders rejected to the diagnosis. Nodes that they dropped without a word have no reason."""
         for name in self._names(evaluation):
             status, row = verdict.rejections.get(name), self._cluster.row(name)
             if status is not None and row is not None:
@@ -251,7 +270,7 @@ class _Asking:
             diagnosis.unschedulable_plugins.add(EXTENDER)
 
     async def _agreed(self, made_room: PostFilterResult, alternatives: Alternatives) -> PostFilterResult:
-        """Preemption where the extenders agree to it."""
+        """Return the preemption that the extenders agree to."""
         victims: Mapping[NodeName, NodeVictims] = alternatives.victims
         asked = False
         for extender in self._with("preempt_verb"):
@@ -268,7 +287,7 @@ class _Asking:
         return alternatives.choose(victims) if asked else made_room
 
     def _pods_on(self, node: NodeName) -> Iterable[PodInfo]:
-        """All pods of a node that is there; raises KeyError for one that is not, whose pods may be known all the same."""
+        """Return all pods of a node; raise KeyError for a node that is gone, whose pods may still be known."""
         if self._cluster.row(node) is None:
             raise KeyError(node)
         return self._cluster.pods_on(node)
@@ -277,7 +296,7 @@ class _Asking:
         return (extender for extender in self._extenders if getattr(extender.settings, verb))
 
     def _pass_over(self, extender: Extender, problem: ExtenderError) -> None:
-        """Go on without this extender if that may be; else raise the problem again."""
+        """Go on without an extender that may be ignored; otherwise raise the problem again."""
         if not extender.settings.ignorable:
             raise problem
         name = extender.settings.name

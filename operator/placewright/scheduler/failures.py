@@ -1,4 +1,4 @@
-"""A pod could not be placed: back to the queue, nominate, make room, and say why."""
+"""The end of a failed attempt: back to the queue, nominate, report. Upstream: `handleSchedulingFailure`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ _SCHEDULING: Final = "Scheduling"
 
 @dataclass(frozen=True, slots=True)
 class FailureHandler:
-    """Does what follows a failed attempt, in kube-scheduler's order."""
+    """Handles failed attempts in kube-scheduler's order: first the queue, then the nomination, then event and condition.
+
+    Attributes:
+        queue: where the pod waits.
+        events: records the event `FailedScheduling`.
+        status: writes the condition `PodScheduled`.
+        lead: whether this replica may report.
+    """
 
     queue: SchedulingQueue
     events: EventRecorder
@@ -28,14 +35,25 @@ class FailureHandler:
     lead: Lead
 
     def handle(self, queued: QueuedPod, failure: FitError) -> PodInfo | None:
-        """Requeue and report; returns the pod as it now waits, or None when it is gone, was replaced, or is not ours to see to any more."""
+        """Return the pod to the queue and report why it has no node.
+
+        Args:
+            queued: its attempt has failed.
+            failure: why.
+
+        Returns:
+            The pod in its present version; None when it is gone or replaced, or this replica lost the lead.
+        """
         filtered = failure.diagnosis is not None
+        # The queue comes first, as it knows whether the pod is gone: then there is nothing to report.
         self.queue.return_unschedulable(queued, failure.unschedulable_plugins, failure.pending_plugins, filtered=filtered)
         waiting = self.queue.get(queued.uid)
         if waiting is None:
             return None
         pod = waiting.pod
         self._nominate(pod, failure.nominated_node)
+        # A replica without the lead must not report: the new leader may have placed the pod already, and this event would
+        # contradict it.
         if not self.lead.active:
             return None
         self.events.record(pod, EventType.WARNING, FAILED_SCHEDULING, _SCHEDULING, failure.message)
@@ -44,7 +62,12 @@ class FailureHandler:
         return pod
 
     def skipped_deleting(self, pod: PodInfo, note: str) -> None:
-        """The pod is being deleted: nothing to schedule, but its events should say so."""
+        """Report that a pod which is being deleted is not scheduled.
+
+        Args:
+            pod: being deleted.
+            note: the event's text.
+        """
         self.events.record(pod, EventType.WARNING, FAILED_SCHEDULING, _SCHEDULING, note)
 
     def _nominate(self, pod: PodInfo, node: NodeName | None) -> None:

@@ -1,4 +1,4 @@
-"""The texts that people read in events and conditions, word for word kube-scheduler's."""
+"""The texts of events and conditions, word for word kube-scheduler's, because alerts and scripts match them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ NO_NODES: Final = "no nodes available to schedule pods"
 
 
 def fit_error(diagnosis: Diagnosis) -> str:
-    """`0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable. preemption: ...`.
+    """Write the message of a pod that no node can hold: each distinct reason with its number of nodes, sorted as plain text.
 
-    Each distinct reason with its number of nodes, ordered as plain text.
+    Example:
+        0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable. preemption: ...
     """
     message = f"0/{diagnosis.node_count} nodes are available:"
     if diagnosis.prefilter_message:
@@ -37,22 +38,31 @@ def _reasons(diagnosis: Diagnosis) -> Counter[str]:
 
 
 def _listed(counted: Mapping[str, int]) -> str:
+    # kube-scheduler sorts the finished texts, so `10 node(s)` comes before `2 node(s)`.
     return ", ".join(sorted(f"{count} {reason}" for reason, count in counted.items()))
 
 
 def late_rejection(status: Status) -> str:
-    """A rejection after a node was chosen (Reserve, Permit): the text of a cluster of one node."""
+    """Write the message of a rejection after a node was chosen (Reserve, Permit): the text of a cluster with one node."""
     reasons = _listed(Counter(status.reasons))
     return f"0/1 nodes are available: {reasons}." if reasons else "0/1 nodes are available:"
 
 
 def permit_timeout(plugin: str, seconds: float) -> str:
-    """A Permit plugin kept the pod for as long as it may."""
+    """Write the message of a pod that a Permit plugin kept too long.
+
+    Args:
+        plugin: its name.
+        seconds: how long it may keep a pod.
+
+    Returns:
+        The message.
+    """
     return f"rejected due to timeout after waiting {go_duration(seconds)} at plugin {plugin}"
 
 
 def go_duration(seconds: float) -> str:
-    """Seconds as Go prints a duration: `1m30s`, `2.5s`, `100ms`, `0s`."""
+    """Write seconds as Go prints a duration: `1m30s`, `2.5s`, `100ms`, `0s`."""
     if 0 < seconds < 1:
         return f"{seconds * 1000:g}ms"
     minutes, rest = divmod(seconds, 60)
@@ -64,5 +74,5 @@ def go_duration(seconds: float) -> str:
 
 
 def skip_deleting(pod: PodInfo) -> str:
-    """The note for a pod that is being deleted while it waits."""
+    """Write the note for a pod that is being deleted while it waits."""
     return f"skip schedule deleting pod: {pod.key}"

@@ -1,4 +1,4 @@
-"""A profile as the queue sees it."""
+"""A profile as the queue sees it: the queue may not import plugins, and asks them through this class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from placewright.queue.policy import BackoffPolicy, SortKey
 
 
 class ProfilePolicy:
-    """Implements `queue.policy.QueuePolicy` on a profile's runtime."""
+    """Implements `queue.policy.QueuePolicy` on a profile's runtime.
+
+    Args:
+        runtime: one generation of the profile.
+    """
 
     def __init__(self, runtime: ProfileRuntime) -> None:
         self._runtime = runtime
@@ -21,35 +25,43 @@ class ProfilePolicy:
 
     @property
     def backoff(self) -> BackoffPolicy:
-        """As the profile says."""
+        """The profile's backoff."""
         return self._backoff
 
     @property
     def paused(self) -> bool:
-        """True while the profile takes no pods."""
+        """True while the profile hands out no pods."""
         return self._runtime.profile.paused
 
     @property
     def interests(self) -> Mapping[str, Sequence[ClusterEventWithHint] | None]:
-        """Events by plugin, and that none helps a pod that is beyond a limit."""
+        """The plugins' events, and an empty table for `POD_LIMITS`: no event helps a pod that is beyond a limit."""
         return {**self._runtime.interests, POD_LIMITS: ()}
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """The profile's verdict; a plugin that raises gates the pod, until anything happens that could help anybody."""
+        """Run PreEnqueue. A plugin that raises gates the pod until any event that could help any pod."""
         try:
             return self._runtime.run_pre_enqueue(pod)
-        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code, and the queue must not break
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything, and the queue must not break
             message = why(problem)
             self._runtime.failures.kept_out(pod, message)
             return error(message)
 
     def binding_extender(self, pod: PodInfo) -> str:
-        """The first extender that wants the pod and binds."""
+        """Return the first extender that is interested in the pod and binds; "" when there is none."""
         runtime = self._runtime
         if not runtime.extenders:
             return ""
         return next((each.settings.name for each in runtime.extenders_for(pod) if each.settings.bind_verb), "")
 
     def sort_key(self, pod: PodInfo, timestamp: float) -> SortKey:
-        """By the profile's QueueSort plugin."""
+        """Return the sort key of the profile's QueueSort plugin.
+
+        Args:
+            pod: waiting.
+            timestamp: when the pod entered the queue or came back; seconds on the queue's clock.
+
+        Returns:
+            Lowest first.
+        """
         return self._runtime.queue_sort.sort_key(pod, timestamp)

@@ -1,6 +1,6 @@
-"""What the scheduler needs of the world, as protocols; `placewright.kube` implements them, tests fake them.
+"""The scheduler's ports: interfaces to the outside, as protocols. `placewright.kube` implements them, and tests fake them.
 
-None of these calls blocks a decision: recorders and writers take the message and return.
+No call blocks a decision: recorders and writers take the message and return.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from placewright.queue.queued import QueuedPod
 
 #: Seconds, monotonic; tests pass a fake.
 Clock = Callable[[], float]
-#: Runs work beside the decisions, without waiting for it: Go's `go`.
+#: Runs work beside the decisions, without waiting for it, as Go's `go` statement does.
 Start = Callable[[Coroutine[Any, Any, Any]], object]
 
 
@@ -28,96 +28,138 @@ class EventType(StrEnum):
 
 
 class EventRecorder(Protocol):
-    """Writes Kubernetes events (events.k8s.io/v1) about pods, best effort."""
+    """Writes Kubernetes events (events.k8s.io/v1) about pods. An event may be lost."""
 
     def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
-        """Queue one event; the note is cut to 1024 bytes."""
+        """Queue one event.
+
+        Args:
+            pod: the event is about it.
+            kind: Normal or Warning.
+            reason: a word in CamelCase.
+            action: the action that was taken or failed.
+            note: the text; cut to 1024 bytes.
+        """
 
 
 class StatusWriter(Protocol):
-    """Writes the PodScheduled condition and nominations of pods that could not be placed, latest wins."""
+    """Writes the PodScheduled condition and nominations of pods without a node. Of several writes for a pod, the latest is sent."""
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
-        """Queue the condition PodScheduled=False; `nominated_node` None leaves the nomination, "" clears it."""
+        """Queue the condition PodScheduled=False.
+
+        Args:
+            pod: without a node.
+            reason: the condition's reason.
+            message: the condition's message.
+            nominated_node: None leaves the nomination, "" clears it.
+        """
 
     def nomination_cleared(self, pod: PodInfo) -> None:
         """Queue the end of a nomination; the condition stays."""
 
 
 class GroupStatusWriter(Protocol):
-    """Writes what became of groups of pods into the objects that declare them, and events about these; latest wins."""
+    """Writes the status of groups into the objects that declare them, with events. Of several writes for a group, the latest is sent."""
 
     def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
-        """Queue that the group waits: `placed` members stand, `missing` more are needed; `error` when we broke, not the cluster's room."""
+        """Queue that a group waits.
+
+        Args:
+            pod_group: the group.
+            placed: members on nodes.
+            missing: members that are still needed.
+            message: what the group lacks.
+            error: the scheduler or a plugin broke; the cluster may have room.
+        """
 
     def group_placed(self, pod_group: PodGroup, placed: int) -> None:
-        """Queue that the group has what it needs: so many members have a node, all bound."""
+        """Queue that a group has the nodes it needs.
+
+        Args:
+            pod_group: the group.
+            placed: members on nodes, all bound.
+        """
 
 
 class NoGroupStatus:
-    """Nobody reads what became of groups."""
+    """Writes nothing."""
 
     def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
-        """Nothing to note."""
+        """Implements `GroupStatusWriter.group_waits`: does nothing."""
 
     def group_placed(self, pod_group: PodGroup, placed: int) -> None:
-        """Nothing to note."""
+        """Implements `GroupStatusWriter.group_placed`: does nothing."""
 
 
 class Evictor(Protocol):
-    """Removes preemption's victims."""
+    """Evicts preemption's victims."""
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
-        """Mark the victim as disrupted by the scheduler, then delete it; raise on failure."""
+        """Set the victim's DisruptionTarget condition, then delete it. Any exception means that the victim was not evicted.
+
+        Args:
+            victim: on `node`.
+            preemptor: the pod that needs the room.
+            node: the victims' node.
+        """
 
 
 class PodsBeingBound(Protocol):
-    """Pods that were placed, and whose binding cycle is under way."""
+    """Pods whose binding cycle is under way."""
 
     def preempt(self, uid: str) -> bool:
-        """Take back a pod that has to make room, before its Binding is sent; False where there may be one already, or none under way."""
+        """Roll a pod back that is a victim of preemption, before its Binding is sent.
+
+        Returns:
+            False when its Binding may have been sent, or none is under way.
+        """
 
 
 class Lead(Protocol):
-    """Are we the active replica? Asked before every decision; the binder asks again before every request."""
+    """Whether this replica is the active one. Asked before every decision; the binder asks again before every request."""
 
     @property
     def active(self) -> bool:
         """True while this replica may decide."""
 
     async def wait_active(self) -> None:
-        """Return when `active` is, or may be, true."""
+        """Return when `active` is true or may have become true."""
 
 
 class Precautions(Protocol):
-    """What is done before a decision that may end the process, so that whoever comes next knows of it."""
+    """Steps taken before a decision that may end the process, so that the next leader knows of it (decision 34)."""
 
     def due(self, queued: QueuedPod) -> bool:
-        """Whether something is to be done before this pod is decided. Cheap: asked of every pod."""
+        """Return whether precautions are needed before this pod is decided. Asked about every pod, so it must be cheap."""
 
     async def take(self, queued: QueuedPod) -> str:
-        """Do it; why it could not be done, and the pod is not to be decided now, else empty. Nobody need say when the decision is over."""
+        """Take precautions. The end of the decision need not be reported.
+
+        Returns:
+            "" when they are taken; else why they could not be, and the pod must not be decided now.
+        """
 
 
 class NoPrecautions:
-    """Nobody comes next."""
+    """Takes no precautions."""
 
     def due(self, queued: QueuedPod) -> bool:
-        """Never."""
+        """Implements `Precautions.due`: never."""
         return False
 
     async def take(self, queued: QueuedPod) -> str:
-        """Nothing to do."""
+        """Implements `Precautions.take`: does nothing."""
         return ""
 
 
 class AlwaysLead:
-    """For a scheduler that runs alone."""
+    """The lead of a scheduler that runs alone."""
 
     @property
     def active(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     async def wait_active(self) -> None:
-        """At once."""
+        """Return at once."""

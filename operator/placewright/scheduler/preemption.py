@@ -1,11 +1,13 @@
-"""Room is made for a pod: lower nominations on its node end, its victims leave, and meanwhile it is not tried.
+"""Preemption's second half: victims of a pod are evicted, lower nominations on its node end, and the pod waits until that is done.
 
-The order is kube-scheduler's (1.33 and later): all victims but one at once, then the gate is lifted, then the last one. So whatever the
-last victim's end brings back finds the pod ready to be tried. Unlike there, a pod whose victim could not be evicted is tried again after
-its backoff, not at once: where evictions are refused, that would go on without a pause.
+The order is kube-scheduler's (1.33 and later): all victims but one are evicted at once, then the pod's gate is lifted, then the
+last victim is evicted. So the event of the last victim's end finds the pod ready to be tried. Unlike kube-scheduler, a pod
+whose victim could not be evicted is tried again after its backoff and not at once: where evictions are refused, that would
+repeat without a pause.
 
-Members of a group that leave together are one act: where some left and others could not be evicted, these are told again, later and later,
-whatever becomes of the pod for which room was made. The rest of a broken group would hold its nodes for nothing.
+Members of a group that leave together are one act (decision 24). Where some were evicted and others could not be, the evictions
+of these are repeated, at growing intervals, whether or not the preemptor still waits. The rest of a broken group would hold its
+nodes for nothing.
 """
 
 from __future__ import annotations
@@ -27,17 +29,24 @@ _logger = logging.getLogger(__name__)
 PREEMPTED: Final = "Preempted"
 _PREEMPTING: Final = "Preempting"
 _IN_MEMORY: Final = " (in kube-scheduler memory)."
-#: What upstream calls the place where a group makes room.
+#: Upstream's word for the node of a group's preemption.
 _ANYWHERE: Final = "cluster"
-#: Seconds before the rest of a broken group is told again; an hour in all, then somebody has to look.
+#: Seconds before each repeated eviction of the rest of a broken group; an hour in all. After that an operator has to look.
 _AGAIN: Final = (1, 2, 4, 8, 16, 32, *[60] * 59)
 
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """Carries out what PostFilter found.
+    """Carries out the evictions that PostFilter chose.
 
     Attributes:
+        cluster: notes which pods were told to leave.
+        queue: holds the preemptor back meanwhile.
+        being_bound: takes victims back that are not bound yet.
+        evictor: evicts victims that are bound.
+        events: records the event `Preempted`.
+        status: clears nominations.
+        lead: whether this replica may evict.
         sleep: waits so many seconds.
     """
 
@@ -51,7 +60,16 @@ class Preemption:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def make_room(self, preemptor: PodInfo, node: NodeName, victims: Sequence[PodInfo]) -> Coroutine[Any, Any, None]:
-        """What must be true before the next pod is tried is done at once; the evictions are in what is returned."""
+        """Note the nomination and the victims at once, before the next pod is decided.
+
+        Args:
+            preemptor: the pod that needs the room.
+            node: the node of all victims.
+            victims: to be evicted, at least one.
+
+        Returns:
+            The evictions, to be awaited beside the decisions.
+        """
         nominator = self.queue.nominator
         for other in tuple(nominator.pods_on(node)):
             if other.priority < preemptor.priority:
@@ -66,7 +84,7 @@ class Preemption:
         try:
             await self._evict(preemptor, node, victims)
         except asyncio.CancelledError:
-            for victim in victims:  # nobody knows who was told: the API server shows who leaves
+            for victim in victims:  # which evictions were sent is unknown; the API server shows the pods that leave
                 self.cluster.stays_after_all(victim.uid)
             raise
 
@@ -78,15 +96,15 @@ class Preemption:
             self.queue.nominator.making_room_for.discard(preemptor.uid)
         was_gated = self.queue.lift_gate(preemptor.uid)
         left.append(await self._leaves(last, preemptor, node))
-        # The end of a victim that still stands brings the pod back. Tried before, it might take another node, and the room would be for
-        # nobody. After a failure there may be no such event, nor when all ended before the gate was lifted.
+        # The end of a victim that still stands is the event that brings the pod back. Tried before, the pod might take another node, and
+        # the victims would have left for nothing. After a failure, or when all ended before the gate was lifted, no such event comes.
         ended = was_gated and not any(self.cluster.placement(victim.uid) for victim in victims)
         if ended or not all(left):
             self.queue.retry(preemptor.uid)
         await self._finish(self._torn(victims, left), preemptor, node)
 
     def _torn(self, victims: Sequence[PodInfo], left: Sequence[bool]) -> list[PodInfo]:
-        """Of those that did not leave, the ones whose group leaves without them."""
+        """Return the victims that did not leave while others of their group did."""
         broken = {victim.pod_group for victim, gone in zip(victims, left, strict=True) if gone and self._is_bound(victim)}
         return [victim for victim, gone in zip(victims, left, strict=True) if not gone and victim.pod_group in broken]
 
@@ -95,7 +113,7 @@ class Preemption:
         return pod_group is not None and not pod_group.goes_apart
 
     async def _finish(self, torn: Sequence[PodInfo], preemptor: PodInfo, node: NodeName) -> None:
-        """Evict the rest of broken groups, as long as it takes."""
+        """Evict the rest of broken groups, for as long as it takes."""
         for seconds in _AGAIN:
             if not torn or not self.lead.active:
                 return
@@ -109,12 +127,12 @@ class Preemption:
         return place is not None and not self.cluster.leaves(place.pod)
 
     def _by(self, preemptor: PodInfo, node: NodeName) -> str:
-        """Who preempts, in upstream's words: a member of a group does it for its group, wherever in the cluster."""
+        """Return upstream's words for the preemptor: a member of a group preempts for its group, anywhere in the cluster."""
         pod_group = None if preemptor.pod_group is None else self.cluster.pod_groups.get(preemptor.pod_group)
         return f"pod {preemptor.uid} on node {node}" if pod_group is None else f"podgroup {pod_group.uid} on node {_ANYWHERE}"
 
     async def _leaves(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> bool:
-        """True when the victim is on its way out."""
+        """Evict one victim; return True when it is on its way out."""
         note = f"Preempted by {self._by(preemptor, node)}"
         try:
             if self.being_bound.preempt(victim.uid):  # it is not bound yet: giving its room back is enough

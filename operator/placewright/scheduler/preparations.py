@@ -1,11 +1,12 @@
-"""Pods whose decision takes long, made ready one after the other beside the decisions of others.
+"""Pods whose decision takes long are prepared one after the other, beside the decisions of other pods (decision 35).
 
-A decision runs in one go, on the columns as they stand. Most of what takes long in it is kept and follows the cluster by itself from then
-on: pods counted for a selection, domains of a label. So these are made ready one by one, each with a turn of the event loop after it; the
-decision then finds them, and sees what is true at that moment. What was not made ready, or not kept, it works out itself.
+A decision runs in one go on the columns as they are. Most of the slow work in it is kept afterwards and follows the cluster by
+itself: pods counted for a selection, domains of a label. So this work is done first, piece by piece, with a turn of the event
+loop after each. The decision then finds it done and sees the cluster of that moment; work that was not kept it does itself.
 
-Pods of the same or a higher priority go on being decided meanwhile; those of a lower one, which might take what the pod is to get, wait
-behind it. So no pod is overtaken by a less important one, and a tenant's pod that is hard to decide holds up nobody else of its priority.
+Meanwhile pods of the same or a higher priority are decided. Pods of a lower priority wait behind the prepared pod, because they
+might take its place. So no pod is overtaken by a less important one, and a pod that is hard to decide delays no other pod of
+its priority.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from placewright.scheduler.ports import Clock, Lead, Precautions
 
 _logger = logging.getLogger(__name__)
 
-#: Pods that wait to be made ready, or behind one that does, at most; more go back to the queue and come again after a backoff.
+#: Pods that are prepared or wait behind one that is, at most. Further pods return to the queue and back off.
 MOST_WAITING: Final = 64
 
 
 class Preparations:
-    """The pods of one scheduler that are made ready, in the order in which they were handed out."""
+    """The pods of one scheduler that are prepared, in the order in which they were handed out."""
 
     def __init__(
         self,
@@ -43,7 +44,17 @@ class Preparations:
         decide: Callable[[QueuedPod], None],
         give_back: Callable[[QueuedPod, str], None],
     ) -> None:
-        """`decide`, and `give_back` for a pod that cannot be decided now, are called while nobody else is being decided."""
+        """Start without pods.
+
+        Args:
+            queue: where pods return that cannot be decided.
+            profiles: the evaluator of a schedulerName, or None.
+            clock: seconds, monotonic.
+            lead: whether this replica may decide.
+            precautions: taken before each pod.
+            decide: decides a prepared pod; called while no other pod is being decided.
+            give_back: ends the attempt of a pod that cannot be decided now; called likewise.
+        """
         self._queue = queue
         self._profiles = profiles
         self._clock = clock
@@ -56,15 +67,16 @@ class Preparations:
         self._idle = asyncio.Event()
 
     def __len__(self) -> int:
-        """How many pods are being made ready, or wait for it."""
+        """Number of pods that are prepared or wait for it."""
         return len(self._waiting)
 
     def holds_up(self, queued: QueuedPod) -> bool:
-        """Whether a pod has to wait because a more important one is being made ready."""
+        """Return whether a pod has to wait because a more important one is being prepared."""
         return any(queued.pod.priority < other.pod.priority for other in self._waiting)
 
     def add(self, queued: QueuedPod) -> None:
-        """Make this pod ready, which was handed out, and have it decided."""
+        """Prepare a pod that was handed out, and have it decided."""
+        # Returned without a rejecting plugin, the pod backs off as after an error, and comes again by itself.
         if len(self._waiting) >= MOST_WAITING:
             self._queue.return_unschedulable(queued)
             return
@@ -72,13 +84,13 @@ class Preparations:
         self._stirred.set()
 
     async def done(self) -> None:
-        """Return when no pod is being made ready; somebody has to run `run`."""
+        """Return when no pod is being prepared. `run` has to be running."""
         while self._waiting:
             self._idle.clear()
             await self._idle.wait()
 
     async def run(self, deciding: asyncio.Lock) -> None:
-        """Make pods ready, and have each decided while nobody else is, until cancelled."""
+        """Prepare pods, and have each decided while no other pod is being decided, until cancelled."""
         while True:
             while self._waiting:
                 problem = await self._make_ready(self._waiting[0])
@@ -90,7 +102,7 @@ class Preparations:
             await self._stirred.wait()
 
     async def _make_ready(self, queued: QueuedPod) -> str:
-        """Take precautions first; why that could not be done, else empty."""
+        """Take precautions, then prepare; return why precautions failed, or ""."""
         problem = await self._precautions.take(queued) if self._precautions.due(queued) else ""
         if not problem:
             await self._prepare(queued)

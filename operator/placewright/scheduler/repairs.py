@@ -1,4 +1,4 @@
-"""What was believed of the cluster, turned out wrong, and was put right: counted, so that somebody can see how often it happens."""
+"""Counts of repairs: facts about the cluster that this process had wrong and mended, for metrics and the log."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Repairs:
 
     Attributes:
         missed: unscheduled pods that the queue did not know.
-        vanished: pods in the queue that the API server does not list as unscheduled any more.
+        vanished: pods in the queue that the API server no longer lists as unscheduled.
         outdated: pods in the queue that had changed.
         unbound: Bindings of unknown outcome that turned out not to exist.
         forgotten: pods that held room on a node although they are gone.
-        replaced: pods that held room on a node although a watch showed that a younger pod has their name. Most of them come of a Binding
-            that reached the younger pod, on an API server that does not compare uids.
+        replaced: pods that held room on a node although a watch showed that a younger pod has their name. Most of them come
+            from a Binding that reached the younger pod, on an API server that does not compare uids.
         nodes_missed: nodes that the columns did not know.
         nodes_vanished: nodes in the columns that do not exist.
         nodes_stale: nodes that had changed.
@@ -41,13 +41,13 @@ class Repairs:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all repairs."""
         return sum(count for _, count in self.counts())
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """(kind, how many), in the order above."""
+        """Iterate over (kind, number), in the order above."""
         return ((one.name, getattr(self, one.name)) for one in fields(self))
 
     def since(self, before: Repairs) -> Repairs:
-        """Those that were made after `before` was copied."""
+        """Return the repairs that were made after `before` was copied."""
         return Repairs(*(now - then for (_, now), (_, then) in zip(self.counts(), before.counts(), strict=True)))

@@ -1,7 +1,8 @@
-"""The scheduler: takes pods from the queue one by one, decides, assumes, and starts their binding.
+"""The scheduler: takes pods from the queue one by one, decides each, assumes it on its node, and starts its binding.
 
-`schedule_one` chooses the way of a pod: by itself, with extenders, or with its group. Each way runs a scheduling cycle and starts a binding
-cycle. `run` repeats it in slices of a few milliseconds, so that one event loop can also listen, bind and renew its lead.
+`schedule_one` chooses the way of a pod: by itself, with extenders, or with its group. Each way runs a scheduling cycle and
+starts a binding cycle. `run` repeats it in slices of a few milliseconds, so that the same event loop can watch, bind and renew
+the lead.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Attempts, Counts, Observers
-from placewright.scheduler.binding import BindingCycle, Reserver, WaitingPods
+from placewright.scheduler.binding import BindingCycle, Reserver
 from placewright.scheduler.cycle import ScheduleResult, SchedulingCycle, broken
 from placewright.scheduler.extendedcycle import LEAD_LOST, ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
@@ -41,12 +42,13 @@ from placewright.scheduler.ports import (
 )
 from placewright.scheduler.preemption import Preemption
 from placewright.scheduler.preparations import Preparations
+from placewright.scheduler.waitingpods import WaitingPods
 
 _logger = logging.getLogger(__name__)
 
-#: How long the loop decides before it lets others run, in seconds.
+#: Seconds of decisions before the event loop does other work.
 SLICE_SECONDS: Final = 0.005
-#: How long bindings under way get to end when the scheduler stops, in seconds.
+#: Seconds that bindings under way have to end when the scheduler stops.
 DRAIN_SECONDS: Final = 10.0
 
 
@@ -55,7 +57,13 @@ class Ports:
     """The scheduler's outgoing interfaces (events, status, evictions) and its observers.
 
     Attributes:
-        start: runs a binding cycle; None: as a task of the scheduler's own, which bounds how many there are.
+        events: records Kubernetes events.
+        status: writes conditions and nominations.
+        evictor: evicts victims.
+        observers: told of each attempt.
+        groups: writes the status of groups.
+        sleep: waits so many seconds.
+        start: runs a binding cycle; None runs it as a task of the scheduler, which bounds how many there are.
         precautions: taken before decisions that may end the process.
     """
 
@@ -70,10 +78,15 @@ class Ports:
 
 
 class PodScheduler(Protocol):
-    """One of the ways in which a pod is scheduled: by itself, by itself with extenders, or with its group."""
+    """One of the ways in which a pod is scheduled: by itself, with extenders, or with its group."""
 
     def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
-        """Run the scheduling cycle, and start the binding cycle of what got a node."""
+        """Run the scheduling cycle, and start the binding cycle of each pod that got a node.
+
+        Args:
+            queued: handed out by the queue.
+            evaluator: its profile's.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +94,11 @@ class SinglePodScheduler:
     """Schedules one pod by itself.
 
     Attributes:
-        groups: what a pod that joins its group later has to mind.
+        cycle: the scheduling cycle.
+        attempts: begins and ends the attempt.
+        reserver: assumes and reserves.
+        binding: the binding cycle.
+        groups: for a pod that joins its group after the others were placed.
         start: runs the binding cycle beside other decisions.
     """
 
@@ -93,14 +110,27 @@ class SinglePodScheduler:
     start: Start
 
     def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
-        """The scheduling cycle, now; the binding cycle, beside other decisions."""
+        """Run the scheduling cycle now, and start the binding cycle beside other decisions.
+
+        Args:
+            queued: handed out by the queue.
+            evaluator: its profile's.
+        """
         attempt = self.attempts.begin(queued, evaluator)
         placement = self.scheduling_cycle(attempt, evaluator)
         if placement is not None:
             self.start(self.binding_cycle(attempt, placement))
 
     def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> ScheduleResult | None:
-        """Filter · score · select · assume · reserve · permit; None for a pod that has no node and is back in the queue."""
+        """Filter, score, select, assume, reserve, permit.
+
+        Args:
+            attempt: just begun.
+            evaluator: the pod's profile.
+
+        Returns:
+            The decision; None for a pod that has no node and is back in the queue.
+        """
         pod = attempt.pod
         try:
             within = None if pod.pod_group is None else self.groups.within(pod, evaluator)
@@ -108,25 +138,40 @@ class SinglePodScheduler:
             attempt.chose(placement)
             self.attempts.observers.decided(attempt)  # shadows decide the same pod, beside this profile
             self.reserver.assume(placement)
-        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self.attempts.fail(attempt, problem)
             return None
         return placement
 
     def binding_cycle(self, attempt: Attempt, placement: ScheduleResult) -> Coroutine[Any, Any, bool]:
-        """Wait for permission · prepare · bind; behind the barrier of the pod's group, where that is being bound now."""
+        """Wait for permission, prepare, bind; behind the barrier of the pod's group while that is being bound.
+
+        Args:
+            attempt: under way.
+            placement: assumed, reserved and permitted.
+
+        Returns:
+            The binding cycle, to be awaited; True when the pod is bound.
+        """
         barrier = None if attempt.pod.pod_group is None else self.groups.barrier_of(attempt.pod)
         return self.binding.run(attempt, placement, barrier)
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderPodScheduler:
-    """Schedules one pod that extenders are asked about: the same cycles, with questions in between.
+    """Schedules one pod with extenders: the same cycles, with questions in between.
 
-    Extenders see one pod of a profile after the other, as kube-scheduler's do: they count what they agreed to. So the profile's other pods
-    wait for the decision, not for the binding.
+    Extenders see one pod of a profile after the other, as they do with kube-scheduler, because they count the pods that they
+    agreed to. So the profile's other pods wait for the decision, and not for the binding.
 
     Attributes:
+        cluster: where the pod may be found on a node after the questions.
+        queue: held for the profile while extenders are asked.
+        cycle: the scheduling cycle with extenders.
+        attempts: begins and ends the attempt.
+        reserver: assumes and reserves.
+        binding: the binding cycle.
+        groups: for a pod that joins its group after the others were placed.
         start: runs both cycles beside other profiles' decisions.
     """
 
@@ -140,7 +185,12 @@ class ExtenderPodScheduler:
     start: Start
 
     def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
-        """Begin; what extenders say decides later."""
+        """Start both cycles; the extenders' answers decide later.
+
+        Args:
+            queued: handed out by the queue.
+            evaluator: its profile's.
+        """
         attempt = self.attempts.begin(queued, evaluator)
         self.queue.hold(attempt.pod.scheduler_name)
         self.start(self._both_cycles(attempt, evaluator))
@@ -152,7 +202,15 @@ class ExtenderPodScheduler:
         return await self.binding.run(attempt, placement, self.groups.barrier_of(attempt.pod))
 
     async def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> ScheduleResult | None:
-        """None for a pod that is back in the queue, or needs no node from us any more."""
+        """Ask the extenders and decide; assume, reserve, permit.
+
+        Args:
+            attempt: just begun.
+            evaluator: the pod's profile.
+
+        Returns:
+            The decision; None for a pod that is back in the queue or needs no node from us any more.
+        """
         try:
             within = self.groups.within(attempt.pod, evaluator)
             placement = await self.cycle.place(evaluator, attempt.pod, attempt.steps, within)
@@ -162,7 +220,7 @@ class ExtenderPodScheduler:
             attempt.chose(placement)
             self.attempts.observers.decided(attempt)
             self.reserver.assume(placement)
-        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self.attempts.fail(attempt, problem)
             return None
         finally:
@@ -170,7 +228,7 @@ class ExtenderPodScheduler:
         return placement
 
     def _settled_elsewhere(self, uid: str) -> bool:
-        """Whether the pod was deleted, or got a node from somebody else, while extenders were asked."""
+        """Return whether the pod was deleted, or got a node from another scheduler, while extenders were asked."""
         flight = self.queue.in_flight.get(uid)
         return flight is None or flight.gone or self.cluster.placement(uid) is not None
 
@@ -179,9 +237,22 @@ class Scheduler:
     """Decides and binds.
 
     Args:
-        cluster, queue: the state, owned elsewhere, fed by `ClusterEventHandlers`.
-        profiles: the evaluator of a schedulerName, or None; asked anew for every pod, so that a swapped profile takes effect at once.
-        lead: says whether this replica may decide.
+        cluster: fed by `ClusterEventHandlers`, and changed here by assumptions.
+        queue: fed by `ClusterEventHandlers`.
+        profiles: the evaluator of a schedulerName, or None; asked anew for every pod, so that a swapped profile takes effect at
+            once.
+        cycle: the scheduling cycle.
+        ports: outgoing interfaces.
+        clock: seconds, monotonic.
+        lead: whether this replica may decide.
+
+    Attributes:
+        queue: as given.
+        counts: the outcomes so far.
+        waiting: pods that Permit plugins keep.
+        binding: the binding cycle.
+        attempts: begins and ends attempts.
+        pod_groups: the scheduler of groups.
     """
 
     def __init__(
@@ -216,7 +287,7 @@ class Scheduler:
         self._with_extenders = ExtenderPodScheduler(
             cluster, queue, self._extended, self.attempts, reserver, self.binding, self.pod_groups, start
         )
-        #: Held while pods are decided, so that nobody else decides between two members of a group.
+        #: Held while pods are decided, so that no other pod is decided between two members of a group.
         self._deciding = asyncio.Lock()
         self._preparations = Preparations(queue, profiles, clock, lead, ports.precautions, self.schedule_one, self.give_back)
 
@@ -229,13 +300,21 @@ class Scheduler:
             self._way_of(queued.pod, evaluator).schedule_one(queued, evaluator)
 
     def give_back(self, queued: QueuedPod, problem: str) -> None:
-        """End the attempt of a pod that cannot be decided now: it backs off, and is told why."""
+        """End the attempt of a pod that cannot be decided now; it backs off.
+
+        Args:
+            queued: handed out by the queue.
+            problem: the message of its event and condition.
+        """
         evaluator = self._evaluator_for(queued)
         if evaluator is not None:
             self.attempts.fail(self.attempts.begin(queued, evaluator), broken(problem))
 
     async def schedule_in_turns(self, queued: QueuedPod) -> None:
-        """The same for a member of a group. Between the members of a large group others are heard, but nothing else is to be decided."""
+        """Decide a pod as `schedule_one` does, in turns with the event loop where its group is large.
+
+        The caller decides no other pod meanwhile.
+        """
         evaluator = self._evaluator_for(queued)
         if evaluator is None:
             return
@@ -246,7 +325,7 @@ class Scheduler:
             way.schedule_one(queued, evaluator)
 
     def _evaluator_for(self, queued: QueuedPod) -> Evaluator | None:
-        """What the pod is decided with; None where it is not to be decided, and has been seen to."""
+        """Return the evaluator of the pod's profile; None for a pod that is not to be decided, whose attempt has been ended."""
         if self.attempts.skip(queued.pod):
             self.queue.done(queued.uid)
             return None
@@ -273,17 +352,19 @@ class Scheduler:
             while True:
                 await self._lead.wait_active()
                 await self.queue.wait_for_pod()
-                await self.queue.sweeps.caught_up()  # whom events brought back by now may come before others
+                await self.queue.sweeps.caught_up()  # a pod that an earlier event brings back may come first
                 async with self._deciding:
                     await self._slice()
                 await asyncio.sleep(0)
 
     async def _slice(self) -> None:
+        # Time bounds a slice, and not a number of pods: a decision takes from a fraction of a millisecond to 100 ms.
         until = self._clock() + SLICE_SECONDS
         while self._clock() < until and self._lead.active:
             queued = self.queue.pop()
             if queued is None:
                 return
+            # One test tells nearly all pods apart from rare ones, because this runs for every pod.
             unlike_most = queued.pod.extent is not SMALL or self._precautions.due(queued)
             if unlike_most or (self._preparations and self._preparations.holds_up(queued)):
                 await self._schedule_unlike_most(queued)
@@ -293,8 +374,8 @@ class Scheduler:
                 self.schedule_one(queued)
 
     async def _schedule_unlike_most(self, queued: QueuedPod) -> None:
-        """A pod that may ask for much, or has to wait because a more important one does."""
-        if queued.pod_group is not None:  # it takes its turns itself, and others wait for it
+        """Decide a pod whose decision may take long, or that waits behind a more important one."""
+        if queued.pod_group is not None:  # the decision of a group takes turns itself, and other pods wait for it
             if self._preparations.holds_up(queued):
                 await self._preparations_done()
             if not self._precautions.due(queued) or await self._precautions_taken(queued):
@@ -305,7 +386,7 @@ class Scheduler:
             self.schedule_one(queued)
 
     async def _precautions_taken(self, queued: QueuedPod) -> bool:
-        """Take precautions before a group is decided; False where it is not to be decided now, and its member has been seen to."""
+        """Take precautions before a group is decided; return False when it must not be decided now and its attempt is ended."""
         problem = await self._precautions.take(queued)
         flight = self.queue.in_flight.get(queued.uid)
         if flight is None or flight.gone:
@@ -317,7 +398,7 @@ class Scheduler:
         return True
 
     async def _preparations_done(self) -> None:
-        """Let those be decided that are being made ready."""
+        """Let the pods be decided that are being prepared."""
         self._deciding.release()
         try:
             await self._preparations.done()
@@ -329,9 +410,9 @@ class Scheduler:
         return evaluator is not None and evaluator.prepares(queued.pod)
 
     def end_term(self) -> None:
-        """We are not the active replica any more: what waits for permission or an extender, or is being prepared, is rolled back now.
+        """Roll back pods that wait for permission or an extender, or are in PreBind, because this replica is no longer the active one.
 
-        What is on its way to the API server ends by itself, because the binder asks before each request.
+        Requests on their way to the API server end by themselves, because the binder asks for the lead before each request.
         """
         for pod in self.waiting:
             pod.give_up(LEAD_LOST)
@@ -340,22 +421,23 @@ class Scheduler:
             self.binding.end_preparation(uid)
 
     async def settled(self) -> None:
-        """Return when nothing that was decided until now is under way; for a time in which nothing is decided."""
+        """Return when no binding or eviction of earlier decisions is under way. Nothing may be decided meanwhile."""
         while self._tasks:
             self._task_ended.clear()
             await self._task_ended.wait()
 
     async def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
-        """Let bindings and evictions under way end; what has not after `seconds` is given up. For after the loop has been stopped.
+        """Let bindings and evictions under way end, and cancel the ones that have not after `seconds`. Called after `run` was cancelled.
 
-        False where a Binding was given up that may have been sent.
+        Returns:
+            False when a binding was cancelled whose Binding may have been sent.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while len(self._tasks) + self.pod_groups.bindings > len(self.waiting):  # nobody is left to permit those that wait for it
+                while len(self._tasks) + self.pod_groups.bindings > len(self.waiting):  # no plugin will allow the waiting pods any more
                     self._task_ended.clear()
                     await self._task_ended.wait()
-        # Whoever waits for permission or is being prepared has sent no Binding.
+        # Pods that wait for permission or are in PreBind have sent no Binding.
         whole = len(self._tasks) + self.pod_groups.bindings <= len(self.waiting) + len(self.binding.preparing)
         late = tuple(self._tasks)
         for task in late:
@@ -364,7 +446,7 @@ class Scheduler:
         return whole
 
     def beside(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Run work beside the decisions: a binding cycle, or evictions."""
+        """Run a binding cycle or evictions beside the decisions."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)

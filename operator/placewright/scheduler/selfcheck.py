@@ -1,20 +1,20 @@
-"""Is this waiting pod forgotten: would it fit now, though no event has brought it back?
+"""The self-check: is this waiting pod forgotten, so that it would fit now although no event has brought it back (decision 37)?
 
-Queueing hints decide which events a rejected pod is tried again after. A hint that sleeps leaves its pods waiting until a timeout of
-minutes, and users see pods that wait beside room that would hold them. So a waiting pod is filtered afresh, as if it were tried now, and
-nothing is changed by that: nobody is assumed, nominated or evicted, no draw is taken, and the columns that decisions keep are not touched
-(the check makes its own, and so would also see that kept ones are wrong).
+Queueing hints decide which events a rejected pod is tried again after. A faulty hint leaves its pods waiting until a timeout of
+minutes, beside room that would hold them. So a waiting pod is filtered afresh, as if it were tried now, and no state changes by
+that: no pod is assumed, nominated or evicted, no random number is drawn, and the columns that decisions keep are not touched.
+The check makes columns of its own, and so it also finds pods that wait because a kept column is wrong.
 
-A pod that fits is forgotten only if nothing else can explain that it waits. Left out are, with the reason in `Left`:
+A pod that fits is forgotten only if nothing else explains its wait. Left out are, with the reason in `Left`:
 
-- members of groups, which are decided together, and with what the group needs;
-- pods that extenders are asked about, as only they know;
-- pods that no filter rejected: something after Filter did (Reserve, Permit, PreBind), which filtering again says nothing of;
-- nominated pods whose victims still leave: they are tried when the last victim is gone, wherever they would fit until then;
-- pods of a profile that is paused, or decides one of its pods right now; pods that are being deleted or have a node already;
+- members of groups, which are decided together and with everything that the group needs;
+- pods with extenders, as only these know their answer;
+- pods that no filter rejected: Reserve, Permit or PreBind did, which filtering does not show;
+- nominated pods whose victims still leave: they are tried when the last victim is gone, even if they fit elsewhere until then;
+- pods of a profile that is paused or decides one of its pods right now; pods that are being deleted or have a node already;
 - pods in whose decision a process ended (`queue.suspects`);
 - pods whose decision takes so long that it is prepared (`scheduler.preparations`): the timeout brings them back;
-- all pods while events have not been told to all of them (`queue.sweeps`).
+- all pods while kept events have not been told to all of them (`queue.sweeps`).
 
 A pod that would need preemption does not fit.
 """
@@ -42,12 +42,12 @@ from placewright.queue.recentevents import RecentEvent
 
 #: The evaluator of a schedulerName, or None where no profile has it.
 Evaluators = Callable[[str], Evaluator | None]
-#: Where a pod's rejecting plugins are no filters of its profile any more.
+#: The plugin to blame when none of a pod's rejecting plugins is a filter of its profile any more.
 _UNKNOWN_PLUGIN: Final = ""
 
 
 class Left(enum.Enum):
-    """Why nothing is said of a pod that waits."""
+    """Why the self-check says nothing about a waiting pod."""
 
     BEHIND = "it has not been told of all that happened"
     NOT_WAITING = "it does not wait for an event"
@@ -64,14 +64,18 @@ class Left(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """A pod that fits, and that nobody has tried since.
+    """A pod that fits, and that has not been tried since it began to fit.
 
     Attributes:
-        plugin: whose hint slept: of the plugins that rejected the pod, the first in the order of filters that asked to hear of `event`.
-        event: what should have brought the pod back, as far as it can be told: the latest event since the pod's attempt that such a plugin
-            asked to hear of, about the node that fits if there is one; None where nobody told of any, so that an event is missing.
-        node: a node that would hold it.
-        since: labels of the kinds of events since its attempt.
+        uid: the pod's.
+        key: the pod's.
+        plugin: the plugin whose hint failed: of the plugins that rejected the pod, the first in the order of filters that
+            registered for `event`.
+        event: the event that should have brought the pod back, as far as it can be told: the latest since the pod's attempt
+            that such a plugin registered for, about a node that fits if there is one. None when no plugin registered for any,
+            so that a registration is missing.
+        node: a node that would hold the pod.
+        since: labels of the events since its attempt.
     """
 
     uid: str
@@ -82,7 +86,7 @@ class Forgotten:
     since: tuple[str, ...]
 
     def __str__(self) -> str:
-        """In words."""
+        """Describe the finding in one sentence."""
         if self.event is None:
             why = f"no event told {self.plugin or 'its plugins'} of it; since then: {', '.join(self.since) or 'none'}"
         else:
@@ -92,7 +96,13 @@ class Forgotten:
 
 
 class SelfCheck:
-    """Filters waiting pods afresh; `evaluators`: the evaluator of a schedulerName, or None."""
+    """Filters waiting pods afresh.
+
+    Args:
+        cluster: only read.
+        queue: only read.
+        evaluators: the evaluator of a schedulerName, or None.
+    """
 
     def __init__(self, cluster: Cluster, queue: SchedulingQueue, evaluators: Evaluators) -> None:
         self.cluster = cluster
@@ -100,7 +110,15 @@ class SelfCheck:
         self._evaluators = evaluators
 
     def look(self, lane: ProfileQueue, queued: QueuedPod) -> Forgotten | Left | None:
-        """None: it fits nowhere. Costs one evaluation of all nodes, and nothing where the pod is left out."""
+        """Filter a waiting pod afresh. It costs one evaluation of all nodes, and nothing when the pod is left out.
+
+        Args:
+            lane: the pod's profile.
+            queued: waits in `lane`.
+
+        Returns:
+            The finding, or why the pod is left out; None when it fits nowhere.
+        """
         left, evaluator = self._left(lane, queued), self._evaluators(lane.name)
         if left is not None or evaluator is None:
             return left or Left.CLOSED
@@ -111,11 +129,11 @@ class SelfCheck:
         return self._decided(queued, evaluator) if self.cluster.node_count else None
 
     def work(self, pod: PodInfo) -> int:
-        """How many things a look at the pod looks at, about."""
+        """Return an estimate of the work of one look at the pod, in looks at single things."""
         return estimated_work(pod, self.cluster.node_count)
 
     def likeness(self, queued: QueuedPod) -> Hashable | None:
-        """Pods of which this is equal, and not None, get the same answer at the same time."""
+        """Return a key: pods with equal keys have the same answer at the same time. None for a pod that is like no other."""
         pod = queued.pod
         evaluator = self._evaluators(pod.scheduler_name)
         if evaluator is None or self.queue.nominator.node_of(pod.uid) is not None:
@@ -124,7 +142,7 @@ class SelfCheck:
         return None if signature is None else (pod.scheduler_name, pod.priority, signature)
 
     def _left(self, lane: ProfileQueue, queued: QueuedPod) -> Left | None:
-        """The first reason that holds; the cheap ones come first."""
+        """Return the first reason that holds; the cheap ones come first."""
         pod = queued.pod
         reasons: tuple[tuple[Left, Callable[[], bool]], ...] = (
             (Left.BEHIND, lambda: self.queue.sweeps.behind),
@@ -146,11 +164,12 @@ class SelfCheck:
         return node is not None and any(self.cluster.leaves(each) for each in self.cluster.pods_on(node))
 
     def _decided(self, queued: QueuedPod, evaluator: Evaluator) -> Forgotten | Left | None:
-        """With columns of its own, which nobody has read before."""
+        """Filter with columns of its own, which no decision has used."""
+        # A budget of 0 keeps no column, so that a look never pushes out columns that decisions use.
         own = Evaluator(evaluator.runtime, self.cluster, self.queue.nominator, ColumnBudget(0))
         try:
             evaluation = own.evaluate(queued.pod)
-        except Exception:  # noqa: BLE001 - a plugin is anybody's code; what it raises is told when the pod is tried
+        except Exception:  # noqa: BLE001 - a plugin may raise anything; the error is reported when the pod is tried
             return Left.BROKEN
         return self._forgotten(queued, evaluation, evaluator.runtime) if evaluation.count else None
 
@@ -167,7 +186,17 @@ class SelfCheck:
 def who_slept(
     rejecting: Collection[str], events: Collection[RecentEvent], fitting: Collection[str], runtime: ProfileRuntime
 ) -> tuple[str, RecentEvent | None]:
-    """Whose hint should have spoken, and after which event; `events`, the latest first, and `fitting`, names of nodes."""
+    """Find the plugin whose hint should have brought a pod back, and the event after which.
+
+    Args:
+        rejecting: plugins that rejected the pod.
+        events: since its attempt, the latest first.
+        fitting: names of nodes that would hold it.
+        runtime: its profile.
+
+    Returns:
+        (plugin, event). The event is None when no plugin registered for any of them.
+    """
     order = [plugin.name for plugin in runtime.filter]
     ordered = sorted(rejecting, key=lambda name: (order.index(name) if name in order else len(order), name))
     best: tuple[str, RecentEvent] | None = None
@@ -182,5 +211,14 @@ def who_slept(
 
 
 def asked_for(plugin: str, noted: RecentEvent, runtime: ProfileRuntime) -> bool:
-    """Whether the plugin asked to hear of such events."""
+    """Return whether a plugin registered for such events.
+
+    Args:
+        plugin: its name.
+        noted: the event.
+        runtime: the profile.
+
+    Returns:
+        True when one of its registered events matches.
+    """
     return any(noted.event.concerns(each.event) for each in runtime.interests.get(plugin) or ())

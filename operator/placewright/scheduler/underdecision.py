@@ -1,6 +1,6 @@
-"""Finds the pod that is being decided among the frames of a loop that hangs, without a note at each pod.
+"""Finds the pod that is being decided in the stack of an event loop that hangs, so that no decision has to note its pod in advance.
 
-A pod whose queueing hint hangs counts as well: set apart, it waits where no hint is asked.
+A pod whose queueing hint hangs is found as well: set apart as a suspect, it waits where no hint is asked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.podgroups.group import Group
 
 _ROOMS: Final = (__name__.rpartition(".")[0], hints.__name__)
-#: Functions in whose frames a pod is being decided, and under which name they have it. Others hold pods that were decided before.
+#: Functions that decide a pod, and the local variable that holds it. Frames of other functions may hold pods that are decided already.
 _DECIDING: Final = {
     "schedule_one": "queued",
     "schedule_in_turns": "queued",
@@ -27,7 +27,10 @@ _DECIDING: Final = {
 
 
 def pod_under_decision(frame: FrameType | None) -> QueuedPod | None:
-    """The pod whose decision this frame, or one of its callers, is part of; of a group, the member that was handed out or the first."""
+    """Return the pod that this frame or one of its callers decides; None when no pod is being decided.
+
+    Of a group the member that was handed out is returned, or the first member.
+    """
     while frame is not None:
         if str(frame.f_globals.get("__name__")).startswith(_ROOMS):
             name = _DECIDING.get(frame.f_code.co_name)

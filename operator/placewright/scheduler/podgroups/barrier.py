@@ -1,4 +1,4 @@
-"""Where the members of a group wait for each other between PreBind and Bind: no Binding of theirs is sent before all are prepared."""
+"""The barrier between PreBind and Bind: no Binding of a group is sent before all of its members are prepared."""
 
 from __future__ import annotations
 
@@ -11,26 +11,32 @@ from placewright.api.pods import PodInfo
 from placewright.framework.status import SUCCESS, Status, error, unschedulable
 from placewright.scheduler.messages import go_duration
 
-#: So many members begin to be bound, or are let go, in one turn of the event loop.
+#: Members that begin to be bound, or are let go, in one turn of the event loop.
 MEMBERS_A_TURN: Final = 32
 LEFT: Final = "deleted while its group was being prepared"
 
 
 class Barrier:
-    """One group's. It opens when everybody who is still expected has arrived, and fails when too few are left.
+    """The barrier of one group. It opens when every expected member has arrived, and fails when too few members are left.
 
-    A failure before it opens takes all members back; afterwards each Binding succeeds or fails by itself.
+    A failure before it opens takes all members back. Afterwards each Binding succeeds or fails by itself, because a Binding
+    cannot be undone.
 
     Attributes:
-        expired: True when it failed because time was up; there is no event to wait for then.
+        expired: True when it failed because its time was up; the queue then has no event to wait for.
     """
 
     def __init__(
         self, plugin: str, pods: Mapping[str, PodInfo], needed: int, call_off: Callable[[str], None], opened: Callable[[bool], None]
     ) -> None:
-        """`plugin`: who rejects the members when it fails. `pods`: the members, by uid. `needed`: the fewest of them that may go.
+        """Expect all members.
 
-        `call_off` ends what a member still waits for. `opened` hears once whether it opened or failed, before anybody goes on.
+        Args:
+            plugin: rejects the members when the barrier fails.
+            pods: the members, by uid.
+            needed: the fewest members that may go.
+            call_off: ends the preparation of a member, by uid.
+            opened: called once with whether the barrier opened, before any member goes on.
         """
         self._plugin = plugin
         self._opened = opened
@@ -50,11 +56,19 @@ class Barrier:
 
     @property
     def refusal(self) -> Status | None:
-        """Why nobody may go, once it has failed."""
+        """Why no member may go, once the barrier has failed; else None."""
         return None if self._verdict is None or self._verdict.ok else self._verdict
 
     async def arrive(self, uid: str, status: Status) -> Status:
-        """A pod is prepared, or cannot be; whether it may be bound. Pods that came later wait here, too, and are not waited for."""
+        """Wait until the barrier opens or fails. A member that joined the group later waits, too, but the barrier does not wait for it.
+
+        Args:
+            uid: of the member.
+            status: SUCCESS when it is prepared, else why it cannot be.
+
+        Returns:
+            SUCCESS when the member may be bound, else why not.
+        """
         if self._verdict is not None and not self._verdict.ok:
             return self._verdict
         if not status.ok:
@@ -62,6 +76,7 @@ class Barrier:
             return status
         if self._verdict is not None:
             return self._verdict
+        # A future for each member: all that wait on one event would go on in the same turn of the event loop.
         told: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
         self._arrived[uid] = told
         self._expected.discard(uid)
@@ -69,7 +84,12 @@ class Barrier:
         return await told
 
     def leave(self, uid: str, status: Status) -> None:
-        """This pod will not be bound; harmless once all is decided."""
+        """Note that a member will not be bound; harmless once the barrier is decided.
+
+        Args:
+            uid: of the member.
+            status: why.
+        """
         if self._verdict is not None:
             return
         self._expected.discard(uid)
@@ -83,7 +103,7 @@ class Barrier:
             self._look()
 
     def expire(self, seconds: float) -> None:
-        """Who has not arrived after so long is not waited for; the group is tried again."""
+        """Fail the barrier because members have not arrived in `seconds`; the group is tried again."""
         if self._verdict is None:
             late = ", ".join(sorted(self._pods[uid].name for uid in self._expected))
             self.expired = True
@@ -102,11 +122,12 @@ class Barrier:
 
     def _decide(self, verdict: Status) -> None:
         self._verdict = verdict
+        # The queue hears first: members that return to it must find their group in backoff already.
         self._opened(verdict.ok)
         self._let_go(iter(tuple(self._arrived.values())), verdict)
 
     def _let_go(self, waiting: Iterator[asyncio.Future[Status]], verdict: Status) -> None:
-        """Some now, the others in later turns of the event loop: thousands that go at once would hold it up."""
+        """Let some members go now and the others in later turns of the event loop: thousands at once would hold it up."""
         told = None
         for told in islice(waiting, MEMBERS_A_TURN):
             if not told.done():
@@ -115,6 +136,6 @@ class Barrier:
             told.get_loop().call_soon(self._let_go, waiting, verdict)
 
     def _for_the_others(self, pod: PodInfo | None, status: Status) -> Status:
-        """What happened to one member, as its group's fate: a rejection is waited out, an error tried again."""
+        """Turn one member's failure into the group's: a rejection waits for events, and an error is tried again."""
         why = f"its group is taken back, because {'a member' if pod is None else pod.name} could not be bound: {status.message}"
         return unschedulable(why).by(self._plugin) if status.rejected else error(why)

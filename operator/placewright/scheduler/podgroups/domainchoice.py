@@ -1,4 +1,4 @@
-"""Where a group goes: anywhere, or into one domain of a node label."""
+"""The place of a group: any nodes, or one domain of a node label."""
 
 from __future__ import annotations
 
@@ -12,17 +12,23 @@ from placewright.scheduler.podgroups.turns import Steps
 
 @dataclass(frozen=True, slots=True)
 class DomainChoice:
-    """Finds the best way to place a group. What it returns is taken: the caller keeps it, or takes it back."""
+    """Finds the best way to place a group. Members of the returned trial are assumed; the caller keeps them or takes them back.
+
+    Attributes:
+        members: places one member.
+    """
 
     members: MemberCycle
 
     def best(self, group: Group) -> Steps[GroupTrial]:
-        """In steps of a member each, the trial with the best placement of the whole group.
+        """Find the trial with the best placement of the whole group, in steps of a member each.
 
-        When there is none, a trial that does not fit, as it went in the best domain.
+        Of the domains that hold the whole group, the one with the highest sum of members' scores is taken, ties at random.
+        Domains are tried in the order of `domains`, and at most as many are compared as the profile says. Each domain is a
+        trial of its own on the real columns.
 
-        Of the domains that hold the whole group the one with the highest sum of members' scores is taken, ties by lot. They are tried in
-        the order of `domains`, and no more are compared than the profile says. Each domain is a trial of its own, on the real columns.
+        Returns:
+            The trial; when no domain holds the group, the trial in the domain that comes closest, which does not fit.
         """
         pod_group = group.pod_group
         if not pod_group.topology_key:
@@ -36,6 +42,7 @@ class DomainChoice:
             if trial.fits():
                 holding.append((trial.score, self.members.cycle.draw(1 << 30), domain))
             trial.take_back()
+        # The comparison took every trial back, so the best domain is tried once more, for good.
         for _, _, domain in sorted(holding, key=lambda each: each[:2], reverse=True):
             trial = yield from self._trial(group, domain)
             if trial.fits():
@@ -44,9 +51,9 @@ class DomainChoice:
         return (yield from self._trial(group, self._otherwise(group, found)))
 
     def _trial(self, group: Group, domain: Domain | None, *, compared: bool = False) -> Steps[GroupTrial]:
-        """A trial of the members in their order; if they differ in size and too few fit, another one with the largest first.
+        """Try the members in their order; if they differ in size and too few fit, try them again with the largest first.
 
-        Small ones that were spread over all nodes may have left no node whole for the large ones.
+        Small members that are spread over all nodes may leave no node whole for the large ones.
         """
         trial = yield from GroupTrial(self.members, group, domain, compared=compared).run(to_the_end=not compared)
         if trial.fits() or not group.mixed:
@@ -60,7 +67,7 @@ class DomainChoice:
         return (yield from GroupTrial(self.members, group, domain, compared=compared).run(to_the_end=not compared))
 
     async def best_with_extenders(self, group: Group) -> GroupTrial:
-        """The same, but the first domain that holds the group is taken: every question costs a request."""
+        """Find the first domain that holds the group. Domains are not compared, because every question to an extender costs a request."""
         found = self.domains(group) if group.pod_group.topology_key else []
         for domain in found:
             if domain.room < 1:
@@ -72,12 +79,12 @@ class DomainChoice:
         return await GroupTrial(self.members, group, self._otherwise(group, found)).run_with_extenders()
 
     def domains(self, group: Group) -> list[Domain]:
-        """Those of the group's label, in the order in which they are to be tried."""
+        """Return the domains of the group's label, in the order in which they are tried."""
         pods = [attempt.pod for attempt in group.attempts]
         return domains(self.members.cluster, group.pod_group.topology_key, pods, group.needed)
 
     def _otherwise(self, group: Group, found: list[Domain]) -> Domain | None:
-        """Where the group is tried when no domain holds it: anywhere if it only prefers one, else in the one that comes closest."""
+        """Return where a group is tried that no domain holds: anywhere if it only prefers a domain, else in the one that comes closest."""
         pod_group = group.pod_group
         if not pod_group.topology_key or not pod_group.topology_required:
             return None

@@ -1,4 +1,4 @@
-"""Topology: which nodes share one value of a label, and which of these domains could hold a group at all."""
+"""Topology domains: the nodes that share one value of a label, and whether they could hold a group at all."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ class Domain:
     """Nodes that share one value of a label.
 
     Attributes:
-        names: of its nodes.
-        room: how many times its free resources, all nodes together, make up the least that the group asks for; below 1 the group cannot fit
-            unless somebody leaves.
+        key: the label's.
+        value: the label's.
+        names: the nodes.
+        room: the free resources of all its nodes, in multiples of the least that the group requests. Below 1 the group cannot
+            fit unless pods leave.
     """
 
     key: str
@@ -35,9 +37,19 @@ class Domain:
 
 
 def domains(cluster: Cluster, key: str, pods: Sequence[PodInfo], needed: int) -> list[Domain]:
-    """The domains of a label, in the order in which they are to be tried; nodes without the label are in none.
+    """Return the domains of a label in the order in which they are tried. Nodes without the label are in none.
 
-    First those with room for the group, the tightest first, so that large domains stay whole; then the others, those that lack least first.
+    Domains with room come first, the tightest first, so that large domains stay whole. Then come the others, the ones that lack
+    least first.
+
+    Args:
+        cluster: only read.
+        key: the label's.
+        pods: the group's members.
+        needed: the fewest members that have to fit.
+
+    Returns:
+        All domains.
     """
     by_value: dict[str, list[int]] = {}
     column = cluster.label(key)
@@ -53,9 +65,17 @@ def domains(cluster: Cluster, key: str, pods: Sequence[PodInfo], needed: int) ->
 
 
 def joined_domain(cluster: Cluster, pod_group: PodGroup) -> frozenset[NodeName] | None:
-    """The nodes of the domain that a group's members stand in; None while no member is on a node that has the label.
+    """Return the nodes of the domain that a group's members stand in; None while no member is on a node with the label.
 
-    Members of one group may stand in several domains if that was not asked when they were placed; then the most of them count.
+    Members may stand in several domains when the group did not require one as they were placed. Then the domain with the most
+    members counts.
+
+    Args:
+        cluster: only read.
+        pod_group: with a topology key.
+
+    Returns:
+        Names of nodes.
     """
     column, values = cluster.label(pod_group.topology_key), Counter[str]()
     for uid in cluster.pod_groups.placed(pod_group.ref):
@@ -71,14 +91,23 @@ def joined_domain(cluster: Cluster, pod_group: PodGroup) -> frozenset[NodeName] 
 
 
 def free(cluster: Cluster, resource: str) -> IntColumn:
-    """What is left of a resource on each row, never below 0; shape (size,)."""
+    """Return the free amount of a resource on each row, at least 0.
+
+    Args:
+        cluster: only read.
+        resource: its name.
+
+    Returns:
+        Shape (size,).
+    """
     column = cluster.resources.column(resource)
     left: IntColumn = np.maximum(column.allocatable[: cluster.size] - column.requested[: cluster.size], 0)
     return left
 
 
 def _least(pods: Sequence[PodInfo], needed: int) -> dict[str, int]:
-    """What `needed` members ask for together, at the very least."""
+    """Return the least that `needed` members request together, by resource."""
+    # The smallest requests of each resource by itself: no choice of members requests less.
     names = {name for pod in pods for name in pod.requests}
     return {name: sum(sorted(pod.requests.get(name, 0) for pod in pods)[:needed]) for name in names}
 

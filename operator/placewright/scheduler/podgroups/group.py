@@ -1,4 +1,4 @@
-"""A group in the scheduler's hands: its members, how many of them are needed, and what they are placed with."""
+"""A group that is being decided: its members, the number that must be placed, and the tools that place one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,15 @@ from placewright.scheduler.extendedcycle import ExtendedCycle
 
 @dataclass(frozen=True, slots=True)
 class MemberCycle:
-    """What members of a group are placed with, one after the other: the scheduling cycle, and what assumes and reserves for real."""
+    """The tools that place members one after the other: the scheduling cycle, and the reserver.
+
+    Attributes:
+        cluster: where members are assumed.
+        queue: where members are in flight.
+        cycle: the scheduling cycle.
+        extended: the scheduling cycle with extenders.
+        reserver: assumes and reserves.
+    """
 
     cluster: Cluster
     queue: SchedulingQueue
@@ -34,10 +42,11 @@ class Group:
     """A group whose members were handed out together.
 
     Attributes:
-        plugin: the profile's, because of which the members are decided together.
-        attempts: one a member, highest priority first, then by age.
-        needed: so many of them have to be placed, or none is.
-        decided: when it was known where they could go, seconds on the scheduler's clock.
+        pod_group: the group as it is declared.
+        plugin: the profile's plugin that has members decided together.
+        evaluator: the profile's.
+        attempts: one for each member, highest priority first, then by age.
+        decided: when its members' nodes were known, seconds on the scheduler's clock; None before.
     """
 
     pod_group: PodGroup
@@ -53,39 +62,44 @@ class Group:
 
     @property
     def mixed(self) -> bool:
-        """Whether the members ask for different amounts."""
+        """True when the members request different amounts."""
         return mixed(self.attempts)
 
     def largest_first(self) -> Group:
-        """The same group, with the members that ask for most first."""
+        """Return the same group, with the members that request most first."""
         return Group(self.pod_group, self.plugin, self.evaluator, largest_first(self.attempts))
 
     @property
     def settings(self) -> PodGroupSettings:
-        """What the profile says about groups."""
+        """The profile's settings for groups."""
         return self.plugin.settings
 
     @property
     def scheduler_name(self) -> str:
-        """The members'."""
+        """The scheduler name of all members."""
         return self.attempts[0].pod.scheduler_name
 
     @property
     def priority(self) -> int:
-        """That of its first member."""
+        """The highest priority of its members."""
         return max((attempt.pod.priority for attempt in self.attempts), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A member that no node could hold, beside the members placed before it."""
+    """A member that no node could hold beside the members placed before it.
+
+    Attributes:
+        attempt: the member's.
+        failure: why no node could hold it.
+    """
 
     attempt: Attempt
     failure: FitError
 
 
 class Member(Protocol):
-    """Whatever stands for a member."""
+    """Any record of a member."""
 
     @property
     def pod(self) -> PodInfo:
@@ -96,12 +110,13 @@ _M = TypeVar("_M", bound=Member)
 
 
 def mixed(members: Sequence[Member]) -> bool:
-    """Whether the members ask for different amounts."""
+    """Return True when the members request different amounts."""
     return any(member.pod.requests != members[0].pod.requests for member in members)
 
 
 def largest_first(members: Sequence[_M]) -> list[_M]:
-    """The members that ask for most, of any resource and measured by the largest request of it, first."""
+    """Sort members by their largest request, as a share of the largest request of any member for that resource; the largest first."""
+    # Relative to the largest request of each resource, because milli-CPU and bytes do not compare.
     most: dict[str, int] = {}
     for member in members:
         for name, amount in member.pod.requests.items():

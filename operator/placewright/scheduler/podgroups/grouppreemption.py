@@ -1,8 +1,8 @@
-"""Preemption for a whole group: either enough members have a node once others leave, or nobody leaves.
+"""Preemption for a whole group: either enough members get nodes once other pods leave, or no pod leaves.
 
-PostFilter is run member by member, with what earlier members take and their victims' leaving supposed. Each looks for itself, so together
-they may have chosen more victims than the group needs. At the end every victim, or every group of victims that leaves as a whole, is let
-back if the members whose nodes it stands on find other seats.
+PostFilter runs member by member, in a dry run that contains the earlier members and the leaving of their victims. Each member
+looks for itself, so together they may choose more victims than the group needs. At the end every victim, or every group of
+victims that leaves as a whole, is let back if the members on its nodes find other seats (decision 24).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.seats import Seat, Seating
 from placewright.scheduler.podgroups.turns import Steps
 
-#: Seats and victims that are laid down and taken up again cost this small a part of a step each.
+#: Seats and victims that cost as much to lay down and take up again as one step.
 _MOVES_A_STEP: Final = 128
 
 
 @dataclass(slots=True)
 class GroupRoom:
-    """What came of looking for room.
+    """The outcome of the search for room.
 
     Attributes:
-        nodes: by uid, each member's node and who leaves it; empty where no eviction makes room for enough members.
+        nodes: by uid, each member's node and the victims that leave it; empty when no eviction makes room for enough members.
         withdraws: whether earlier nominations of the members are pointless.
-        why: what PostFilter said of the member for which there is no room; empty when it had nothing to say.
+        why: PostFilter's message for the member that found no room; may be empty.
     """
 
     nodes: dict[str, tuple[NodeName, tuple[PodInfo, ...]]] = field(default_factory=dict)
@@ -48,15 +48,24 @@ class GroupRoom:
 
 @dataclass(frozen=True, slots=True)
 class GroupPreemption:
-    """Finds whom a group could make leave. Nothing is changed: the caller evicts and nominates."""
+    """Finds the pods that a group could evict. No state is changed: the caller evicts and nominates.
+
+    Attributes:
+        members: places one member.
+        choosing: finds the domains of the group's label.
+    """
 
     members: MemberCycle
     choosing: DomainChoice
 
     def search(self, group: Group) -> Steps[GroupRoom]:
-        """In steps of a member or a victim each, where the group would fit if others left.
+        """Find where the group would fit if other pods left, in steps of a member or a victim each.
 
-        A group that requires one domain is tried in a few of them, those with the most room first: each costs as much as trying all nodes.
+        A group that requires one domain is tried in a few domains, those with the most room first, because each costs as much
+        as trying all nodes.
+
+        Returns:
+            The room; without nodes when there is none.
         """
         if not group.evaluator.runtime.post_filter:
             return GroupRoom()
@@ -75,11 +84,12 @@ class GroupPreemption:
 
 
 class _Search:
-    """One search, in one domain or anywhere; implements `turns.Supposing`.
+    """One search, in one domain or anywhere. Implements `turns.Supposing`.
 
-    While others have their turn nothing is supposed. What they changed is heeded where the search goes on: whose seat is not there any
-    more looks for another one, and victims that have left need not leave. What else became otherwise is not looked at again, as it is not
-    by kube-scheduler, which searches on a snapshot: a nomination promises nothing, and the group is tried anew once its victims are gone.
+    While other work has its turn, the dry run is undone. Changes in that time count where the search goes on: a member whose
+    seat is gone looks for another one, and victims that have left need not leave. Other changes are not searched again;
+    kube-scheduler, which searches on a snapshot, does not see them either. A nomination promises nothing, and the group is
+    tried anew once its victims are gone.
     """
 
     def __init__(self, members: MemberCycle, group: Group, domain: Domain | None) -> None:
@@ -88,11 +98,11 @@ class _Search:
         self._within = None if domain is None else domain.names
         self._room = GroupRoom()
         self._uids = {attempt.uid for attempt in group.attempts}
-        #: By the member's uid, who leaves for its sake.
+        #: The victims that leave for each member, by its uid.
         self._victims: dict[str, tuple[PodInfo, ...]] = {}
-        #: Victims that are let back.
+        #: Uids of victims that are let back.
         self._back: set[str] = set()
-        #: Members that have no seat yet and were not tried in vain.
+        #: Members that have no seat yet and have not been found to fit nowhere.
         self._waiting: deque[Attempt] = deque(group.attempts)
         self._nominations: dict[str, NodeName] = {}
         self._seats: tuple[Seat, ...] = ()
@@ -100,7 +110,8 @@ class _Search:
         self._steps = 0
 
     def run(self) -> Steps[GroupRoom]:
-        """Go through the members until enough have a node, or one that is needed can have none."""
+        """Seat the members until enough have a node, or one that is needed can have none."""
+        # Journalled, because members are evaluated by the ordinary cycle, whose kept columns have to follow the dry run.
         with self._members.cluster.dry_run(journalled=True) as self._dry_run:
             self._seating = Seating(self._members, self._group.evaluator, self._within, self._dry_run)
             self._open_nominations()
@@ -119,21 +130,24 @@ class _Search:
     # --- others' turns -------------------------------------------------------------------------------------------------------------
 
     def _step(self) -> Steps[None]:
-        """A step was made. The more there is to lay down and to take up again, the fewer turns others have, so that it stays a share."""
+        """End a step.
+
+        The more seats have to be laid down and taken up again, the rarer other work has its turn, so that this stays a share.
+        """
         self._steps += 1
         if self._steps * _MOVES_A_STEP >= len(self._seating.seats) + len(self._victims):
             self._steps = 0
             yield self
 
     def lay_down(self) -> None:
-        """`Supposing.lay_down`."""
+        """Implements `Supposing.lay_down`."""
         self._seats = tuple(self._seating.seats.values())
         self._seating.give_back()
         self._dry_run.undo()
         self._close_nominations()
 
     def take_up(self) -> None:
-        """`Supposing.take_up`."""
+        """Implements `Supposing.take_up`."""
         cluster = self._members.cluster
         self._open_nominations()
         lost = {seat.attempt.uid for seat in self._seats if not self._is_there(seat)}
@@ -160,12 +174,12 @@ class _Search:
         return True
 
     def _leaving_for(self, uid: str) -> tuple[PodInfo, ...]:
-        """Who leaves for a member's sake, of those that are still there."""
+        """Return the victims that leave for a member, without victims that are gone or let back."""
         placement = self._members.cluster.placement
         return tuple([pod for pod in self._victims.get(uid, ()) if pod.uid not in self._back and placement(pod.uid) is not None])
 
     def _open_nominations(self) -> None:
-        """Where the members were nominated to before is open again."""
+        """Withdraw the members' earlier nominations, so that they do not block the members' own nodes."""
         nominator = self._members.queue.nominator
         for attempt in self._group.attempts:
             node = nominator.node_of(attempt.uid)
@@ -183,7 +197,7 @@ class _Search:
     # --- seats -----------------------------------------------------------------------------------------------------------------------
 
     def _seated(self) -> Steps[bool]:
-        """Whether enough members have a seat."""
+        """Return whether enough members have a seat."""
         seats, needed = self._seating.seats, self._group.needed
         while self._waiting and len(seats) < needed:
             attempt = self._waiting.popleft()
@@ -212,6 +226,7 @@ class _Search:
         result = make_room(evaluator.runtime, evaluation, evaluator.diagnose(evaluation))
         self._room.withdraws |= result.nominated_node == ""
         row = cluster.row(result.nominated_node) if result.status.ok and result.nominated_node else None
+        # A member that evicts a member of its own group gains nothing for the group.
         if row is None or result.nominated_node is None or any(victim.uid in self._uids for victim in result.victims):
             self._room.why = self._room.why or result.status.message
             return
@@ -222,18 +237,18 @@ class _Search:
     # --- who need not leave after all --------------------------------------------------------------------------------------------
 
     def _reprieve(self) -> Steps[None]:
-        """Let back whom the group does not need to leave: those that break a budget first, then the most important."""
+        """Let victims back that need not leave: those whose eviction breaks a budget first, then the most important."""
         cluster, seating, dry_run = self._members.cluster, self._seating, self._dry_run
         victims = [victim for uid in self._victims for victim in self._leaving_for(uid)]
         units = sorted(units_of(cluster, victims), key=lambda unit: unit.rank)
         if len(units) == 1:
-            return  # somebody had to leave
+            return  # without any victim the group did not fit
         violations = Budgets(cluster.objects.disruption_budgets.values()).violations(unit.pods for unit in units)
         for unit, _ in sorted(zip(units, violations, strict=True), key=lambda each: not each[1]):
             if self._lost_seats:
                 return  # the group is to be tried anew
             if any(_row_of(cluster, pod) != row for row, pod in unit.moves):
-                continue  # left while others had their turn
+                continue  # a pod of this unit left while other work had its turn
             dry_run.add(unit.moves)
             lifted = list(seating.seats.values()) if self._look_around(unit) else seating.on({row for row, _ in unit.moves})
             if seating.moved(lifted):
@@ -244,7 +259,7 @@ class _Search:
             yield from self._step()
 
     def _look_around(self, unit: Unit) -> bool:
-        """Whether pods on other nodes may matter to the members, or the members to these."""
+        """Return whether pods on other nodes may matter to the members, or the members to them."""
         pods = [*unit.pods, *(attempt.pod for attempt in self._group.attempts)]
         return any(pod.pod.spec.affinity is not None or pod.pod.spec.topology_spread_constraints for pod in pods)
 

@@ -1,4 +1,4 @@
-"""A planned node for every member of a group, chosen as if whatever comes and goes were gone, where least has to go first."""
+"""Plans: a node for every member of a group, chosen as if every pod that can leave had left, where least has to leave first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group
 
-#: So many nodes are looked at for one member; where these cannot hold it, even empty, others hardly can.
+#: Nodes that are looked at for one member, at most: if these cannot hold it even when empty, others hardly can.
 _MOST_ROWS: Final = 64
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
@@ -30,7 +30,7 @@ class Plan:
 
     Attributes:
         nodes: by the member's uid.
-        to_free: how much has to leave these nodes first, in nodes: the sum of the shares by which each member's node is too full.
+        to_free: the amount that has to leave first, in nodes: the sum of the shares by which each member's node is too full.
     """
 
     nodes: Mapping[str, NodeName]
@@ -39,13 +39,18 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Makes plans; nothing is changed. The group's own nominations have to be withdrawn before."""
+    """Makes plans; no state is changed. The caller withdraws the group's own nominations first.
+
+    Attributes:
+        cluster: only read, with dry runs.
+        choosing: finds the domains of the group's label.
+    """
 
     cluster: Cluster
     choosing: DomainChoice
 
     def best(self, group: Group) -> Plan | None:
-        """The plan for which least has to leave; None when the group could not stand even if everything that can leave had left."""
+        """Return the plan for which least has to leave; None when the group could not stand even if every pod that can leave had left."""
         where: list[Domain | None] = [None]
         if group.pod_group.topology_key and group.pod_group.topology_required:
             found = sorted(self.choosing.domains(group), key=lambda domain: (-domain.room, domain.value))
@@ -54,7 +59,15 @@ class Planner:
         return min(plans, key=lambda plan: plan.to_free, default=None)
 
     def again(self, group: Group, plan: Plan) -> Plan | None:
-        """The same nodes as things stand now; None when they would not do any more."""
+        """Evaluate an earlier plan's nodes as the cluster is now.
+
+        Args:
+            group: whose plan it is.
+            plan: made earlier.
+
+        Returns:
+            The same nodes with the present `to_free`; None when they would not do any more.
+        """
         if not plan.nodes.keys() <= {attempt.uid for attempt in group.attempts} or len(plan.nodes) != group.needed:
             return None
         return self._plan(group, None, plan.nodes)
@@ -74,7 +87,7 @@ class Planner:
                     within = frozenset({fixed[pod.uid]})
                 found = self._row_for(group, pod, within, dry_run)
                 if found is None:
-                    continue  # too large for any node, perhaps; others may be enough
+                    continue  # the group may have enough members without this one
                 row, shortage = found
                 dry_run.add([(row, pod)])
                 name = cluster.names[row]
@@ -86,7 +99,7 @@ class Planner:
     def _row_for(
         self, group: Group, pod: PodInfo, within: frozenset[NodeName] | None, dry_run: DryRunCluster
     ) -> tuple[int, float] | None:
-        """The node that is least too full for the pod among those that could hold it, and how much too full it is."""
+        """Return the least overfull node that could hold the pod, and the share by which it is too full."""
         for row, shortage in self._by_shortage(pod, within):
             name = self.cluster.names[row]
             movable = [] if name is None else [(row, other) for other in self.cluster.pods_on(name) if _leaves_some_day(other)]
@@ -102,7 +115,7 @@ class Planner:
         return None
 
     def _by_shortage(self, pod: PodInfo, within: frozenset[NodeName] | None) -> Iterator[tuple[int, float]]:
-        """Rows that are large enough, with the share of them that would have to be freed, the least first."""
+        """Iterate over rows that are large enough, with the share that would have to be freed, the least first."""
         cluster = self.cluster
         rows: Rows = np.flatnonzero(cluster.present if within is None else cluster.present & rows_named(cluster, within))
         short = np.maximum(cluster.pod_count[rows] + 1 - cluster.pod_limit[rows], 0) / np.maximum(cluster.pod_limit[rows], 1)
@@ -113,12 +126,13 @@ class Planner:
             large &= offered >= amount
             short = short + np.maximum(column.requested[rows] + amount - offered, 0) / np.maximum(offered, 1)
         order = np.lexsort((rows, short))
+        # Rows that are too small even when empty are left out first, or they could use the limit up.
         order = order[large[order]][:_MOST_ROWS]
         yield from zip(rows[order].tolist(), short[order].tolist(), strict=True)
 
 
 def _leaves_some_day(pod: PodInfo) -> bool:
-    """False for pods that belong to the node: a DaemonSet's, and those that a kubelet read from a file of its own."""
+    """Return False for pods that belong to the node: pods of a DaemonSet, and static pods, which a kubelet reads from a file."""
     meta = pod.pod.metadata
     if _MIRROR in (meta.annotations or {}):
         return False

@@ -1,12 +1,13 @@
-"""Deciding a group in one go: all members that wait are tried together, and enough of them get nodes or none does.
+"""The scheduler of groups: all waiting members are tried together, and enough of them get nodes or none does (decision 23).
 
-The members are placed one after the other by the ordinary cycle, each assumed and reserved for real. If too few fit, all is taken back
-before anybody else looks. Then Permit for all, then their bindings, behind one barrier: no Binding is sent before all are prepared.
+Members are placed one after the other by the ordinary cycle, each assumed and reserved for real. If too few fit, all are taken
+back before any other pod is decided. Then come Permit for all members, then their bindings behind one barrier: no Binding is
+sent before all are prepared.
 
-Once a Binding may have been sent, nothing is taken back: what is bound stays bound, whatever the API server says to the others, and
-whatever becomes of this replica. As soon as a member stands on a node, the others are pods like any other (see
-`cluster.gangrules.standing`), with their group's age as their turn. So a group of which some died is filled up one by one, and one of
-which nobody is left is decided anew.
+Once a Binding may have been sent, nothing is taken back: a bound member stays bound, whether or not the API server refuses the
+others and whether or not this replica dies. As soon as a member stands on a node, the others are single pods
+(`cluster.podgrouprules.standing`), with their group's age as their turn. So a group that lost some members is filled up one by
+one, and a group that lost all is decided anew.
 """
 
 from __future__ import annotations
@@ -47,18 +48,26 @@ TAKEN_BACK: Final = "its group is taken back"
 
 
 class PodGroupScheduler:
-    """Schedules groups: all members that wait, in one go.
+    """Schedules groups: all waiting members in one go.
 
     Attributes:
         forming: groups that were decided and whose first Binding has not been sent yet.
-        reservations: nodes kept for groups that wait for long.
-        bindings: members being bound beyond one for each group, which is one piece of work for the scheduler.
+        reservations: nodes kept for groups that wait long.
+        bindings: members being bound beyond one for each group, which is one task of the scheduler.
     """
 
     def __init__(
         self, members: MemberCycle, attempts: Attempts, binding: BindingCycle, status: GroupStatusWriter, start: Start
     ) -> None:
-        """`start`: runs the bindings of a group beside other decisions; where extenders are asked, the decision, too."""
+        """Start without groups.
+
+        Args:
+            members: places one member.
+            attempts: begins and ends the members' attempts.
+            binding: the binding cycle of each member.
+            status: writes the groups' status.
+            start: runs a group's bindings beside other decisions, and the decision, too, where extenders are asked.
+        """
         self.forming: dict[GroupRef, Barrier] = {}
         self.bindings = 0
         self._cluster, self._queue, self._reserver = members.cluster, members.queue, members.reserver
@@ -73,32 +82,58 @@ class PodGroupScheduler:
         self.reservations = Reservations(self._cluster, self._queue, attempts.clock, planning)
 
     def decides(self, pod: PodInfo, evaluator: Evaluator) -> bool:
-        """Whether this pod is to be decided with its group: it names one, its profile cares, and no member stands yet."""
+        """Return whether this pod is decided with its group: it names one, its profile decides groups, and no member has a node.
+
+        Args:
+            pod: handed out by the queue.
+            evaluator: its profile's.
+
+        Returns:
+            False for a pod that is decided by itself.
+        """
         if pod.pod_group is None or evaluator.runtime.pod_groups is None or pod.pod_group in self.forming:
             return False
         pod_group = self._cluster.pod_groups.get(pod.pod_group)
         return pod_group is None or not (pod_group.basic or standing(self._cluster, pod.pod_group))
 
     def barrier_of(self, pod: PodInfo) -> Barrier | None:
-        """Where a pod that joins a group has to wait for it; None for most pods."""
+        """Return the barrier of the group that a pod joins while the group is being bound; None for most pods."""
         return None if pod.pod_group is None else self.forming.get(pod.pod_group)
 
     def within(self, pod: PodInfo, evaluator: Evaluator) -> frozenset[NodeName] | None:
-        """The nodes that a pod which joins its group may stand on: those of the domain where the group stands, if it requires one."""
+        """Return the nodes that a pod which joins its group may stand on.
+
+        Args:
+            pod: handed out by the queue.
+            evaluator: its profile's.
+
+        Returns:
+            The nodes of the domain where the group stands, if it requires one; None for all nodes.
+        """
         pod_group = None if pod.pod_group is None or evaluator.runtime.pod_groups is None else self._cluster.pod_groups.get(pod.pod_group)
         if pod_group is None or not pod_group.topology_key or not pod_group.topology_required:
             return None
         return joined_domain(self._cluster, pod_group)
 
     def schedule_one(self, popped: QueuedPod, evaluator: Evaluator) -> None:
-        """Decide the group of a pod that was popped, and start the bindings of its members."""
+        """Decide the group of a popped pod, and start the bindings of its members.
+
+        Args:
+            popped: handed out by the queue.
+            evaluator: its profile's.
+        """
         group = self._to_decide_here(popped, evaluator)
         trial = None if group is None else self.scheduling_cycle(group)
         if trial is not None:
             self._start(self.binding_cycle(trial))
 
     async def schedule_in_turns(self, popped: QueuedPod, evaluator: Evaluator) -> None:
-        """The same; where that takes long, the event loop has its turns between members. The caller decides nothing else meanwhile."""
+        """Decide the group of a popped pod, with turns of the event loop between members. The caller decides no other pod meanwhile.
+
+        Args:
+            popped: handed out by the queue.
+            evaluator: its profile's.
+        """
         group = self._to_decide_here(popped, evaluator)
         trial = None if group is None else await self._scheduling_cycle_in_turns(group)
         if trial is not None:
@@ -110,36 +145,40 @@ class PodGroupScheduler:
         self._observers.group_tried(group.attempts)
         try:
             return await turns.take(self._cycle(group, turns))
-        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
             return None
         finally:
             self._observers.group_settled(group.attempts, at_once=not turns.given_way)
 
     def scheduling_cycle(self, group: Group) -> GroupTrial | None:
-        """Place, assume, reserve and permit the members; None for a group that is back in the queue. Shadows hear of it as a whole."""
+        """Place, assume, reserve and permit the members. Shadows are told before and after, as members may be taken back.
+
+        Returns:
+            The trial; None for a group that is back in the queue.
+        """
         self._observers.group_tried(group.attempts)
         try:
             return at_once(self._cycle(group))
-        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
             return None
         finally:
             self._observers.group_settled(group.attempts, at_once=True)
 
     def _cycle(self, group: Group, turns: Turns | None = None) -> Steps[GroupTrial | None]:
-        """Find the members places, then settle what came of it."""
+        """Find places for the members, then settle the outcome."""
         trial = yield from self._choosing.best(group)
         if turns is not None and turns.given_way:
             trial.drop_lost()
         return (yield from self._settled(trial))
 
     async def _schedule_with_extenders(self, group: Group) -> bool:
-        """Members are asked about one after the other; the profile's other pods wait for the decision, not for the bindings."""
+        """Decide a group with extenders. The profile's other pods wait for the decision, and not for the bindings."""
         self._observers.group_tried(group.attempts)
         try:
             trial = at_once(self._settled(await self._choosing.best_with_extenders(group)))
-        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
             return False
         finally:
@@ -148,7 +187,7 @@ class PodGroupScheduler:
         return trial is not None and await self.binding_cycle(trial)
 
     def _to_decide_here(self, popped: QueuedPod, evaluator: Evaluator) -> Group | None:
-        """The group of a pod; None where it cannot be decided, or is by now, beside other profiles' pods, as extenders are asked."""
+        """Return the group of a pod; None where it cannot be decided, or is decided beside other profiles' pods with extenders."""
         group = self._gathered(popped, evaluator)
         if group is None or not _asks_extenders(group):
             return group
@@ -159,10 +198,10 @@ class PodGroupScheduler:
     # --- who is decided --------------------------------------------------------------------------------------------------------
 
     def _gathered(self, popped: QueuedPod, evaluator: Evaluator) -> Group | None:
-        """The group with its members that wait; None when it cannot be decided, and the pod has been told why."""
+        """Return the group with its waiting members; None when it cannot be decided, after failing the attempt with the reason."""
         ref, attempts = popped.pod.pod_group, self._attempts
         plugin = evaluator.runtime.pod_groups
-        assert ref is not None and plugin is not None  # else nobody asks
+        assert ref is not None and plugin is not None  # `decides` has tested both
         pod_group = self._cluster.pod_groups.get(ref)
         complaint = declaration_complaint(self._cluster.pod_groups, ref)
         if pod_group is None or complaint:
@@ -176,15 +215,15 @@ class PodGroupScheduler:
                 group.attempts.append(attempts.begin(queued, evaluator))
         profiles = Counter(pod.scheduler_name for pod in self._queue.pod_groups.members(ref))
         complaint = members_complaint(pod_group, profiles)
-        if complaint:  # others may have left since this one was let in
+        if complaint:  # members may have left since this one passed PreEnqueue
             self._fail(group, {}, complaint)
             return None
         return group
 
-    # --- what comes of it ------------------------------------------------------------------------------------------------------
+    # --- the outcome ----------------------------------------------------------------------------------------------------------
 
     def _settled(self, trial: GroupTrial) -> Steps[GroupTrial | None]:
-        """The members that may be bound, with what they need settled; None where nobody gets anything."""
+        """Return the members that may be bound, with their placements settled; None when no member gets a node."""
         group = trial.group
         group.decided = self._attempts.clock()
         if not trial.fits():
@@ -192,7 +231,7 @@ class PodGroupScheduler:
             return None
         try:
             waits, objections = self._permitted(trial)
-        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             trial.take_back()
             self._broke(group, problem)
             return None
@@ -204,7 +243,7 @@ class PodGroupScheduler:
         return trial
 
     def _permitted(self, trial: GroupTrial) -> tuple[dict[str, Mapping[str, Seconds]], dict[str, FitError]]:
-        """By uid, what plugins want members to wait for, and the refusals; a refused member has given back what it had."""
+        """Run Permit for all members; return the waits by uid, and the refusals. A refused member has been given back."""
         waits: dict[str, Mapping[str, Seconds]] = {}
         objections: dict[str, FitError] = {}
         for attempt, placement in tuple(trial.placed):
@@ -218,7 +257,7 @@ class PodGroupScheduler:
         return waits, objections
 
     def _settle(self, trial: GroupTrial, waits: Mapping[str, Mapping[str, Seconds]], objections: Mapping[str, FitError]) -> None:
-        """Enough members have nodes and are allowed: the others wait as pods like any other."""
+        """Settle enough members that have nodes and are permitted; the others wait as single pods."""
         group = trial.group
         for attempt, placement in trial.placed:
             attempt.together = len(trial.placed)
@@ -229,13 +268,17 @@ class PodGroupScheduler:
             if attempt.uid in left_over:
                 self._attempts.fail(attempt, left_over[attempt.uid])
             elif attempt.uid not in waits:
-                self._queue.done(attempt.uid)  # gone while others had their turn
+                self._queue.done(attempt.uid)  # deleted while other work had its turn
         self._ended(group, GroupResult.SCHEDULED)
 
     # --- the binding cycle -------------------------------------------------------------------------------------------------------
 
     def binding_cycle(self, trial: GroupTrial) -> Coroutine[Any, Any, bool]:
-        """Bind all members, behind one barrier. From now on others of the group join it; True when all are bound."""
+        """Bind all members behind one barrier. Further members of the group join the barrier from now on.
+
+        Returns:
+            The binding cycle, to be awaited; True when all members are bound.
+        """
         barrier = self._barrier(trial)
         self.forming[trial.group.pod_group.ref] = barrier
         self.bindings += len(trial.placed) - 1
@@ -261,6 +304,7 @@ class PodGroupScheduler:
             self.forming.pop(group.pod_group.ref, None)
             self.bindings -= len(placed) - 1
         if barrier.expired:
+            # Only time passed and nothing in the cluster changed, so no event will bring the group back.
             self._queue.stir(group.pod_group.ref)
         standing_now = len(self._cluster.pod_groups.placed(group.pod_group.ref))
         if any(bound) and standing_now >= group.needed:
@@ -268,7 +312,7 @@ class PodGroupScheduler:
         return all(bound)
 
     async def _bind_all(self, placed: Sequence[tuple[Attempt, ScheduleResult]], barrier: Barrier) -> list[bool]:
-        """Thousands begin in turns; those that have not begun yet can be called off, too."""
+        """Begin the members' bindings, many of them in turns. A member that has not begun can be called off, too."""
         for _, placement in placed:
             self._binding.expect(placement, barrier)
         begun: list[asyncio.Task[bool]] = []
@@ -284,7 +328,7 @@ class PodGroupScheduler:
             raise
 
     def _refuse(self, trial: GroupTrial) -> Steps[None]:
-        """Too few members fit: nobody gets anything, but others may be made to leave, or room be kept."""
+        """Fail a group when too few members fit, after looking for victims or nodes to keep."""
         group = trial.group
         failures = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits}
         untried = len(group.attempts) - len(trial.placed) - len(trial.misfits)
@@ -292,11 +336,11 @@ class PodGroupScheduler:
         if trial.domain is not None and trial.domain.names:
             why += f" (in {trial.domain}, which comes closest)"
         elif trial.domain is not None:
-            why = f"no node has the label {trial.domain.key}, of which one value is to take all members"
+            why = f"no node has the label {trial.domain.key}, and all members have to stand on nodes with one value of it"
         trial.take_back()
         try:
             room = yield from self._room_for(group)
-        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
             return
         self._fail(group, failures, ". ".join(filter(None, (why, room.why.removesuffix(".")))), room)
@@ -304,7 +348,7 @@ class PodGroupScheduler:
             self._keep_nodes_for(group)
 
     def _room_for(self, group: Group) -> Steps[GroupRoom]:
-        """Whom the group could make leave."""
+        """Return the room that the group could make by preemption."""
         if len(group.attempts) < group.needed or _asks_extenders(group):
             return GroupRoom()
         return (yield from self._evicting.search(group))
@@ -316,7 +360,7 @@ class PodGroupScheduler:
             _logger.exception("keeping nodes for %s broke; it waits without", group.pod_group.ref)
 
     def _fail(self, group: Group, failures: Mapping[str, FitError], why: str, room: GroupRoom | None = None) -> None:
-        """All members go back to the queue, each with what keeps it, and with what keeps the group; `room` is made for it."""
+        """Return all members to the queue, each with its own failure and the group's; `room` is made for them."""
         pod_group, room = group.pod_group, room or GroupRoom()
         message = f'pod group "{pod_group.ref.name}" is unschedulable: {why}'
         self._queue.pod_group_failed(pod_group.ref, why)
@@ -327,7 +371,7 @@ class PodGroupScheduler:
         self._ended(group, GroupResult.WAITING_ON_PREEMPTION if room.nodes else GroupResult.UNSCHEDULABLE)
 
     def _broke(self, group: Group, problem: Exception) -> None:
-        """Something is wrong with us, or with a plugin; all members are tried again, together."""
+        """Return all members to the queue after a plugin or this program failed; they are tried again together."""
         pod_group = group.pod_group
         if not isinstance(problem, FitError):
             what = why(problem)
@@ -354,9 +398,9 @@ def _asks_extenders(group: Group) -> bool:
 
 
 def _with_its_group(group: Group, own: FitError | None, message: str, uid: str, room: GroupRoom) -> FitError:
-    """What keeps a member: its own failure, if it has one, and its group's; and the node where room is made for it.
+    """Combine a member's own failure with its group's, and add the node where room is made for it.
 
-    A member that only its group keeps waiting is brought back with a member that something else keeps waiting.
+    A member that waits only for its group comes back with the member that something else keeps waiting.
     """
     by_its_group = frozenset({group.plugin.name})
     nominated, victims = room.nodes.get(uid, (NO_NOMINATION if room.withdraws else None, ()))

@@ -1,16 +1,17 @@
-"""Nodes kept for groups that wait for long, so that they are not overtaken for ever.
+"""Reservations: nodes kept for groups that wait long, so that smaller pods cannot overtake them forever (decision 23).
 
-A group of many members needs much room at once, and wherever pods come and go, small ones take what gets free. So a group that has been
-tried in vain for a while gets a plan (see `planning`): a node for every member it needs. The members are nominated to these nodes, in
-memory only. The cycle's two-pass filter then leaves pods of equal or lower priority there only what the members leave; so whatever fits
-beside them goes on being placed, and what runs there ends some day. As nobody may fill the room up again, the group's turn comes.
+A group of many members needs much room at once, and where pods come and go, small pods take each part of it that becomes free.
+So a group that has been tried in vain for a while gets a plan (`plans`): a node for every member that it needs. The members are
+nominated to these nodes, in memory only. The cycle's two-pass filter then leaves pods of equal or lower priority only the room
+beside the members. So pods that fit beside them are still placed, running pods end some day, and the group's turn comes,
+because no pod may fill the room again.
 
-Why groups cannot block each other. A reservation takes nothing that another group has: members are placed all or none, so no group holds
-room while it waits for more. Reservations are few and in order: higher priority first, then age. A later one is planned beside the earlier
-ones' nominations, so both plans can come true at the same time, in any order; and one that should be earlier takes the place of the last
-one where no place is left. So every reservation waits only for pods that run, never for another reservation, and the first in order is
-never taken back for another group's sake. Of two plans for the same group the one for which less has to leave is kept; nobody of equal or
-lower priority makes that more, so the plan does not wander.
+Why groups cannot block each other. A reservation takes nothing that another group has: members are placed all or none, so no
+group holds room while it waits for more. Reservations are few and ordered by priority, then age. A later one is planned beside
+the nominations of the earlier ones, so both plans can come true at the same time, in any order. When no place is left, a group
+that comes earlier in this order replaces the last reservation. So every reservation waits for running pods only, never for
+another reservation, and the first in order is never taken back for another group. Of two plans for the same group the one is
+kept for which less has to leave. No pod of equal or lower priority can increase that amount, so the plan does not wander.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from placewright.scheduler.podgroups.group import Group
 from placewright.scheduler.podgroups.plans import Plan, Planner
 from placewright.scheduler.ports import Clock
 
-#: Lower is earlier: minus the priority, the group's age, its name.
+#: The order of groups, lowest first: minus the priority, the time of the first member, the name.
 _Order = tuple[int, float, GroupRef]
 
 
@@ -38,7 +39,14 @@ class _Held:
 
 
 class Reservations:
-    """Those of one scheduler."""
+    """The reservations of one scheduler.
+
+    Args:
+        cluster: only read.
+        queue: where members are nominated.
+        clock: seconds, monotonic.
+        planning: makes plans.
+    """
 
     def __init__(self, cluster: Cluster, queue: SchedulingQueue, clock: Clock, planning: Planner) -> None:
         self._cluster = cluster
@@ -51,17 +59,18 @@ class Reservations:
         return len(self._held)
 
     def plan_of(self, ref: GroupRef) -> Plan | None:
-        """What is kept for a group, or None."""
+        """Return the plan of a group, or None."""
         held = self._held.get(ref)
         return None if held is None else held.plan
 
     def consider(self, group: Group) -> None:
-        """A group did not fit, and waits in the queue: it gets a reservation if it is its turn; the one it has is looked at again."""
+        """Give a group that did not fit a reservation if its turn has come, or review the one it has. The group waits in the queue."""
         ref, order = group.pod_group.ref, self._order(group)
         if order is None or not self._admitted(ref, order, group.settings.reservations):
             return
         before = self._held.get(ref)
         if before is not None:
+            # The group's own nominations would make its nodes look full to the planner.
             self._withdraw(before.plan)
         best = self._planning.best(group)
         kept = None if before is None or best is None else self._planning.again(group, before.plan)
@@ -75,14 +84,14 @@ class Reservations:
             self._tell(before.plan, plan)
 
     def end(self, ref: GroupRef) -> None:
-        """The group needs no reservation any more; harmless where it has none."""
+        """End the reservation of a group; harmless where it has none."""
         held = self._held.pop(ref, None)
         if held is not None:
             self._withdraw(held.plan)
             self._tell(held.plan, None)
 
     def review(self) -> None:
-        """Give up what is kept for groups that cannot use it: too few members are left, or nobody declares the group any more."""
+        """End reservations that cannot be used: too few members are left, a member stands already, or no object declares the group."""
         for ref, held in tuple(self._held.items()):
             waiting = self._queue.pod_groups.get(ref)
             alive = waiting is not None and held.plan.nodes.keys() <= waiting.members.keys() and self._may_be_tried(held)
@@ -90,14 +99,14 @@ class Reservations:
                 self.end(ref)
 
     def _may_be_tried(self, held: _Held) -> bool:
-        """False for pods of a profile that is paused, or gone."""
+        """Return False for a group of a profile that is paused or gone."""
         lane = next((lane for lane in self._queue.profile_queues() if lane.name == held.scheduler_name), None)
-        return lane is None or (lane.served and not lane.policy.paused)  # nobody of it waits: all are being tried
+        return lane is None or (lane.served and not lane.policy.paused)  # without a queue, all pods of the profile are in flight
 
     # --- whose turn ------------------------------------------------------------------------------------------------------------
 
     def _order(self, group: Group) -> _Order | None:
-        """The group's place among those that may have a reservation; None for one that has not waited long enough."""
+        """Return the group's place among groups that may have a reservation; None for one that has not waited long enough."""
         waiting = self._queue.pod_groups.get(group.pod_group.ref)
         if waiting is None or waiting.tried_at is None:
             return None
@@ -130,7 +139,7 @@ class Reservations:
                 nominator.delete(uid)
 
     def _tell(self, before: Plan, now: Plan | None) -> None:
-        """Pods took the room for taken; where it is not kept any more, it is for them as if a member had left the node."""
+        """Report rooms that are no longer kept as free, to pods that took them for occupied."""
         for uid, node in before.nodes.items():
             member = self._queue.latest(uid)
             stays = now is not None and now.nodes.get(uid) == node

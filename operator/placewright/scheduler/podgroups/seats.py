@@ -1,4 +1,4 @@
-"""Members of a group on nodes for as long as a search for room lasts: those that fit as it is, and those that fit once others leave."""
+"""Seats: the nodes of a group's members during a search for room, with or without evictions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ class Seat:
     """A member's node.
 
     Attributes:
-        placement: what the member has taken for real; None where it is only supposed to stand there.
+        attempt: the member's.
+        node: its name.
+        row: of the node.
+        placement: the member's reservation; None when it stands there in the dry run only.
     """
 
     attempt: Attempt
@@ -34,9 +37,16 @@ class Seat:
 
 
 class Seating:
-    """Who sits where.
+    """The members' seats. A member that fits is assumed and reserved, so that its devices and volumes are not offered twice.
 
-    Members that fit are assumed and reserved, so that what they use is not offered twice. All is given back at the end.
+    Args:
+        members: places one member.
+        evaluator: the group's profile.
+        within: only these nodes are candidates; None for all.
+        dry_run: holds members whose victims have not left.
+
+    Attributes:
+        seats: by the member's uid, in the order in which they were taken.
     """
 
     def __init__(self, members: MemberCycle, evaluator: Evaluator, within: Collection[NodeName] | None, dry_run: DryRunCluster) -> None:
@@ -47,26 +57,51 @@ class Seating:
         self._dry_run = dry_run
 
     def evaluate(self, attempt: Attempt) -> Evaluation:
-        """The member on all nodes, as things stand; raises `FitError` where a plugin breaks."""
+        """Filter the member on all nodes as the columns are now.
+
+        Returns:
+            The feasible nodes; there may be none.
+
+        Raises:
+            FitError: a plugin broke.
+        """
         return self._members.cycle.evaluate(self._evaluator, attempt.pod, None, self._within)
 
     def take(self, attempt: Attempt, evaluation: Evaluation) -> None:
-        """Give the member one of the nodes that hold it as it is; raises `FitError` where it cannot be reserved."""
+        """Give the member one of its feasible nodes, and reserve it.
+
+        Args:
+            attempt: the member's.
+            evaluation: with a feasible node.
+
+        Raises:
+            FitError: a Reserve plugin refused.
+        """
         placement = self._members.cycle.chosen(self._evaluator, evaluation)
         row = self._members.cluster.row(placement.node)
         assert row is not None  # it was chosen among them
         self._sit(Seat(attempt, placement.node, row, placement))
 
     def seat_in_dry_run(self, attempt: Attempt, node: NodeName, row: int) -> None:
-        """As if the member stood there."""
+        """Seat the member in the dry run, on a node that its victims leave.
+
+        Args:
+            attempt: the member's.
+            node: its name.
+            row: of the node.
+        """
         self._sit(Seat(attempt, node, row))
 
     def on(self, rows: Collection[int]) -> list[Seat]:
-        """The seats on these rows, in the order in which they were taken."""
+        """Return the seats on these rows, in the order in which they were taken."""
         return [seat for seat in self.seats.values() if seat.row in rows]
 
     def moved(self, lifted: Iterable[Seat]) -> bool:
-        """Give these members other seats where they fit as it is. False where one fits nowhere; then all sit as before."""
+        """Give these members other seats that need no eviction.
+
+        Returns:
+            False when one fits nowhere; then none of them sits, and the caller calls `restore`.
+        """
         lifted = list(lifted)
         for seat in lifted:
             self._rise(seat)
@@ -87,12 +122,12 @@ class Seating:
         return False
 
     def restore(self, lifted: Iterable[Seat]) -> None:
-        """As before `moved` failed."""
+        """Take these seats again, after `moved` failed."""
         for seat in lifted:
             self._sit(seat)
 
     def give_back(self) -> None:
-        """Give back what members have taken, the last one first."""
+        """Give back all seats, the last one first."""
         for seat in reversed(tuple(self.seats.values())):
             self._rise(seat)
 

@@ -1,4 +1,4 @@
-"""What a group lacks, in one line: `needs 3 more members placed: 2 lack example.com/gpu, 1 lacks memory`."""
+"""The shortage of a group, in one line: `needs 3 more members placed: 2 lack example.com/gpu, 1 lacks memory`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,18 @@ _NO_REASON: Final = "node(s) out of reach"
 
 
 def lacking(needed: int, placed: int, absent: int, misfits: Sequence[FitError], untried: int = 0) -> str:
-    """`placed` of the `needed` members found a node; `absent` are not there to be tried, `misfits` found none, others were not tried."""
+    """Write what a group lacks.
+
+    Args:
+        needed: the fewest members that have to be placed.
+        placed: members that found a node.
+        absent: members that are not in the queue.
+        misfits: failures of members that found no node.
+        untried: members that were not tried.
+
+    Returns:
+        One line.
+    """
     more = needed - placed
     told = [_told(count, reason) for reason, count in Counter(_reason(misfit) for misfit in misfits).most_common()]
     if absent > 0:
@@ -35,7 +46,7 @@ def _told(count: int, reason: tuple[str, ...]) -> str:
 
 
 def _reason(misfit: FitError) -> tuple[str, ...]:
-    """What keeps a member from the most nodes where room could be made; where it could be made nowhere, from the most nodes."""
+    """Return the reason that rejected most nodes, of nodes where evictions could help if there are any."""
     diagnosis = misfit.diagnosis
     if diagnosis is None:
         return (misfit.message,)

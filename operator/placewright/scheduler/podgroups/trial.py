@@ -1,7 +1,8 @@
-"""Members of a group put on nodes one after the other, for real but for the time being: ports, volumes, devices and spread all count.
+"""Trials: members of a group are placed one after the other for real, and taken back when too few fit.
 
-Nobody else decides between the first and the last member; so nobody has seen what is taken back. Others may be heard in between: while
-extenders are asked, and while a large group is placed in turns (see `turns`).
+Because members are assumed and reserved, ports, volumes, devices and spread among them count as they do for single pods. No
+other pod is decided between the first and the last member, so no decision has seen the members that are taken back. Events are
+handled in between while extenders are asked, and while a large group is placed in turns (`turns`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle, Misfit
 from placewright.scheduler.podgroups.turns import Steps
 
-#: Where too few can fit, so many members are looked at to say why.
+#: Members that are tried to explain why a group cannot fit, at most.
 MOST_MISFITS: Final = 32
 
 
@@ -22,12 +23,21 @@ class GroupTrial:
     """One way to place a group.
 
     Attributes:
-        placed: members with a node, assumed and reserved, in the order in which they were.
-        misfits: members without.
+        placed: members with a node, assumed and reserved, in that order.
+        misfits: members that no node could hold.
+        group: the group.
+        domain: all members stand in it; None for any nodes.
     """
 
     def __init__(self, members: MemberCycle, group: Group, domain: Domain | None = None, *, compared: bool = False) -> None:
-        """`domain`: all members stand in it. `compared`: the scores are wanted."""
+        """Start without members placed.
+
+        Args:
+            members: places one member.
+            group: the group.
+            domain: all members stand in it; None for any nodes.
+            compared: score every member, because the caller compares trials.
+        """
         self.placed: list[tuple[Attempt, ScheduleResult]] = []
         self.misfits: list[Misfit] = []
         self.group = group
@@ -36,28 +46,36 @@ class GroupTrial:
         self._compared = compared
 
     def fits(self) -> bool:
-        """Whether enough members have a node."""
+        """Return whether enough members have a node."""
         return len(self.placed) >= self.group.needed
 
     @property
     def hopeless(self) -> bool:
-        """Whether too few could have one, whatever becomes of those that were not tried yet."""
+        """True when too few members could have a node, even if all that were not tried fit."""
         return len(self.group.attempts) - len(self.misfits) < self.group.needed
 
     @property
     def score(self) -> int:
-        """The sum of the members' scores: how good the whole group's placement is."""
+        """The sum of the members' scores: the value of the whole group's placement."""
         return sum(placement.score for _, placement in self.placed)
 
     def run(self, *, to_the_end: bool = True) -> Steps[Self]:
-        """Try all members, a step each; without `to_the_end`, only until too few can fit. What breaks is raised, with all taken back.
+        """Try all members, one a step. When something breaks, everything is taken back before the exception passes on.
 
-        Even then no more than `MOST_MISFITS` that fit nowhere are looked at: a group may have hundreds, and others wait.
+        Once the trial is hopeless, at most `MOST_MISFITS` members without a node are looked at to explain it: a group may have
+        hundreds, and other pods wait.
+
+        Args:
+            to_the_end: explain a hopeless trial; without, it ends at once.
+
+        Returns:
+            This trial.
         """
         try:
             for attempt in self.group.attempts:
                 if self.hopeless and (len(self.misfits) >= MOST_MISFITS or not to_the_end):
                     break
+                # Prepared as single pods are, so that no step of a group is longer than a step of theirs.
                 for _ in self.group.evaluator.preparation(attempt.pod):
                     yield None
                 if not self._gone(attempt):
@@ -69,7 +87,7 @@ class GroupTrial:
         return self
 
     async def run_with_extenders(self) -> Self:
-        """The same, with questions to extenders in between."""
+        """Try all members, with questions to extenders in between."""
         try:
             for attempt in self.group.attempts:
                 await self._try_with_extenders(attempt)
@@ -79,14 +97,17 @@ class GroupTrial:
         return self
 
     def take_back(self) -> None:
-        """Give everything back, the last member first."""
+        """Take back all members, the last one first."""
         while self.placed:
             attempt, placement = self.placed.pop()
             attempt.placement = None
             self._members.reserver.give_back(placement)
 
     def drop_lost(self) -> None:
-        """Give back what members have that were deleted meanwhile, or whose nodes were; the latter are to be tried again."""
+        """Take back members that were deleted, or whose node was, while other work had its turn.
+
+        The latter become misfits with an error.
+        """
         cluster, in_flight = self._members.cluster, self._members.queue.in_flight
         for attempt, placement in tuple(self.placed):
             flight = in_flight.get(attempt.uid)
@@ -97,7 +118,7 @@ class GroupTrial:
                 self.misfits.append(Misfit(attempt, broken(f"node {placement.node} was deleted while the pod's group was decided")))
 
     def drop(self, dropped: Attempt) -> None:
-        """Give back what one member has."""
+        """Take back one member."""
         _, placement = next(each for each in self.placed if each[0] is dropped)
         self.placed = [each for each in self.placed if each[0] is not dropped]
         dropped.placement = None
@@ -138,6 +159,6 @@ class GroupTrial:
         self.misfits.append(Misfit(attempt, failure))
 
     def _gone(self, attempt: Attempt) -> bool:
-        """Deleted, or placed by somebody else, while others had their turn: it is no member any more."""
+        """Return whether a member was deleted, or placed by another scheduler, while other work had its turn."""
         flight = self._members.queue.in_flight.get(attempt.uid)
         return flight is None or flight.gone or self._members.cluster.placement(attempt.uid) is not None

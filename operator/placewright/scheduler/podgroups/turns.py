@@ -1,7 +1,7 @@
-"""Work in steps: done at once, or in turns with whatever else the event loop has to do.
+"""Work in steps: done at once, or in turns with the other work of the event loop.
 
-A group of thousands takes seconds to decide. Nothing else is decided meanwhile, or it would see members that may be taken back; but watches
-are heard, Bindings are sent and the lead is renewed.
+The decision of a group of thousands takes seconds. No other pod is decided meanwhile, because that decision would count members
+that may be taken back; but watches are read, Bindings are sent and the lead is renewed.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ T = TypeVar("T")
 
 
 class Supposing(Protocol):
-    """Work that supposes the columns to be otherwise than they are, which others must not see."""
+    """Work that has changed the columns in a dry run, which other work must not see."""
 
     def lay_down(self) -> None:
-        """Leave the columns as they are in truth; nothing is lost."""
+        """Undo the dry run, and remember it."""
 
     def take_up(self) -> None:
-        """Suppose again what is still possible, after others had their turn."""
+        """Repeat the dry run as far as it is still possible, after other work had its turn."""
 
 
-#: Yields after each piece of work that should not be interrupted, with what has to be laid down before others have their turn; returns what
-#: came of all of it.
+#: Work that yields after each uninterruptible piece: None, or the dry run to lay down before other work has its turn. Returns the result.
 Steps = Generator[Supposing | None, None, T]
 
-#: How long steps are made before others have their turn, in seconds.
+#: Seconds of steps before other work has its turn.
 TURN_SECONDS: Final = 0.005
 
 
 def at_once(steps: Steps[T]) -> T:
-    """All steps, one after the other."""
+    """Take all steps without a turn of other work, and return the result."""
     while True:
         try:
             next(steps)
@@ -46,10 +45,14 @@ def at_once(steps: Steps[T]) -> T:
 
 
 class Turns:
-    """Turns that steps take with whatever else the event loop has to do.
+    """Turns of the event loop between steps.
+
+    Args:
+        clock: seconds, monotonic.
+        leads: whether this replica may still decide.
 
     Attributes:
-        given_way: whether others have had a turn.
+        given_way: whether other work has had a turn.
     """
 
     def __init__(self, clock: Clock, leads: Callable[[], bool]) -> None:
@@ -58,7 +61,14 @@ class Turns:
         self._leads = leads
 
     async def take(self, steps: Steps[T]) -> T:
-        """All steps, with others' turns in between. Raises `FitError` once this replica may not decide any more; all is undone then."""
+        """Take all steps, with turns of other work in between.
+
+        Returns:
+            The result of the steps.
+
+        Raises:
+            FitError: this replica lost the lead; the steps have been closed, which undoes them.
+        """
         until = self._clock() + TURN_SECONDS
         try:
             while True:
@@ -70,6 +80,7 @@ class Turns:
             result: T = ended.value
             return result
         finally:
+            # Closing raises GeneratorExit inside the work, which then takes back all that it assumed.
             steps.close()
 
     async def _give_way(self, supposing: Supposing | None) -> None:

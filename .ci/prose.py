@@ -1,0 +1,248 @@
+"""The prose linter: words that hide the subject of a sentence, and sections that a docstring lacks. The rules are in prose.toml.
+
+    python .ci/prose.py [ROOT]            check the rooms and documents that hold; part of `make lint`
+    python .ci/prose.py --measure [ROOT]  print the measures of every room; `make prose`
+
+Ruff's pydocstyle rules hold the layout of docstrings, that each public thing has one, and that an Args section names every argument. Ruff
+has no rule for words, and none that asks for sections only where a function is large enough to need them.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+RULES: Final = Path(__file__).with_name("prose.toml")
+OPERATOR: Final = Path("operator")
+#: String constants of so many words are messages that people read: log lines, errors, help of commands and metrics.
+_WORDS_OF_A_MESSAGE: Final = 4
+_SECTION: Final = re.compile(r"^ *(Args|Returns|Yields|Raises):$", re.MULTILINE)
+#: `code` in backticks, and directives to tools, are no prose.
+_CODE: Final = re.compile(r"``[^`]+``|`[^`]+`|^#:? ?-{3}.*|(?:noqa|type|fmt|pragma): ?[\w\[\], ]+", re.MULTILINE)
+_FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Prose(NamedTuple):
+    """A piece of text: where it begins, and whether it is a docstring, whose first words count as its opening."""
+
+    line: int
+    text: str
+    docstring: bool = False
+
+
+class Finding(NamedTuple):
+    """A broken rule."""
+
+    file: str
+    line: int
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of prose.toml, compiled. Exceptions that excused a finding are noted, because one that excuses none must go."""
+
+    words: list[tuple[re.Pattern[str], str]]
+    openings: list[tuple[re.Pattern[str], str]]
+    exceptions: list[dict[str, str]]
+    rooms: list[str]
+    documents: list[str]
+
+    @classmethod
+    def read(cls, path: Path = RULES) -> Rules:
+        """Read a file of rules."""
+        told: dict[str, Any] = tomllib.loads(path.read_text())
+        words, openings = ([_compiled(rule, begin) for rule in told[key]] for key, begin in (("words", r"\b"), ("openings", r"\A\s*")))
+        return cls(words, openings, told.get("exceptions", []), told["rooms"], told["documents"])
+
+    def broken_by(self, prose: Prose) -> Iterator[tuple[int, str]]:
+        """Find forbidden words, and in docstrings forbidden openings: line and problem of each."""
+        text = _CODE.sub(lambda match: re.sub(r"\S", "_", match.group()), prose.text)
+        for pattern, instead in (*self.words, *(self.openings if prose.docstring else ())):
+            for match in pattern.finditer(text):
+                found = " ".join(re.sub(r"#:?", "", match.group()).split())
+                yield prose.line + text.count("\n", 0, match.start()), f'"{found}": {instead}'
+
+    def excuse(self, finding: Finding) -> dict[str, str] | None:
+        """Return the exception that excuses a finding, or None."""
+        return next((each for each in self.exceptions if each["file"] == finding.file and each["text"] in finding.problem), None)
+
+
+def _compiled(rule: dict[str, str], begin: str) -> tuple[re.Pattern[str], str]:
+    # A phrase may be broken over two lines of a docstring or a comment.
+    return re.compile(f"{begin}(?:{rule['pattern']})\\b".replace(" ", r"\s+(?:#:?\s+)?"), re.IGNORECASE), rule["instead"]
+
+
+# --- the text of a file --------------------------------------------------------------------------------------------------------------
+
+
+def prose_of(path: Path) -> Iterator[Prose]:
+    """Iterate over the docstrings, comments and messages of a module, or the text of a document without its code."""
+    source = path.read_text()
+    if path.suffix == ".md":
+        yield Prose(1, _FENCED.sub(lambda match: "\n" * match.group().count("\n"), source))
+        return
+    tree, docstrings = ast.parse(source), set[ast.expr]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | _Function) and ast.get_docstring(node) is not None:
+            constant = _expression(node.body[0])
+            docstrings.add(constant)
+            yield Prose(constant.lineno, ast.literal_eval(constant), docstring=True)
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node not in docstrings)
+    for node in constants:
+        if isinstance(node.value, str) and len(node.value.split()) >= _WORDS_OF_A_MESSAGE:
+            yield Prose(node.lineno, node.value)
+    yield from _comments(source)
+
+
+def _expression(statement: ast.stmt) -> ast.expr:
+    assert isinstance(statement, ast.Expr)
+    return statement.value
+
+
+def _comments(source: str) -> Iterator[Prose]:
+    """Iterate over comments; comments on successive lines are one piece."""
+    block: list[tokenize.TokenInfo] = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        if block and token.start != (block[-1].start[0] + 1, block[-1].start[1]):
+            yield Prose(block[0].start[0], "\n".join(each.string for each in block))
+            block = []
+        block.append(token)
+    if block:
+        yield Prose(block[0].start[0], "\n".join(each.string for each in block))
+
+
+# --- sections ------------------------------------------------------------------------------------------------------------------------
+
+
+def public_functions(tree: ast.Module) -> Iterator[_Function]:
+    """Iterate over functions and methods whose name, and whose class's name, has no underscore in front."""
+    bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))]
+    for body in bodies:
+        yield from (node for node in body if isinstance(node, _Function) and not node.name.startswith("_"))
+
+
+def needed_sections(function: _Function) -> set[str]:
+    """Return the sections that a function needs: Args and Returns with more than one argument, Raises where it raises an exception."""
+    decorators = {ast.unparse(each) for each in function.decorator_list}
+    arguments = [each.arg for each in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+    arguments = [each for each in arguments if each not in ("self", "cls")]
+    needed: set[str] = set()
+    if len(arguments) > 1:
+        needed.add("Args")
+        returned = "None" if function.returns is None else ast.unparse(function.returns)
+        if returned not in ("None", "NoReturn", "Never", "Iterator[None]", "AsyncIterator[None]"):
+            needed.add("Returns")
+    if any(_raises(statement) for statement in function.body):
+        needed.add("Raises")
+    return set() if decorators & {"overload", "typing.overload"} else needed
+
+
+def _raises(node: ast.AST) -> bool:
+    """Return whether a statement raises a new exception, outside of functions that it defines."""
+    if isinstance(node, _Function | ast.Lambda | ast.ClassDef):
+        return False
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) != "NotImplementedError":
+        return True
+    return any(_raises(child) for child in ast.iter_child_nodes(node))
+
+
+def lacking_sections(function: _Function) -> set[str]:
+    """Return the needed sections that are missing. In Google's style a summary that begins with Return replaces that section."""
+    docstring = ast.get_docstring(function) or ""
+    if docstring.startswith("Implements `"):  # the contract has the sections
+        return set()
+    there = set(_SECTION.findall(docstring))
+    if "Yields" in there or docstring.startswith(("Return ", "Returns ", "Iterate ", "Yield ")):
+        there.add("Returns")
+    return needed_sections(function) - there
+
+
+# --- checking ------------------------------------------------------------------------------------------------------------------------
+
+
+def check(root: Path, rules: Rules) -> list[Finding]:
+    """Find every broken rule in the rooms and documents that hold, and every exception that excuses nothing."""
+    files = [path for room in rules.rooms for path in sorted((root / OPERATOR / room).rglob("*.py"))]
+    files += [path for pattern in rules.documents for path in sorted(root.glob(pattern))]
+    found: list[Finding] = []
+    used: list[dict[str, str]] = []
+    for path in files:
+        for finding in check_file(path, path.relative_to(root).as_posix(), rules):
+            excuse = rules.excuse(finding)
+            (found.append(finding) if excuse is None else used.append(excuse))
+    idle = [each for each in rules.exceptions if each not in used]
+    return found + [Finding(RULES.name, 1, f"the exception {each['text']!r} of {each['file']} excuses nothing any more") for each in idle]
+
+
+def check_file(path: Path, name: str, rules: Rules) -> Iterator[Finding]:
+    """Find the broken rules of one file.
+
+    Args:
+        path: a module or a document.
+        name: the path that findings show.
+        rules: for its words; its lists of rooms and documents are not read.
+
+    Yields:
+        One finding for each broken rule.
+    """
+    for prose in prose_of(path):
+        yield from (Finding(name, line, problem) for line, problem in rules.broken_by(prose))
+    if path.suffix == ".py":
+        for function in public_functions(ast.parse(path.read_text())):
+            lacking = sorted(lacking_sections(function))
+            if lacking:
+                yield Finding(name, function.lineno, f"{function.name} needs {' and '.join(lacking)} in its docstring")
+
+
+# --- measures ------------------------------------------------------------------------------------------------------------------------
+
+
+def measures(root: Path) -> Iterator[str]:
+    """Print one line for each room: its public functions and their sections, its lines and its comments."""
+    yield f"{'room':28} {'public':>6} {'with a section':>14} {'need one':>8} {'have all':>8} {'lines':>6} {'comments':>8} {'share':>6}"
+    packages = [path for path in sorted((root / OPERATOR).iterdir()) if (path / "__init__.py").exists()]
+    for room in [room for package in packages for room in sorted(package.iterdir()) if (room / "__init__.py").exists()]:
+        count: Counter[str] = Counter()
+        for path in room.rglob("*.py"):
+            source = path.read_text()
+            for function in public_functions(ast.parse(source)):
+                needs = needed_sections(function)
+                count["public"] += 1
+                count["with"] += bool(_SECTION.search(ast.get_docstring(function) or ""))
+                count["need"] += bool(needs)
+                count["have"] += bool(needs) and not lacking_sections(function)
+            count["lines"] += sum(bool(line.strip()) for line in source.splitlines())
+            count["comments"] += sum(len(_CODE.sub("", each.text).split()) > 1 and each.text.count("\n") + 1 for each in _comments(source))
+        share = 100 * count["comments"] / max(count["lines"], 1)
+        name = room.relative_to(root / OPERATOR).as_posix()
+        figures = f"{count['public']:6} {count['with']:14} {count['need']:8} {count['have']:8} {count['lines']:6} {count['comments']:8}"
+        yield f"{name:28} {figures} {share:5.1f}%"
+
+
+def main(arguments: list[str]) -> int:
+    """Check or measure; return the exit status."""
+    measuring = "--measure" in arguments
+    root = Path(next((each for each in arguments if not each.startswith("-")), "."))
+    lines = list(measures(root)) if measuring else [str(finding) for finding in check(root, Rules.read())]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0 if measuring or not lines else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,90 @@
+"""The reading side of the scheduling queue: which pods it holds, in which sub-queue, and in which version.
+
+`SchedulingQueue` writes, and every other room reads. Readers get the facts from the sub-queues themselves and not from a second
+book, so that a figure in a metric cannot disagree with the pods.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
+from placewright.api.objects import PodKey
+from placewright.api.pods import PodInfo
+from placewright.queue.inflight import InFlightPods
+from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, Sizes
+from placewright.queue.queued import QueuedPod, SubQueue
+
+
+class QueueView:
+    """The pods of the queue, for reading.
+
+    Args:
+        queues: the waiting pods by scheduler name, filled by `SchedulingQueue`.
+
+    Attributes:
+        in_flight: the attempts under way.
+    """
+
+    def __init__(self, queues: ProfileQueues) -> None:
+        self.in_flight = InFlightPods()
+        self._queues = queues
+        self._pods: dict[str, QueuedPod] = {}
+        self._uids: dict[PodKey, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def get(self, uid: str) -> QueuedPod | None:
+        """Return the pod of this uid, in whichever sub-queue it is; None when the queue does not hold it."""
+        return self._pods.get(uid)
+
+    def latest(self, uid: str) -> PodInfo | None:
+        """Return the newest version of a pod, also while an older version is being tried; None when the queue does not hold it."""
+        return self._latest(uid) if uid in self._pods else None
+
+    def uid_of(self, key: PodKey) -> str | None:
+        """Return the uid of the pod with this `namespace/name`, or None."""
+        return self._uids.get(key)
+
+    def uids(self) -> AbstractSet[str]:
+        """Return the uids of all pods in the queue; a view."""
+        return self._pods.keys()
+
+    def locate(self, uid: str) -> SubQueue | None:
+        """Return the sub-queue of a pod, or None when the queue does not hold it."""
+        if (queued := self._pods.get(uid)) is None:
+            return None
+        if self.in_flight.get(uid) is not None:
+            return SubQueue.IN_FLIGHT
+        queue = self._queues.get(queued.pod.scheduler_name)
+        return queue.place_of(uid) if queue is not None else None
+
+    def pods(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
+        """Iterate over all pods with their sub-queues, read from the sub-queues themselves."""
+        for queue in self._queues:
+            yield from queue.waiting()
+        yield from ((SubQueue.IN_FLIGHT, flight.queued) for flight in self.in_flight if not flight.gone)
+
+    def profile_queues(self) -> Iterator[ProfileQueue]:
+        """Iterate over the waiting pods by scheduler name, for reading."""
+        return iter(self._queues)
+
+    def sizes(self, scheduler_name: str | None = None) -> Sizes:
+        """Count the pods of each sub-queue, for one scheduler name or (None) for all."""
+        tried = sum(not each.gone and scheduler_name in (None, each.latest.scheduler_name) for each in self.in_flight)
+        return self._queues.sizes(scheduler_name, tried)
+
+    def rejections(self, scheduler_name: str) -> Counter[str]:
+        """Count the unschedulable and gated pods of a scheduler name by the plugin that holds them back."""
+        return sum((queue.rejections() for queue in self._queues if queue.name == scheduler_name), Counter())
+
+    def _latest(self, uid: str) -> PodInfo:
+        flight = self.in_flight.get(uid)
+        return flight.latest if flight is not None else self._pods[uid].pod
+
+    @property
+    def next_backoff_expiry(self) -> float | None:
+        """When `flush_backoff` next has a pod to move, in seconds of the clock; None while no pod backs off."""
+        return self._queues.next_backoff_expiry()
