@@ -58,7 +58,7 @@ figures: $(READY) ## Measure what the README and the docs quote, and write it th
 	@$(BIN)/python -m placewright_lab.bench.quotedfigures measure $(ARGS)
 
 lint: $(READY) ## Style, by ruff, and words, by .ci/prose.toml
-	@$(BIN)/ruff check --quiet operator tests manifests .ci
+	@$(BIN)/ruff check --quiet operator tests manifests examples .ci
 	@$(BIN)/python .ci/prose.py
 
 # ARGS is another checkout, to compare with.
@@ -103,7 +103,8 @@ check: lint types imports generated test-all ## Everything that CI checks
 clean: ## Remove what can be made again
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-# The copy of pyproject.toml tells what was installed: a new date on an unchanged file installs nothing.
-$(READY): pyproject.toml
-	@if ! { $(BIN)/python -c pass && cmp -s pyproject.toml $(READY); } 2>/dev/null; then sh .ci/setup $(VENV); fi
-	@cp pyproject.toml $(READY)
+# The copy of what declares dependencies and entry points tells what was installed: a new date on unchanged files installs nothing.
+DECLARED := pyproject.toml examples/legacy-plugins/pyproject.toml
+$(READY): $(DECLARED)
+	@if ! { $(BIN)/python -c pass && cat $(DECLARED) | cmp -s - $(READY); } 2>/dev/null; then sh .ci/setup $(VENV); fi
+	@cat $(DECLARED) > $(READY)

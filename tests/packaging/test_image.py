@@ -69,6 +69,7 @@ def test_what_the_package_is_built_from_is_copied_and_not_ignored() -> None:
     target = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
     needed = {"pyproject.toml", PROJECT["project"]["readme"], *PROJECT["project"]["license-files"], *target["force-include"]}
     needed |= {package.partition("/")[0] for package in target["packages"]}
+    needed.add("examples")  # plugins that `--build-arg PLUGINS` adds
     assert copied() == needed
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert kept == needed
@@ -108,6 +109,15 @@ def test_the_image_installs_nothing_that_has_no_digest() -> None:
         from_the_wheel_beside = "--no-deps --no-index /opt/build/wheels" in each
         assert from_the_wheel_beside or "--require-hashes --only-binary :all: -r" in each
     assert "ARG EXTRAS=fast,otel" in DOCKERFILE
+
+
+def test_packages_of_plugins_that_an_image_may_have_are_built_with_what_is_pinned_for_our_own_wheel() -> None:
+    own = PROJECT["build-system"]
+    packages = sorted((ROOT / "examples").glob("*/pyproject.toml"))
+    assert packages
+    for each in packages:
+        assert tomllib.loads(each.read_text())["build-system"] == own, each
+    assert 'wheel --no-deps --no-build-isolation --wheel-dir /opt/build/wheels "./examples/${plugins}"' in DOCKERFILE
 
 
 def test_hadolint_finds_nothing_wrong_with_the_dockerfile() -> None:

@@ -9,9 +9,9 @@ import pytest
 from framework.makers import Scene, names, node, pod
 from placewright.framework.events import QueueingHint
 from placewright.framework.status import Code
-from placewright.plugins.nodelabel import NodeLabel
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
+from placewright_legacy_plugins import NodeLabel
 
 NODES = (
     node("both", labels={"disk": "ssd", "retiring": "soon"}),
@@ -23,7 +23,7 @@ PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": "NodeLabel"}]}}}
 
 
 def scene(**args: Any) -> Scene:
-    return Scene(spec=PROFILE | {"pluginConfig": [{"name": "NodeLabel", "args": args}]}).with_nodes(*NODES)
+    return Scene(extra=(NodeLabel,), spec=PROFILE | {"pluginConfig": [{"name": "NodeLabel", "args": args}]}).with_nodes(*NODES)
 
 
 def scores(**args: Any) -> dict[str, int]:

@@ -14,9 +14,9 @@ from placewright.api.pods import PodInfo
 from placewright.api.selectors import CompiledRequirement, Selector
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
+from placewright.framework import topology
+from placewright.framework.memory import PLUGIN_BYTES, Memory, NodeMemory
 from placewright.plugins.podtopologyspread.defaultselectors import DefaultSelectors
-from placewright.plugins.shared import topology
-from placewright.plugins.shared.memory import PLUGIN_BYTES, Memory, NodeMemory
 from placewright.testing import node
 
 LIMIT = 200_000

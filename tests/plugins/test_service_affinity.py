@@ -17,10 +17,10 @@ from placewright.api.objects import Node, ObjectMeta
 from placewright.api.workloads import Service
 from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.status import Code
-from placewright.plugins.serviceaffinity import ServiceAffinity
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
 from placewright.queue.queued import SubQueue
+from placewright_legacy_plugins import ServiceAffinity
 from scheduler import makers as scheduling
 
 REASON = "node(s) didn't match service affinity"
@@ -179,7 +179,8 @@ def test_it_can_score_alone_and_sees_only_the_nodes_that_other_filters_left() ->
     }
     cordoned = node("n2", hall="north") | {"spec": {"unschedulable": True}}
     objects = [node("n1", hall="north"), cordoned, node("s", hall="south"), WEB, pod("p", "n2"), pod("q", "s")]
-    scene = Scene(spec=spec, cluster=load([body | {"status": {"allocatable": {"pods": "10"}}} for body in objects]))
+    cluster = load([body | {"status": {"allocatable": {"pods": "10"}}} for body in objects])
+    scene = Scene(extra=(ServiceAffinity,), spec=spec, cluster=cluster)
     evaluator = scene.evaluator()
     for _ in range(2):  # the second time with kept columns
         evaluation = evaluator.evaluate(info(pod("new")))
@@ -250,8 +251,7 @@ def test_what_could_move_the_labels_of_its_service_wakes_a_pod_and_nothing_else(
 
 def a_rejected_pod() -> scheduling.World:
     """The only room is in the south, and the pod's Service has its first pod in the north."""
-    spec = {"multiPoint": {"enabled": [{"name": "ServiceAffinity"}]}}
-    world = scheduling.World(plugins=spec, pluginConfig=[{"name": "ServiceAffinity", "args": HALLS}])
+    world = scheduling.World(ServiceAffinity, pluginConfig=[{"name": "ServiceAffinity", "args": HALLS}])
     world.nodes(
         scheduling.node("full").labels(hall="north").offers(pods="1"), scheduling.node("south").labels(hall="south")
     )

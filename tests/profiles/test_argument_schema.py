@@ -17,9 +17,10 @@ from placewright.framework.constraints import nothing, one_of, within, without
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.arguments import argument_schema, broken_constraints, has_arguments, read_args
 from placewright.profiles.problem import ProfileError
+from placewright_legacy_plugins import NodeLabel, ServiceAffinity
 from profiles.makers import FitArgs, plugin
 
-REGISTRY: Final = in_tree()
+REGISTRY: Final = in_tree().extended([NodeLabel, ServiceAffinity])
 WITH_ARGUMENTS: Final = sorted(name for name in REGISTRY if has_arguments(REGISTRY[name]))
 #: What no schema of one field can say: by plugin, the paths that such rules name.
 ACROSS_FIELDS: Final = {

@@ -21,9 +21,10 @@ from placewright.profiles.kubescheduler.writer import to_configuration
 from placewright.profiles.presets import PRESETS
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
+from placewright_legacy_plugins import NodeLabel
 from profiles.makers import plugin, profile
 
-PLUGINS = in_tree().extended([plugin("Tetris", "filter", "preScore", "score", weight=7)])
+PLUGINS = in_tree().extended([NodeLabel, plugin("Tetris", "filter", "preScore", "score", weight=7)])
 NAMES = [name for name in PLUGINS if name not in GONE]
 SCORING = [name for name in NAMES if ExtensionPoint.SCORE.implemented_by(PLUGINS[name])]
 FIT = "NodeResourcesFit"

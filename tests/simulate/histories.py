@@ -21,11 +21,14 @@ from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import Simulation, Which
 from placewright_lab.simulation.virtualtime import VirtualTimeLoop
+from placewright_legacy_plugins import NodeLabel, ServiceAffinity
 
 from . import anyworld
 from .anyworld import Body, World
 from .deviceworld import DeviceWorld
 
+#: The plugins of old are a package of their own.
+REGISTRY: Final = in_tree().extended([NodeLabel, ServiceAffinity])
 SECONDS_A_STEP: Final = 20.0
 #: Beside those of `anyworld`: one that counts Services' pods strictly, and one with plugins of old.
 MORE_PROFILES: Final = """
@@ -51,7 +54,7 @@ SCHEDULERS: Final = (*anyworld.SCHEDULERS, "strict", "labelled")
 
 @cache
 def profiles() -> tuple[ResolvedProfile, ...]:
-    more = [resolve(one, in_tree()) for one in read_profiles(MORE_PROFILES, "profiles")]
+    more = [resolve(one, REGISTRY) for one in read_profiles(MORE_PROFILES, "profiles")]
     return (*anyworld.profiles().values(), *more)
 
 
@@ -247,6 +250,6 @@ def watched(scenario: Scenario, *, in_slices: bool = False) -> Watched:
     """The simulation after its end."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         loop = cast("VirtualTimeLoop", runner.get_loop())
-        simulation = Watched(loop, scenario, list(profiles()), in_tree(), 0, Which.PENDING, in_slices=in_slices)
+        simulation = Watched(loop, scenario, list(profiles()), REGISTRY, 0, Which.PENDING, in_slices=in_slices)
         runner.run(simulation.run())
     return simulation

@@ -11,9 +11,8 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from placewright.framework.events import QueueingHint
-from placewright.plugins.catalog import in_tree
 
-from .histories import History, watched
+from .histories import REGISTRY, History, watched
 
 STEPS = 40
 #: By plugin, a history in which pods are woken by its hint alone.
@@ -54,7 +53,7 @@ def test_the_histories_are_worth_watching() -> None:
 
 @pytest.mark.parametrize(("plugin", "seed"), [*FOUND.items()])
 def test_with_one_hint_asleep_its_pods_are_found_and_nobody_elses(plugin: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    kind: Any = in_tree()[plugin]
+    kind: Any = REGISTRY[plugin]
     events = kind.events
     monkeypatch.setattr(kind, "events", lambda self: tuple(replace(each, hint=lambda *_: QueueingHint.SKIP) for each in events(self)))
     assert {found.plugin for _, found in watched(History(seed).scenario(STEPS)).found} == {plugin}

@@ -40,6 +40,7 @@ from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.reflectors import NODES_PATH, PODS_PATH, reflected_core
 from placewright.engine.takeover import Takeover, ask_for_unresolved, caught_up
 from placewright.engine.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
+from placewright.framework.memory import PLUGIN_BYTES
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluator
@@ -66,7 +67,6 @@ from placewright.leadership.election import Alone, Election
 from placewright.leadership.leaserule import Timing
 from placewright.leadership.peers import Replica, make_replica
 from placewright.plugins.catalog import in_tree
-from placewright.plugins.shared.memory import PLUGIN_BYTES
 from placewright.profiles.difference import reconsidered
 from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.profilestate import ProfileStanding

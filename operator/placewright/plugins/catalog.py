@@ -1,4 +1,7 @@
-"""Every plugin this package ships. kube-scheduler's order of plugins is a profile's business, not this list's."""
+"""Every plugin this package ships. kube-scheduler's order of plugins is a profile's business, not this list's.
+
+NodeLabel and ServiceAffinity of earlier kube-schedulers are a package of their own, `examples/legacy-plugins`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.legacyvolumelimits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
 from placewright.plugins.nodeaffinity import NodeAffinity
 from placewright.plugins.nodedeclaredfeatures import NodeDeclaredFeatures
-from placewright.plugins.nodelabel import NodeLabel
 from placewright.plugins.nodename import NodeName
 from placewright.plugins.nodeports import NodePorts
 from placewright.plugins.nodepreferavoidpods import NodePreferAvoidPods
@@ -25,7 +27,6 @@ from placewright.plugins.podtopologyspread import PodTopologySpread
 from placewright.plugins.prioritysort import PrioritySort
 from placewright.plugins.schedulinggates import SchedulingGates
 from placewright.plugins.selectorspread import SelectorSpread
-from placewright.plugins.serviceaffinity import ServiceAffinity
 from placewright.plugins.tainttoleration import TaintToleration
 from placewright.plugins.volumebinding import VolumeBinding
 from placewright.plugins.volumerestrictions import VolumeRestrictions
@@ -62,8 +63,6 @@ def in_tree() -> Registry:
             # Of earlier kube-schedulers; in no profile that does not name them.
             NodePreferAvoidPods,
             SelectorSpread,
-            NodeLabel,
-            ServiceAffinity,
             EBSLimits,
             GCEPDLimits,
             AzureDiskLimits,

@@ -10,9 +10,9 @@ import numpy as np
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, interest
+from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, Rows
 from placewright.framework.status import unresolvable
-from placewright.plugins.shared.filters import ConstantReasonFilter
 
 NAME: Final = "NodeName"
 REASON: Final = "node(s) didn't match the requested node name"

@@ -13,10 +13,10 @@ from placewright.api.tolerations import tolerated
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import is_itself
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, Rows
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import unresolvable
-from placewright.plugins.shared.filters import ConstantReasonFilter
 
 NAME: Final = "NodeUnschedulable"
 REASON: Final = "node(s) were unschedulable"

@@ -27,11 +27,11 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.memory import NodeMemory
 from placewright.framework.status import SKIP, SUCCESS, Status
+from placewright.framework.topology import Domains, counts_by_row
+from placewright.framework.zones import NO_ZONE, zones
 from placewright.plugins.podtopologyspread.defaultselectors import DefaultSelectors
-from placewright.plugins.shared.memory import NodeMemory
-from placewright.plugins.shared.topology import Domains, counts_by_row
-from placewright.plugins.shared.zones import NO_ZONE, zones
 
 NAME: Final = "SelectorSpread"
 #: How much of the score is the zone's, where there is one. Floats in this order of operations are what kube-scheduler computes.

@@ -12,11 +12,11 @@ from placewright.api.tolerations import HARD_EFFECTS, TolerationSet
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import is_itself
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, IntColumn, MaxNormalised, PreScorePlugin, Rows
 from placewright.framework.remedies import NeededToleration, Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.nodeunschedulable import UNSCHEDULABLE_TAINT
-from placewright.plugins.shared.filters import ConstantReasonFilter
 
 NAME: Final = "TaintToleration"
 REASON: Final = "node(s) had untolerated taint(s)"

@@ -17,11 +17,11 @@ from placewright.api.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, P
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import StorageObjects, claim_class
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, unresolvable
 from placewright.plugins.shared import podclaims
-from placewright.plugins.shared.filters import ConstantReasonFilter
 
 NAME: Final = "VolumeZone"
 REASON: Final = "node(s) had no available volume zone"

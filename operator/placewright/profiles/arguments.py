@@ -27,7 +27,7 @@ from placewright.framework.errors import raised
 from placewright.framework.interface import Plugin
 from placewright.framework.registry import InstalledPlugins
 from placewright.profiles.check import known_plugin
-from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
+from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue
 from placewright.profiles.problem import (
     MOST_PROBLEMS,
     UNKNOWN_FIELD,
@@ -57,7 +57,7 @@ def resolve_args(
             problems.append(Problem(f"{path}.name", in_json(config.name), "one entry for each plugin"))
         elif config.name in catalogue:
             given[config.name] = _args_of(catalogue[config.name], config.args or {}, f"{path}.args", problems)
-        elif config.name not in DEFAULT_PLUGINS:
+        elif config.name not in DEFAULT_PLUGINS and config.name not in PACKAGES:
             problems.append(Problem(f"{path}.name", in_json(config.name), known_plugin(config.name, catalogue, on_disk)))
     return {
         name: given[name] if name in given else _defaults_of(catalogue[name], problems) for name in names if name in catalogue

@@ -28,7 +28,7 @@ from placewright.api.requests import is_extended_resource
 from placewright.framework.interface import MAX_NODE_SCORE
 from placewright.framework.registry import InstalledPlugins
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
-from placewright.profiles.defaults import DEFAULT_PLUGINS, ELSEWHERE, Catalogue
+from placewright.profiles.defaults import DEFAULT_PLUGINS, ELSEWHERE, PACKAGES, Catalogue
 from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
 from placewright.profiles.problem import Problem, did_you_mean
 from placewright.profiles.rules import (
@@ -168,7 +168,7 @@ def _check_weights(weights: Mapping[str, int], catalogue: Catalogue, on_disk: In
             yield Problem(path, str(weight), f"{_WEIGHT_RANGE} (0: off)")
         if name in catalogue and not ExtensionPoint.SCORE.implemented_by(catalogue[name]):
             yield Problem(path, in_json(name), "a plugin that scores")
-        elif name not in catalogue and not (weight == 0 and name in DEFAULT_PLUGINS):
+        elif name not in catalogue and not (weight == 0 and _known_by_name(name)):
             yield Problem(path, in_json(name), known_plugin(name, catalogue, on_disk))
 
 
@@ -190,7 +190,7 @@ def _check_set(
             yield Problem(f"{where}.name", in_json(ref.name), "each plugin once")
         seen.add(ref.name)
     for index, ref in enumerate(plugins.disabled or ()):
-        if ref.name != ALL and ref.name not in catalogue and ref.name not in DEFAULT_PLUGINS:
+        if ref.name != ALL and ref.name not in catalogue and not _known_by_name(ref.name):
             yield Problem(f"{path}.disabled[{index}].name", in_json(ref.name), f"'*' or {known_plugin(ref.name, catalogue, on_disk)}")
 
 
@@ -207,6 +207,11 @@ def _check_enabled(
         yield Problem(f"{where}.weight", str(ref.weight), f"{_WEIGHT_RANGE} (0: the default)")
 
 
+def _known_by_name(name: str) -> bool:
+    """Whether a plugin that is not installed may be switched off: nothing changes by that."""
+    return name in DEFAULT_PLUGINS or name in PACKAGES
+
+
 def known_plugin(name: str, catalogue: Catalogue, on_disk: InstalledPlugins) -> str:
     """What is allowed where a plugin that does not exist here is named."""
     if name in DEFAULT_PLUGINS:
@@ -215,6 +220,9 @@ def known_plugin(name: str, catalogue: Catalogue, on_disk: InstalledPlugins) -> 
         return f"a known plugin; {ELSEWHERE[name]}"
     if name in on_disk:
         return "a known plugin; one of this name was installed after this process began: restart it to load that"
+    if name in PACKAGES:
+        package = f"{name} is in the package {PACKAGES[name]}"
+        return f"a known plugin; {package}: install it where placewright runs, then restart (docs/upgrade.md)"
     return f"a known plugin{did_you_mean(name, catalogue)}"
 
 

@@ -20,8 +20,8 @@ from placewright.api.annotations import DEVICES, read_devices
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import IntColumn, Rows
+from placewright.framework.memory import Memory
 from placewright.plugins.devicefragmentation.args import MOST_DEVICES
-from placewright.plugins.shared.memory import Memory
 
 #: Different annotations that are remembered as read: there are about as many as devices.
 _MOST_READ: Final = 4096

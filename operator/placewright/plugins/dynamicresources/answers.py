@@ -19,8 +19,8 @@ from placewright.api.selectors import compile_node_selector
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.resources import grown
 from placewright.framework.interface import BoolColumn, IntColumn, Rows
+from placewright.framework.memory import NodeMemory
 from placewright.plugins.dynamicresources.devices import Allocated, ClusterDevices, Refusal
-from placewright.plugins.shared.memory import NodeMemory
 
 # --- where allocated claims can be used ------------------------------------------------------------------------------------------
 

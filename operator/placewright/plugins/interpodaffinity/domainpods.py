@@ -7,8 +7,8 @@ import numpy as np
 from placewright.cluster.tally import Tally
 from placewright.framework.interface import IntColumn, Rows
 from placewright.framework.status import Status
+from placewright.framework.topology import MISSING, NO_PODS, DomainRule, Domains, FixedRule, RowRule, Usually
 from placewright.plugins.shared.lookups import at
-from placewright.plugins.shared.topology import MISSING, NO_PODS, DomainRule, Domains, FixedRule, RowRule, Usually
 
 
 def near(place: Domains, wanted: Tally | None, verdict: Status) -> FixedRule:

@@ -18,6 +18,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.pairwisecounts import PairwiseCounts
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
+from placewright.framework.memory import Memory
 from placewright.plugins.interpodaffinity.carriedterms import CarriedTerm, CarriedTerms
 from placewright.plugins.interpodaffinity.terms import (
     NO_TERMS,
@@ -26,7 +27,6 @@ from placewright.plugins.interpodaffinity.terms import (
     compile_terms,
     selection,
 )
-from placewright.plugins.shared.memory import Memory
 
 #: Each of some 1.5 KB at most places; Deployments and their revisions, not members of StatefulSets, which look alike here.
 _MAX_LOOKS: Final = 16_384

@@ -19,6 +19,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.filters import RuleJudge
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -34,19 +35,11 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.memory import Memory, NodeMemory
 from placewright.framework.remedies import Remedy, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
-from placewright.plugins.interpodaffinity import hints
-from placewright.plugins.interpodaffinity.domainpods import DomainPoints, anywhere, far, near, occupied_anywhere
-from placewright.plugins.interpodaffinity.matchers import NO_OWN_TERMS, Ban, Matcher, OwnTerms
-from placewright.plugins.interpodaffinity.remedies import DomainRemedies
-from placewright.plugins.interpodaffinity.rowverdicts import RowwiseDistance, nearness
-from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_terms
-from placewright.plugins.shared.filters import RuleJudge
-from placewright.plugins.shared.lookups import value_by_value
-from placewright.plugins.shared.memory import Memory, NodeMemory
-from placewright.plugins.shared.topology import (
+from placewright.framework.topology import (
     FixedRule,
     TopologyRule,
     domains,
@@ -55,6 +48,13 @@ from placewright.plugins.shared.topology import (
     obey,
     tally_of,
 )
+from placewright.plugins.interpodaffinity import hints
+from placewright.plugins.interpodaffinity.domainpods import DomainPoints, anywhere, far, near, occupied_anywhere
+from placewright.plugins.interpodaffinity.matchers import NO_OWN_TERMS, Ban, Matcher, OwnTerms
+from placewright.plugins.interpodaffinity.remedies import DomainRemedies
+from placewright.plugins.interpodaffinity.rowverdicts import RowwiseDistance, nearness
+from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_terms
+from placewright.plugins.shared.lookups import value_by_value
 
 _MAX_WEIGHT: Final = 100
 

@@ -12,8 +12,8 @@ from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
 from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, keys, pods_in_words
+from placewright.framework.topology import counts_by_row
 from placewright.plugins.interpodaffinity.matchers import Ban, FacingTerms, OwnTerms
-from placewright.plugins.shared.topology import counts_by_row
 
 _OWN: Final = "its anti-affinity excludes"
 _FACING: Final = "whose anti-affinity excludes it"

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
+from placewright.framework.filters import RowwiseCounts
 from placewright.framework.interface import BoolColumn, Rows
 from placewright.framework.status import Status
-from placewright.plugins.shared.filters import RowwiseCounts
-from placewright.plugins.shared.topology import MISSING, Codes, Domains
+from placewright.framework.topology import MISSING, Codes, Domains
 
 
 class _Occupancy:

@@ -40,12 +40,12 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.memory import Memory
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from placewright.plugins.noderesources.loads import FEW_ROWS, Load, LoadTable
 from placewright.plugins.noderesources.strategies import score_of_row, strategy_score
-from placewright.plugins.shared.memory import Memory
 
 NAME: Final = "NodeResourcesFit"
 TOO_MANY_PODS: Final = "Too many pods"

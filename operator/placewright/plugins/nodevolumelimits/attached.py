@@ -21,6 +21,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Log
 from placewright.cluster.resources import grown
 from placewright.framework.interface import BoolColumn, IntColumn, Rows
+from placewright.framework.memory import Memory
 from placewright.plugins.nodevolumelimits.attachable import (
     ATTACHMENT,
     CLAIM,
@@ -32,7 +33,6 @@ from placewright.plugins.nodevolumelimits.attachable import (
     Resolver,
     nobody,
 )
-from placewright.plugins.shared.memory import Memory
 
 #: Kinds of objects that rows are counted by, in the order of `AttachedVolumes._logs`.
 _KINDS: Final = (CLAIM, VOLUME, CLASS, ATTACHMENT)

@@ -14,7 +14,7 @@ from placewright.api.selectors import EVERYTHING, Selector, SelectorError, compi
 from placewright.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.selectorindex import SelectorIndex
-from placewright.plugins.shared.memory import Memory
+from placewright.framework.memory import Memory
 
 #: Of all namespaces; each of some 500 bytes.
 _MAX_LOOKS: Final = 16_384

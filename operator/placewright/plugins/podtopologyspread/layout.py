@@ -16,11 +16,11 @@ from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.api.tolerations import TolerationSet
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, Rows
+from placewright.framework.memory import NodeMemory
+from placewright.framework.topology import MISSING, Codes, Domains, domains
 from placewright.plugins.nodeaffinity import RequiredNodeAffinity
 from placewright.plugins.podtopologyspread.constraints import Constraint
 from placewright.plugins.shared.lookups import at
-from placewright.plugins.shared.memory import NodeMemory
-from placewright.plugins.shared.topology import MISSING, Codes, Domains, domains
 
 NO_ROW: Final = -1
 

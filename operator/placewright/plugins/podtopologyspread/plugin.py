@@ -21,6 +21,7 @@ from placewright.api.selectors import SelectorError
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import in_its_namespace
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.filters import RuleJudge
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -36,25 +37,11 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.memory import Memory
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
-from placewright.plugins.podtopologyspread import hints
-from placewright.plugins.podtopologyspread.args import HARD, SOFT, PodTopologySpreadArgs
-from placewright.plugins.podtopologyspread.constraints import (
-    Constraint,
-    compile_default,
-    compile_own,
-    labels_looked_at,
-)
-from placewright.plugins.podtopologyspread.defaultselectors import DefaultSelectors
-from placewright.plugins.podtopologyspread.layout import Field, Layouts, placement_wishes
-from placewright.plugins.podtopologyspread.preferences import IGNORED, Preferences, preference
-from placewright.plugins.podtopologyspread.rowverdicts import RowwiseSkew
-from placewright.plugins.shared.filters import RuleJudge
-from placewright.plugins.shared.lookups import value_by_value
-from placewright.plugins.shared.memory import Memory
-from placewright.plugins.shared.topology import (
+from placewright.framework.topology import (
     MISSING,
     NO_PODS,
     DomainRule,
@@ -67,6 +54,19 @@ from placewright.plugins.shared.topology import (
     obey,
     tally_of,
 )
+from placewright.plugins.podtopologyspread import hints
+from placewright.plugins.podtopologyspread.args import HARD, SOFT, PodTopologySpreadArgs
+from placewright.plugins.podtopologyspread.constraints import (
+    Constraint,
+    compile_default,
+    compile_own,
+    labels_looked_at,
+)
+from placewright.plugins.podtopologyspread.defaultselectors import DefaultSelectors
+from placewright.plugins.podtopologyspread.layout import Field, Layouts, placement_wishes
+from placewright.plugins.podtopologyspread.preferences import IGNORED, Preferences, preference
+from placewright.plugins.podtopologyspread.rowverdicts import RowwiseSkew
+from placewright.plugins.shared.lookups import value_by_value
 
 NAME: Final = "PodTopologySpread"
 REASON_SKEW: Final = "node(s) didn't match pod topology spread constraints"

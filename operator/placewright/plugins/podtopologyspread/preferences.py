@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, IntColumn, Rows
+from placewright.framework.topology import MISSING, NO_PODS, tally_of
 from placewright.plugins.podtopologyspread.args import HOSTNAME
 from placewright.plugins.podtopologyspread.constraints import Constraint
 from placewright.plugins.podtopologyspread.layout import Field
 from placewright.plugins.shared.lookups import at
-from placewright.plugins.shared.topology import MISSING, NO_PODS, tally_of
 
 #: Raw score of nodes that lack a label every node is required to have; normalised to 0.
 IGNORED: Final = -1

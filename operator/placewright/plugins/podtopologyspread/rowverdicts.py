@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
+from placewright.framework.filters import RowwiseCounts
 from placewright.framework.interface import BoolColumn, Rows
 from placewright.framework.status import Status
+from placewright.framework.topology import MISSING, Codes
 from placewright.plugins.podtopologyspread.constraints import Constraint
 from placewright.plugins.podtopologyspread.layout import Field
-from placewright.plugins.shared.filters import RowwiseCounts
-from placewright.plugins.shared.topology import MISSING, Codes
 
 _UNLIMITED: Final = np.iinfo(np.int64).max
 

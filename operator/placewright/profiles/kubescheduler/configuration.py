@@ -17,11 +17,11 @@ from placewright.profiles.config import (
     KubeSchedulerConfiguration,
     configured_profiles,
 )
-from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
+from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue
 from placewright.profiles.kubescheduler.betas import upgrade
 from placewright.profiles.kubescheduler.coscheduling import COSCHEDULING, replace_coscheduling
 from placewright.profiles.kubescheduler.draft import Draft
-from placewright.profiles.kubescheduler.findings import ConversionFindings
+from placewright.profiles.kubescheduler.findings import ConversionFindings, not_installed
 from placewright.profiles.kubescheduler.history import BETAS
 from placewright.profiles.kubescheduler.process import OlderConfiguration, ProcessSettings, process_settings
 from placewright.profiles.placements import ConfigPlugins, without_placements
@@ -93,6 +93,8 @@ def drop_unknown(draft: Draft, path: str, catalogue: Catalogue, findings: Conver
 
 
 def _unknown(name: str, catalogue: Catalogue) -> str:
+    if name in PACKAGES:
+        return not_installed(name)
     if name in DEFAULT_PLUGINS:
         return f"{name}: this version does not have it yet"
     hint: Sequence[str] = did_you_mean(name, catalogue)

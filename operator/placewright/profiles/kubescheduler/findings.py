@@ -6,6 +6,8 @@ import enum
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from placewright.profiles.defaults import PACKAGES
+
 
 class Loss(enum.Enum):
     """How much a finding matters."""
@@ -51,6 +53,11 @@ class ConversionFindings:
     def all(self) -> tuple[ConversionFinding, ...]:
         """In the order in which they were found."""
         return tuple(self._found)
+
+
+def not_installed(name: str) -> str:
+    """Say of a plugin of `PACKAGES` which package brings it; it is left out of the conversion."""
+    return f"{name}: is in the package {PACKAGES[name]}, which is not installed here; install it and convert again. It is left out"
 
 
 def without_counterpart(findings: Iterable[ConversionFinding]) -> tuple[ConversionFinding, ...]:

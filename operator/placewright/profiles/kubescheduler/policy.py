@@ -17,9 +17,9 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, Plugins, ProfileSpec, SchedulingProfile
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.profiles.arguments import decode_strict
-from placewright.profiles.defaults import Catalogue
+from placewright.profiles.defaults import PACKAGES, Catalogue
 from placewright.profiles.kubescheduler.draft import Draft
-from placewright.profiles.kubescheduler.findings import ConversionFindings
+from placewright.profiles.kubescheduler.findings import ConversionFindings, not_installed
 from placewright.profiles.kubescheduler.history import FIT, GONE, SPREAD
 from placewright.profiles.kubescheduler.policytypes import POLICY_KIND, LegacyExtender, Policy
 from placewright.profiles.kubescheduler.predicates import PREDICATES, Filters, read_predicates
@@ -44,6 +44,7 @@ def read_policy(document: Mapping[str, Any], catalogue: Catalogue, findings: Con
     draft = Draft(Plugins(), ())
     _arguments(draft, policy, filters, scores)
     _strategy(draft, scores, findings)
+    _leave_out(draft, filters, scores, catalogue, findings)
     weights = _choose(draft, filters.plugins, scores.weights, catalogue)
     if policy.always_check_all_predicates is not None:
         findings.setting("alwaysCheckAllPredicates", "a node is always rejected by the first plugin that says no")
@@ -56,6 +57,19 @@ def read_policy(document: Mapping[str, Any], catalogue: Catalogue, findings: Con
         extenders=extenders or None,
     )
     return SchedulingProfile(metadata=ObjectMeta(name=DEFAULT_SCHEDULER_NAME), spec=spec)
+
+
+def _leave_out(draft: Draft, filters: Filters, scores: Scores, catalogue: Catalogue, findings: ConversionFindings) -> None:
+    """Take out plugins whose package is not installed; each is a finding."""
+    for name in PACKAGES:
+        if name in catalogue:
+            continue
+        if name in filters.plugins:
+            findings.placement("predicates", not_installed(name))
+            filters.plugins.discard(name)
+        if scores.weights.pop(name, None) is not None:
+            findings.placement("priorities", not_installed(name))
+        draft.args.pop(name, None)
 
 
 def _choose(draft: Draft, filtering: Iterable[str], scoring: Mapping[str, int], catalogue: Catalogue) -> dict[str, int]:

@@ -6,7 +6,7 @@ kube-scheduler shipped it up to 1.22. Unlike NodeAffinity it asks the same of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 import numpy as np
@@ -17,9 +17,9 @@ from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import not_empty
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import MAX_NODE_SCORE, BoolColumn, CycleState, IntColumn, Rows, ScorePlugin
 from placewright.framework.status import unresolvable
-from placewright.plugins.shared.filters import ConstantReasonFilter
 
 NAME: Final = "NodeLabel"
 REASON: Final = "node(s) didn't have the requested labels"
@@ -56,11 +56,10 @@ def _contradictions(path: str, present: Sequence[str], other: str, absent: Seque
             yield f"{path}[{i}]", in_json(label), f"a label that is not in {other}, where this is [{absent.index(label)}]"
 
 
-class NodeLabel(ConstantReasonFilter, ScorePlugin):
+class NodeLabel(ConstantReasonFilter[NodeLabelArgs], ScorePlugin):
     """Rejects nodes by the labels they have, and prefers some."""
 
     name = NAME
-    Args = NodeLabelArgs
     rejection = unresolvable(REASON)
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
@@ -82,14 +81,14 @@ class NodeLabel(ConstantReasonFilter, ScorePlugin):
         wishes = len(self.args.present_labels_preference) + len(self.args.absent_labels_preference)
         return MAX_NODE_SCORE * met // max(wishes, 1)
 
-    def events(self) -> Sequence[ClusterEventWithHint]:
+    def events(self) -> Sequence[ClusterEventWithHint[Node]]:
         """A node that has the right labels now and had not before; nothing when it rejects no node."""
         if not (self.args.present_labels or self.args.absent_labels):
             return ()
         return (interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_suits_now),)
 
-    def _node_suits_now(self, _pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-        helps = isinstance(new, Node) and self._suits(new) and not (isinstance(old, Node) and self._suits(old))
+    def _node_suits_now(self, _pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+        helps = new is not None and self._suits(new) and not (old is not None and self._suits(old))
         return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
     def _suits(self, node: Node) -> bool:

@@ -19,7 +19,7 @@ from placewright.cluster.podselections import PodSelection
 from placewright.framework.interface import ArgsT, BoolColumn, CycleState, FilterPlugin, Rejection, Rows
 from placewright.framework.rowwise import RowVerdict
 from placewright.framework.status import Status
-from placewright.plugins.shared.topology import Codes, TopologyRule, counts_by_row, first_broken, obey
+from placewright.framework.topology import Codes, TopologyRule, counts_by_row, first_broken, obey
 
 
 class ConstantReasonFilter(FilterPlugin[ArgsT], ABC):

@@ -1,6 +1,7 @@
 """Zones as kube-scheduler up to 1.22 knew them: a region and a zone together, by the labels of today or by those before 1.17.
 
-Where a node has a label of before 1.17 it counts, whatever today's label says, as in `GetZoneKey` of component-helpers.
+Where a node has a label of before 1.17 it counts, whatever today's label says, as in `GetZoneKey` of component-helpers. Public: plugins
+of other packages that rebuild rules of that time need the same zones.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
-from placewright.plugins.shared.memory import NodeMemory
-from placewright.plugins.shared.topology import Domains
+from placewright.framework.memory import NodeMemory
+from placewright.framework.topology import Domains
 
 #: Code of rows without a zone.
 NO_ZONE: Final = 0
@@ -23,29 +24,16 @@ _Name = tuple[str, str]
 
 
 def zones(memory: NodeMemory, cluster: Cluster) -> Domains:
-    """The zone of each row; worked out anew when a node changes."""
-    return memory.recall(cluster, ("zones",), lambda: _zones(cluster))
+    """Return the zone of each row.
 
+    Args:
+        memory: keeps the zones until a node changes.
+        cluster: its node labels are read.
 
-def zone_walk(memory: NodeMemory, cluster: Cluster) -> NDArray[np.intp]:
-    """Each row's place when nodes are taken from one zone after the other in turn, as kube-scheduler lists them; shape (size,).
-
-    Zones come in the order of their first node, and nodes without a zone are a zone too. Free rows have places as well.
+    Returns:
+        Codes by row; `NO_ZONE` for a node without region and zone.
     """
-    return memory.recall(cluster, ("walk",), lambda: _zone_walk(zones(memory, cluster).codes, cluster.present))
-
-
-def _zone_walk(codes: NDArray[np.intp], present: NDArray[np.bool_]) -> NDArray[np.intp]:
-    # Free rows last: they hold no node, so no zone begins with one.
-    rows = np.concatenate([np.flatnonzero(present), np.flatnonzero(~present)])
-    _, first, zone = np.unique(codes[rows], return_index=True, return_inverse=True)
-    by_zone = np.argsort(zone, kind="stable")
-    sizes = np.bincount(zone)
-    nth = np.empty(len(rows), np.intp)
-    nth[by_zone] = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    place = np.empty(len(rows), np.intp)
-    place[rows[np.lexsort((first[zone], nth))]] = np.arange(len(rows))
-    return place
+    return memory.recall(cluster, ("zones",), lambda: _zones(cluster))
 
 
 def _zones(cluster: Cluster) -> Domains:

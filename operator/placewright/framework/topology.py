@@ -23,8 +23,8 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
 from placewright.cluster.tally import TakenRows, Tally
 from placewright.framework.interface import BoolColumn, IntColumn, Rejection, Rows
+from placewright.framework.memory import NodeMemory
 from placewright.framework.status import Status
-from placewright.plugins.shared.memory import NodeMemory
 
 #: Codes by row, shape (size,); intp, because numpy indexes fastest with it.
 Codes = NDArray[np.intp]

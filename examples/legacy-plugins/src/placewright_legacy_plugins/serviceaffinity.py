@@ -25,6 +25,7 @@ from placewright.cluster.podselections import PodSelection
 from placewright.framework.assignedpods import in_its_namespace
 from placewright.framework.constraints import not_empty
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.filters import ConstantReasonFilter
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -37,11 +38,10 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.memory import Memory, NodeMemory
 from placewright.framework.status import SKIP, unschedulable
-from placewright.plugins.shared.filters import ConstantReasonFilter
-from placewright.plugins.shared.memory import Memory, NodeMemory
-from placewright.plugins.shared.topology import MISSING, counts_by_row, domains
-from placewright.plugins.shared.zones import zone_walk
+from placewright.framework.topology import MISSING, counts_by_row, domains
+from placewright_legacy_plugins.zonewalk import zone_walk
 
 Label = Annotated[str, not_empty("the key of a node label")]
 
@@ -108,11 +108,10 @@ class _Wanted:
     labels: Mapping[str, str]
 
 
-class ServiceAffinity(PreFilterPlugin, ConstantReasonFilter, ScorePlugin):
+class ServiceAffinity(PreFilterPlugin[ServiceAffinityArgs], ConstantReasonFilter, ScorePlugin):
     """Keeps the pods of a Service together by some labels, and apart by others."""
 
     name = NAME
-    Args = ServiceAffinityArgs
     reads = Reads.CLUSTER
     rejection = unschedulable(REASON)
 

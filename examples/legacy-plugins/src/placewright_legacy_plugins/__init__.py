@@ -1,0 +1,6 @@
+"""NodeLabel and ServiceAffinity of kube-scheduler 1.20 to 1.22, as plugins of their own package."""
+
+from placewright_legacy_plugins.nodelabel import NodeLabel
+from placewright_legacy_plugins.serviceaffinity import ServiceAffinity
+
+__all__ = ["NodeLabel", "ServiceAffinity"]
