@@ -112,6 +112,15 @@ def test_a_field_of_another_type_is_refused_by_its_path(said: dict[str, Any], fi
         assert f"`{field}`" in str(refused.value)
 
 
+def test_settings_are_what_goes_into_effect_as_it_is_written_and_nothing_else() -> None:
+    written = spec(schedulerName="batch", preset="spread", percentageOfNodesToScore=40, weights={"A": 1}, paused=True, mode="Shadow")
+    assert written.settings == ProfileSpec(percentage_of_nodes_to_score=40, paused=True)
+    assert spec(backoff={"maxSeconds": 20}).settings == ProfileSpec(backoff=Backoff(max_seconds=20.0))
+    assert spec(percentageOfNodesToScore=0).settings == spec().settings, "0 means all nodes, as no number does"
+    assert set(profile.SETTINGS) <= set(ProfileSpec.__struct_fields__)
+    assert set(profile.DECIDING) <= set(ProfileSpec.__struct_encode_fields__)
+
+
 # --- status ------------------------------------------------------------------------------------------------------------------------
 
 

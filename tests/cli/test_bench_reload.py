@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from placewright.api.annotations import Decision
 from placewright.api.profile import default_profile
+from placewright.api.profilelimits import MAX_WEIGHT
 from placewright.cli.main import main
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
-from placewright.profiles.rules import MAX_WEIGHT
 from placewright_lab.bench import reload
 from placewright_lab.bench.audit import SCORERS, Audit, distinct_weights
 from placewright_lab.bench.reload import Reloads

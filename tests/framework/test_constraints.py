@@ -63,3 +63,9 @@ def test_where_the_keywords_do_not_speak_for_themselves_the_schema_has_the_sente
 
 def test_without_facets_anything_goes() -> None:
     assert holds(object(), {})
+
+
+def test_what_is_no_number_keeps_no_bound() -> None:
+    """NaN is neither less nor more than anything."""
+    assert not holds(float("nan"), facets(within(0, 100)))
+    assert not holds(float("nan"), facets(within(0)))

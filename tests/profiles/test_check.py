@@ -116,7 +116,7 @@ def test_backoff_that_is_no_number_is_refused() -> None:
 
 
 def test_backoff_may_be_switched_off() -> None:
-    assert resolve(profile({"backoff": {"maxSeconds": 0}}), CATALOGUE).backoff_max == 0
+    assert resolve(profile({"backoff": {"maxSeconds": 0}}), CATALOGUE).settings.backoff.max_seconds == 0
 
 
 def test_weights_whose_total_score_would_overflow_are_refused() -> None:

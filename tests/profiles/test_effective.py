@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.difference import Difference, differences
+from placewright.profiles.difference import Difference, changed_settings, differences
 from placewright.profiles.effective import HIDDEN, Stated, as_document, effective_plugins
 from placewright.profiles.presets import PRESETS
 from placewright.profiles.resolve import resolve
@@ -79,6 +79,12 @@ def with_extender(extender: dict[str, Any]) -> ResolvedProfile:
 def replaced(made: ResolvedProfile, **fields: Any) -> ResolvedProfile:
     values = {name: getattr(made, name) for name in made.__dataclass_fields__}
     return ResolvedProfile(**(values | fields))
+
+
+def test_settings_that_are_not_those_of_a_silent_profile_are_told_by_path() -> None:
+    spec = profile({"paused": True, "backoff": {"maxSeconds": 20}, "weights": {"NodeAffinity": 9}}).spec
+    assert [*changed_settings(spec)] == [Difference("paused", False, True), Difference("backoff.maxSeconds", 10, 20)]
+    assert not [*changed_settings(profile({"percentageOfNodesToScore": 0}).spec)]
 
 
 # --- two profiles ----------------------------------------------------------------------------------------------------------------

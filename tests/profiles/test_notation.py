@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placewright.api.bad_input import in_json
+from placewright.api.profile import ProfileSpec
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.validation import check_file, check_object
 from profiles.makers import yaml_of
@@ -25,10 +26,7 @@ PYTHON = re.compile(r"\b(?:True|False|None)\b|'[^']*'|\b\d+\.0\b|<class|\bint\b|
 words = st.sampled_from(["NodeResourcesFit", "ImageLocality", "yes", "", "5", "a b", "Live", "1s", "*"])
 scalars = st.none() | st.booleans() | st.integers(-3, 200_000) | st.floats(-2, 100).map(lambda x: round(x, 1)) | st.just(10.0) | words
 values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3), max_leaves=6)
-fields = st.sampled_from(
-    ["schedulerName", "preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights", "backoff", "extenders", "paused", "mode",
-     "shadows", "shadow"]
-)  # fmt: skip
+fields = st.sampled_from(ProfileSpec.__struct_encode_fields__)
 extender_fields = st.sampled_from(["urlPrefix", "weight", "filterVerb", "httpTimeout"])
 nearly = st.one_of(
     st.fixed_dictionaries({"weights": st.dictionaries(st.sampled_from(["NodeResourcesFit", "NodeName", "Nobody"]), scalars, max_size=3)}),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from placewright.api.profile import Backoff
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.defaults import DEFAULT_PLUGINS
@@ -43,7 +44,7 @@ def test_an_empty_profile_runs_the_default_plugins_that_exist_in_their_order() -
     assert result.at(ExtensionPoint.PERMIT) == ()
     assert dict(result.weights) == {"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1, "ImageLocality": 1}
     assert result.scheduler_name == "default-scheduler"
-    assert (result.backoff_initial, result.backoff_max, result.percentage_of_nodes_to_score) == (1.0, 10.0, None)
+    assert (result.settings.backoff, result.settings.percentage_of_nodes_to_score) == (Backoff(initial_seconds=1.0, max_seconds=10.0), None)
 
 
 def test_the_shipped_plugins_have_the_default_weights_of_kube_scheduler() -> None:
@@ -156,8 +157,8 @@ def test_another_queue_sort_takes_the_place_of_the_default_one() -> None:
 
 
 def test_percentage_zero_means_all_nodes() -> None:
-    assert resolved({"percentageOfNodesToScore": 0}).percentage_of_nodes_to_score is None
-    assert resolved({"percentageOfNodesToScore": 30}).percentage_of_nodes_to_score == 30
+    assert resolved({"percentageOfNodesToScore": 0}).settings.percentage_of_nodes_to_score is None
+    assert resolved({"percentageOfNodesToScore": 30}).settings.percentage_of_nodes_to_score == 30
 
 
 def test_arguments_become_the_plugin_s_own_type_and_defaults_fill_the_rest() -> None:

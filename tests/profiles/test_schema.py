@@ -9,9 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
-from placewright.api.objects import Condition
+from placewright.api.objects import Condition, KubeObject
 from placewright.profiles.crd import crd_yaml
-from placewright.profiles.descriptions import FIELDS
 from placewright.profiles.profilestate import ProfileStanding, Reason, status_of
 from placewright.profiles.schema import custom_resource_definition, json_schema, openapi_schema
 
@@ -71,14 +70,13 @@ def test_defaults_of_spec_hold_to_their_own_schema_and_status_has_none() -> None
             jsonschema.validate(schema["default"], schema)
 
 
-def test_no_description_is_left_over() -> None:
-    properties = openapi_schema()["properties"]
-    plugins = properties["spec"]["properties"]["plugins"]["properties"]
-    assert set(FIELDS["ProfileSpec"]) == set(properties["spec"]["properties"])
-    assert set(FIELDS["ProfileStatus"]) == set(properties["status"]["properties"])
-    assert set(FIELDS["Plugins"]) == set(plugins)
-    assert set(FIELDS["PluginSet"]) == set(plugins["score"]["properties"])
-    assert set(FIELDS["Condition"]) == set(properties["status"]["properties"]["conditions"]["items"]["properties"])
+def test_a_field_that_nothing_is_said_of_has_no_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Spec(KubeObject, frozen=True):
+        silent: int = 0
+
+    monkeypatch.setattr("placewright.profiles.schema.ProfileSpec", Spec)
+    with pytest.raises(TypeError, match=r"Spec\.silent: no annotation says what it means"):
+        openapi_schema()
 
 
 def test_the_resource_is_named_and_shown_as_the_design_says() -> None:

@@ -6,18 +6,39 @@ The fields are those of `extenders` in a KubeSchedulerConfiguration; `placewrigh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final
 
 import msgspec
 
+from placewright.api.durations import PATTERN as DURATION_PATTERN
+from placewright.api.fieldmeanings import ATOMIC, means
 from placewright.api.objects import Container, KubeObject, NodeName
 from placewright.api.pods import PodInfo
+from placewright.api.profilelimits import (
+    MAX_DURATION_LENGTH,
+    MAX_ITEMS,
+    MAX_PATH_LENGTH,
+    MAX_PEM_LENGTH,
+    MAX_RESOURCE_NAME_LENGTH,
+    MAX_URL_LENGTH,
+    MAX_WEIGHT,
+)
 
 #: Seconds for a whole call where a profile does not say.
 DEFAULT_TIMEOUT: Final = 5.0
 #: The score that an extender gives its best node; a plugin's is ten times as much.
 MAX_EXTENDER_SCORE: Final = 10
+
+_PEM: Final[Mapping[str, Any]] = {"format": "byte", "maxLength": MAX_PEM_LENGTH}
+
+
+def _verb(text: str) -> msgspec.Meta:
+    return means(text, maxLength=MAX_URL_LENGTH)
+
+
+def _path(text: str) -> msgspec.Meta:
+    return means(text, maxLength=MAX_PATH_LENGTH)
 
 
 class ExtenderError(Exception):
@@ -27,21 +48,27 @@ class ExtenderError(Exception):
 class ManagedResource(KubeObject, frozen=True):
     """An extended resource that an extender looks after; `ignored_by_scheduler`: NodeResourcesFit does not count it."""
 
-    name: str = ""
-    ignored_by_scheduler: bool = False
+    name: Annotated[
+        str,
+        means("The extended resource, such as example.com/gpu.", required=True, minLength=1, maxLength=MAX_RESOURCE_NAME_LENGTH),
+    ] = ""
+    ignored_by_scheduler: Annotated[
+        bool,
+        means("NodeResourcesFit of this profile does not count it; goes before its ignoredResources."),
+    ] = False
 
 
 class ExtenderTLS(KubeObject, frozen=True):
     """How an extender is spoken to over HTTPS; `..._data` is PEM in base64 and goes before the file of the same name."""
 
-    insecure: bool = False
-    server_name: str = ""
-    cert_file: str = ""
-    key_file: str = ""
-    ca_file: str = ""
-    cert_data: str = ""
-    key_data: str = ""
-    ca_data: str = ""
+    insecure: Annotated[bool, means("Do not verify the server's certificate.")] = False
+    server_name: Annotated[str, _path("The name expected in the server's certificate; empty: the host of urlPrefix.")] = ""
+    cert_file: Annotated[str, _path("PEM file, where the scheduler runs, of our certificate.")] = ""
+    key_file: Annotated[str, _path("PEM file, where the scheduler runs, of our certificate's key.")] = ""
+    ca_file: Annotated[str, _path("PEM file, where the scheduler runs, of the CAs that the server is verified with.")] = ""
+    cert_data: Annotated[str, means("Our certificate, PEM in base64; goes before certFile.", **_PEM)] = ""
+    key_data: Annotated[str, means("Its key, PEM in base64; goes before keyFile. Whoever reads the profile reads it.", **_PEM)] = ""
+    ca_data: Annotated[str, means("The CAs, PEM in base64; goes before caFile.", **_PEM)] = ""
 
     def __repr__(self) -> str:
         """Without the key."""
@@ -52,18 +79,45 @@ class ExtenderTLS(KubeObject, frozen=True):
 class ExtenderSpec(KubeObject, frozen=True):
     """One of `spec.extenders` as people write it, not yet checked; `http_timeout` is a duration such as `500ms`."""
 
-    url_prefix: str = ""
-    filter_verb: str = ""
-    preempt_verb: str = ""
-    prioritize_verb: str = ""
-    weight: int = 0
-    bind_verb: str = ""
-    enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
-    tls_config: ExtenderTLS | None = None
-    http_timeout: str = ""
-    node_cache_capable: bool = False
-    managed_resources: list[ManagedResource] | None = None
-    ignorable: bool = False
+    url_prefix: Annotated[
+        str,
+        means("Where it is; a slash and the verb are put after it.", required=True, pattern="^https?://", maxLength=MAX_URL_LENGTH),
+    ] = ""
+    filter_verb: Annotated[str, _verb("Takes nodes out. Empty: it does not filter.")] = ""
+    preempt_verb: Annotated[str, _verb("Agrees to preemption, or chooses other victims. Empty: it is not asked.")] = ""
+    prioritize_verb: Annotated[str, _verb("Scores nodes from 0 to 10. Empty: it does not score.")] = ""
+    weight: Annotated[
+        int,
+        means(
+            "Factor of its scores, which count ten times as much before; needed with prioritizeVerb.",
+            minimum=0,
+            maximum=MAX_WEIGHT,
+            format="int64",
+        ),
+    ] = 0
+    bind_verb: Annotated[str, _verb("Binds pods in the scheduler's stead; only one extender may. Empty: it does not bind.")] = ""
+    enable_https: Annotated[
+        bool,
+        means("Without a CA in tlsConfig, the certificate of an https URL is then not verified, as in kube-scheduler."),
+    ] = msgspec.field(default=False, name="enableHTTPS")
+    tls_config: Annotated[ExtenderTLS | None, means("How it is spoken to over HTTPS.")] = None
+    http_timeout: Annotated[
+        str,
+        means("How long a whole call may take, such as 500ms; absent: 5s.", pattern=DURATION_PATTERN, maxLength=MAX_DURATION_LENGTH),
+    ] = ""
+    node_cache_capable: Annotated[
+        bool,
+        means("It knows the nodes: names of nodes and uids of victims are sent, not whole objects."),
+    ] = False
+    managed_resources: Annotated[
+        list[ManagedResource] | None,
+        means(
+            "It is asked only about pods that ask for one of these extended resources; empty: about all pods.",
+            maxItems=MAX_ITEMS,
+            **ATOMIC,
+        ),
+    ] = None
+    ignorable: Annotated[bool, means("When it fails, pods are placed without it.")] = False
 
 
 class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):

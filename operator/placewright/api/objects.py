@@ -8,9 +8,11 @@ each time.
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import Annotated, NewType
 
 import msgspec
+
+from placewright.api.fieldmeanings import counts, means
 
 NodeName = NewType("NodeName", str)
 #: `namespace/name`, the key of a pod in every queue structure.
@@ -345,14 +347,14 @@ class PodSpec(KubeObject, frozen=True):
 
 
 class Condition(KubeObject, frozen=True):
-    """A status condition of any object."""
+    """A status condition of any object; annotated for those that SchedulingProfiles have."""
 
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-    observed_generation: int | None = None
+    type: Annotated[str, means("What the condition is about.", required=True, minLength=1, maxLength=316)] = ""
+    status: Annotated[str, means("Whether it holds.", required=True, enum=["True", "False", "Unknown"])] = ""
+    reason: Annotated[str, means("One word for programs.", required=True, maxLength=1024)] = ""
+    message: Annotated[str, means("A sentence for people.", required=True, maxLength=32_768)] = ""
+    last_transition_time: Annotated[str | None, means("When the status last changed.", required=True, format="date-time")] = None
+    observed_generation: Annotated[int | None, counts("The generation that this is about.")] = None
 
 
 class ContainerStatus(KubeObject, frozen=True):

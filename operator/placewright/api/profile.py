@@ -1,17 +1,30 @@
 """The SchedulingProfile custom resource, as decoded: what people write, before it is checked and defaulted.
 
-`spec` takes what a KubeSchedulerConfiguration profile has, and adds `preset`, `weights`, `backoff`, `extenders`, `paused` and what makes it
-a shadow of another profile. Checks and defaults live in `placewright.profiles`.
+`spec` takes what a KubeSchedulerConfiguration profile has, and adds `preset`, `weights`, `backoff`, `extenders`, `paused` and the fields of
+a shadow. The annotation of a field says what it means and may hold: the definition (CRD), the schemas, docs/reference.md and the checks of
+numbers are made from it. docs/contributing.md adds a field. Rules across fields and defaults are in `placewright.profiles`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from placewright.api.extenders import ExtenderSpec
+from placewright.api.fieldmeanings import ATOMIC, between, counts, keyed_by, means
 from placewright.api.objects import Condition, KubeObject, ObjectMeta
+from placewright.api.profilelimits import (
+    MAX_BACKOFF_SECONDS,
+    MAX_ITEMS,
+    MAX_NAME_LENGTH,
+    MAX_PERCENTAGE,
+    MAX_SHADOW_BUDGET,
+    MAX_WEIGHT,
+    MIN_BACKOFF_SECONDS,
+    MIN_SHADOW_BUDGET,
+)
 
 GROUP: Final = "placewright.dev"
 VERSION: Final = "v1alpha1"
@@ -21,75 +34,167 @@ DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 #: Values of `spec.mode`.
 LIVE: Final = "Live"
 SHADOW: Final = "Shadow"
+#: Fields of `spec` that go into effect as they are written, for the whole profile, in the order in which people are shown them. All other
+#: fields are merged with the defaults first (`profiles/resolve.py`).
+SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff")
+#: Fields of `spec`, as documents spell them, that decide where a pod goes: a shadow tries them, and `profiles promote` takes them over.
+DECIDING: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights")
+
+_NAME: Final[Mapping[str, Any]] = {"minLength": 1, "maxLength": MAX_NAME_LENGTH}
+#: A list that server-side apply merges by the name of its items, so that two owners can each own one.
+_BY_NAME: Final[Mapping[str, Any]] = {**keyed_by("name"), "maxItems": MAX_ITEMS}
+
+
+def _runs(text: str) -> msgspec.Meta:
+    """The meaning of an extension point's plugins."""
+    return means(f"{text} What is named here runs here, besides what multiPoint brings; see multiPoint.")
 
 
 class PluginRef(KubeObject, frozen=True):
     """A plugin named at an extension point; weight 0 or absent means the plugin's default."""
 
-    name: str
-    weight: int | None = None
+    name: Annotated[str, means("The plugin's name.", **_NAME)]
+    weight: Annotated[
+        int | None,
+        means(
+            "Factor of its score; 0 or absent: 1 for kube-scheduler's plugins, else what the plugin says.",
+            minimum=0,
+            maximum=MAX_WEIGHT,
+            format="int32",
+        ),
+    ] = None
 
 
 class PluginSet(KubeObject, frozen=True):
     """What is switched on and off at one extension point; `*` in disabled means all."""
 
-    enabled: list[PluginRef] | None = None
-    disabled: list[PluginRef] | None = None
+    enabled: Annotated[list[PluginRef] | None, means("Plugins to run, in order.", **_BY_NAME)] = None
+    disabled: Annotated[
+        list[PluginRef] | None,
+        means("Plugins that multiPoint or the defaults would bring and that shall not run; '*' for all.", **_BY_NAME),
+    ] = None
 
 
 class Plugins(KubeObject, frozen=True):
     """Plugin sets per extension point; `multi_point` stands for every point a plugin implements."""
 
-    multi_point: PluginSet = PluginSet()
-    pre_enqueue: PluginSet = PluginSet()
-    queue_sort: PluginSet = PluginSet()
-    pre_filter: PluginSet = PluginSet()
-    filter: PluginSet = PluginSet()
-    post_filter: PluginSet = PluginSet()
-    pre_score: PluginSet = PluginSet()
-    score: PluginSet = PluginSet()
-    reserve: PluginSet = PluginSet()
-    permit: PluginSet = PluginSet()
-    pre_bind: PluginSet = PluginSet()
-    bind: PluginSet = PluginSet()
-    post_bind: PluginSet = PluginSet()
+    multi_point: Annotated[
+        PluginSet,
+        means(
+            "Plugins for every extension point that they implement. The default plugins are here before anything is said: naming one "
+            "again changes its weight, disabling one drops it, disabling '*' drops all.",
+        ),
+    ] = PluginSet()
+    pre_enqueue: Annotated[PluginSet, _runs("Keeps pods out of the active queue until they may be tried.")] = PluginSet()
+    queue_sort: Annotated[PluginSet, _runs("Orders the queue; exactly one plugin, the same in all profiles.")] = PluginSet()
+    pre_filter: Annotated[PluginSet, _runs("Looks at a pod before any node.")] = PluginSet()
+    filter: Annotated[PluginSet, _runs("Says which nodes can hold a pod.")] = PluginSet()
+    post_filter: Annotated[PluginSet, _runs("Tries to make room when no node fits.")] = PluginSet()
+    pre_score: Annotated[PluginSet, _runs("Looks at the feasible nodes before scoring.")] = PluginSet()
+    score: Annotated[PluginSet, _runs("Ranks the feasible nodes.")] = PluginSet()
+    reserve: Annotated[PluginSet, _runs("Keeps what a pod needs while it is being bound.")] = PluginSet()
+    permit: Annotated[PluginSet, _runs("Allows, refuses or delays binding.")] = PluginSet()
+    pre_bind: Annotated[PluginSet, _runs("Does what must be done before binding.")] = PluginSet()
+    bind: Annotated[PluginSet, _runs("Writes the binding; at least one plugin.")] = PluginSet()
+    post_bind: Annotated[PluginSet, _runs("Hears that a pod was bound.")] = PluginSet()
 
 
 class PluginConfig(KubeObject, frozen=True):
     """Arguments of one plugin, not yet checked against the plugin's own schema."""
 
-    name: str
-    args: dict[str, Any] | None = None
+    name: Annotated[str, means("The plugin's name.", **_NAME)]
+    args: Annotated[dict[str, Any] | None, means("Its arguments; their fields are checked by the operator.")] = None
 
 
 class Backoff(KubeObject, frozen=True):
     """How long a rejected pod waits: doubling from initial to max, in seconds. Max 0 disables backoff."""
 
-    initial_seconds: float = 1.0
-    max_seconds: float = 10.0
+    initial_seconds: Annotated[
+        float,
+        between(MIN_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS),
+        means("Seconds after the first rejection; doubles with every further one."),
+    ] = 1.0
+    max_seconds: Annotated[
+        float,
+        means("Seconds at which the doubling ends, at least initialSeconds; 0: no backoff.", minimum=0, maximum=MAX_BACKOFF_SECONDS),
+    ] = 10.0
 
 
 class ShadowSettings(KubeObject, frozen=True):
     """What a shadow may cost: so many percent of the time, all that it does counted."""
 
-    budget_percent: float = 5.0
+    budget_percent: Annotated[
+        float,
+        between(MIN_SHADOW_BUDGET, MAX_SHADOW_BUDGET),
+        means("At most so many percent of the time are spent for it; pods that there is no time for are passed over."),
+    ] = 5.0
 
 
 class ProfileSpec(KubeObject, frozen=True):
     """`spec` of a SchedulingProfile. A live profile without a `scheduler_name` does not say whose pods it takes, and is refused."""
 
-    scheduler_name: str = ""
-    preset: str | None = None
-    plugins: Plugins = Plugins()
-    plugin_config: list[PluginConfig] | None = None
-    percentage_of_nodes_to_score: int | None = None
-    weights: dict[str, int] | None = None
-    backoff: Backoff = Backoff()
-    extenders: list[ExtenderSpec] | None = None
-    paused: bool = False
-    mode: str = LIVE
-    shadows: str | None = None
-    shadow: ShadowSettings | None = None
+    scheduler_name: Annotated[
+        str,
+        means(
+            "The pods whose spec.schedulerName is this are placed by this profile. Required, but for a Shadow, which claims none. "
+            "Immutable.",
+            **_NAME,
+        ),
+    ] = ""
+    preset: Annotated[
+        str | None,
+        means("What the profile starts from; all else that it says goes over it. Absent: default, as kube-scheduler."),
+    ] = None
+    plugins: Annotated[Plugins, means("Which plugins run at which extension point, as in a KubeSchedulerConfiguration.")] = Plugins()
+    plugin_config: Annotated[
+        list[PluginConfig] | None,
+        means("Arguments of plugins, as in a KubeSchedulerConfiguration.", **_BY_NAME),
+    ] = None
+    percentage_of_nodes_to_score: Annotated[
+        int | None,
+        between(0, MAX_PERCENTAGE, "0: all nodes"),
+        means("How many of the nodes to look at for a pod, in percent. 0 or absent: all.", format="int32"),
+    ] = None
+    weights: Annotated[
+        dict[str, int] | None,
+        means(
+            "Score weight by plugin name; goes before the weights in plugins. 0: the plugin does not score, but still filters.",
+            maxProperties=MAX_ITEMS,
+            additionalProperties={"type": "integer", "format": "int32", "minimum": 0, "maximum": MAX_WEIGHT},
+        ),
+    ] = None
+    backoff: Annotated[Backoff, means("How long a rejected pod waits before it is tried again.", default={})] = Backoff()
+    extenders: Annotated[
+        list[ExtenderSpec] | None,
+        means(
+            "HTTP extenders, as in a KubeSchedulerConfiguration; those that are ignorable are called last.",
+            maxItems=MAX_ITEMS,
+            **ATOMIC,
+        ),
+    ] = None
+    paused: Annotated[bool, means("Take no new pods; those in flight are finished.")] = False
+    mode: Annotated[
+        str,
+        means(
+            "Live: the profile places the pods of its schedulerName. Shadow: it decides the pods of another profile beside that one, "
+            "binds nothing, asks no extender, and claims no schedulerName; its status compares.",
+            enum=[LIVE, SHADOW],
+        ),
+    ] = LIVE
+    shadows: Annotated[
+        str | None,
+        means("Of a Shadow alone: the name of the live SchedulingProfile whose pods it decides, too.", maxLength=MAX_NAME_LENGTH),
+    ] = None
+    shadow: Annotated[ShadowSettings | None, means("Of a Shadow alone: what it may cost.")] = None
+
+    @property
+    def settings(self) -> ProfileSpec:
+        """A spec that says of `SETTINGS` what this one says, and nothing else.
+
+        A percentage of 0 means all nodes, as none does, and becomes none: two profiles with equal effect have equal settings.
+        """
+        said = {name: getattr(self, name) for name in SETTINGS}
+        return ProfileSpec(**said | {"percentage_of_nodes_to_score": self.percentage_of_nodes_to_score or None})
 
     @property
     def is_shadow(self) -> bool:
@@ -100,79 +205,94 @@ class ProfileSpec(KubeObject, frozen=True):
 class QueueSizes(KubeObject, frozen=True):
     """How many of the profile's pods wait where; `total` is their sum, for the printer column."""
 
-    total: int = 0
-    active: int = 0
-    backoff: int = 0
-    unschedulable: int = 0
-    gated: int = 0
+    total: Annotated[int, counts("All of them.")] = 0
+    active: Annotated[int, counts("Ready to be tried.")] = 0
+    backoff: Annotated[int, counts("Waiting for their backoff to end.")] = 0
+    unschedulable: Annotated[int, counts("Rejected, waiting for something to change.")] = 0
+    gated: Annotated[int, counts("Not to be tried yet.")] = 0
 
 
 class Regret(KubeObject, frozen=True, omit_defaults=False):
     """How much worse one side's nodes are than the other's, by the other's totals, over `decisions`; points, and percent of the best."""
 
-    decisions: int = 0
-    mean_points: float = 0.0
-    max_points: float = 0.0
-    mean_percent: float = 0.0
+    decisions: Annotated[int, counts("Of how many decisions it is told.")] = 0
+    mean_points: Annotated[float, means("The mean, in points of the total.")] = 0.0
+    max_points: Annotated[float, means("The most.")] = 0.0
+    mean_percent: Annotated[float, means("The mean, in percent of the best node's total.")] = 0.0
 
 
 class Allocation(KubeObject, frozen=True, omit_defaults=False):
     """Requested share of a resource over the nodes that offer it, in percent: their mean and standard deviation."""
 
-    mean_percent: float = 0.0
-    deviation_percent: float = 0.0
+    mean_percent: Annotated[float, means("Mean over the nodes that offer it.")] = 0.0
+    deviation_percent: Annotated[float, means("Standard deviation over these nodes.")] = 0.0
 
 
 class ShadowUse(KubeObject, frozen=True, omit_defaults=False):
     """A resource under the shadow's placements, and as it is."""
 
-    name: str
-    shadow: Allocation = Allocation()
-    live: Allocation = Allocation()
+    name: Annotated[str, means("Of the resource.")]
+    shadow: Annotated[Allocation, means("With pods where the shadow put them.")] = Allocation()
+    live: Annotated[Allocation, means("With pods where they are.")] = Allocation()
 
 
 class EmptyNodes(KubeObject, frozen=True, omit_defaults=False):
     """Nodes without a pod other than those of DaemonSets."""
 
-    shadow: int = 0
-    live: int = 0
+    shadow: Annotated[int, counts("With pods where the shadow put them.")] = 0
+    live: Annotated[int, counts("With pods where they are.")] = 0
 
 
 class ShadowStatus(KubeObject, frozen=True, omit_defaults=False):
     """What came of a shadow since `since`; the decisions are those that it made when its live profile decided a pod."""
 
-    since: str = ""
-    live_generation: int = 0
-    pods: int = 0
-    decided: int = 0
-    sampled_percent: float = 100.0
-    agreement_percent: float | None = None
-    same: int = 0
-    other: int = 0
-    live_only: int = 0
-    shadow_only: int = 0
-    neither: int = 0
-    not_feasible: int = 0
-    regret: Regret = Regret()
-    live_regret: Regret = Regret()
-    empty_nodes: EmptyNodes = EmptyNodes()
-    resources: list[ShadowUse] | None = None
-    pending: int = 0
-    backlog: int = 0
-    restarts: int = 0
-    time_percent: float = 0.0
-    errors: int = 0
-    last_error: str = ""
+    since: Annotated[str, means("The figures are since then: since the shadow's or the live profile's generation took effect.")] = ""
+    live_generation: Annotated[int, counts("The generation of the live profile that it is compared with.")] = 0
+    pods: Annotated[int, counts("Decisions of the live profile that there were to compare with.")] = 0
+    decided: Annotated[int, counts("Those of them that the shadow has made, too.")] = 0
+    sampled_percent: Annotated[float, means("Their share, in percent, of those that are not still before it.")] = 100.0
+    agreement_percent: Annotated[
+        float | None,
+        means("Of the pods that either of both found a node for, the share that both put on the same one."),
+    ] = None
+    same: Annotated[int, counts("Both chose the same node.")] = 0
+    other: Annotated[int, counts("They chose different nodes.")] = 0
+    live_only: Annotated[int, counts("The live profile found a node, the shadow none.")] = 0
+    shadow_only: Annotated[int, counts("The shadow found a node, the live profile none.")] = 0
+    neither: Annotated[int, counts("Neither found one.")] = 0
+    not_feasible: Annotated[int, counts("The live profile's node could not have held the pod where the shadow placed all before.")] = 0
+    regret: Annotated[Regret, means("How much worse the live profile's nodes are than the shadow's, by the shadow's totals.")] = Regret()
+    live_regret: Annotated[
+        Regret,
+        means(
+            "How much worse the shadow's nodes are than the live profile's, by the live totals, where the shadow's was among the few "
+            "best nodes that a live decision tells now and then.",
+        ),
+    ] = Regret()
+    empty_nodes: Annotated[EmptyNodes, means("Nodes without a pod other than those of DaemonSets.")] = EmptyNodes()
+    resources: Annotated[list[ShadowUse] | None, means("What of each resource would be requested, and what is.", **keyed_by("name"))] = None
+    pending: Annotated[int, counts("Pods that stand on a node, and for which the shadow has none now.")] = 0
+    backlog: Annotated[int, counts("News and decisions that are still before it.")] = 0
+    restarts: Annotated[int, counts("How often it fell too far behind, and began anew from the cluster as it was.")] = 0
+    time_percent: Annotated[float, means("The share of the time that it took, in percent.")] = 0.0
+    errors: Annotated[int, counts("What broke in it; nothing else comes of that.")] = 0
+    last_error: Annotated[str, means("The last of them.")] = ""
 
 
 class ProfileStatus(KubeObject, frozen=True):
     """`status` of a SchedulingProfile; `active_generation` is what decisions really use."""
 
-    observed_generation: int = 0
-    active_generation: int = 0
-    conditions: list[Condition] | None = None
-    pending: QueueSizes = QueueSizes()
-    shadow: ShadowStatus | None = None
+    observed_generation: Annotated[int, counts("The generation that was looked at last.")] = 0
+    active_generation: Annotated[int, counts("The generation that decisions use; 0: none.")] = 0
+    conditions: Annotated[
+        list[Condition] | None,
+        means(
+            "Ready always; Reconciling, Stalled, Advice, PluginHanging while they are true; PluginFailing once one failed.",
+            **keyed_by("type"),
+        ),
+    ] = None
+    pending: Annotated[QueueSizes, means("The profile's pods in the queue.")] = QueueSizes()
+    shadow: Annotated[ShadowStatus | None, means("Of a Shadow alone: how it compares with the live profile.")] = None
 
 
 class SchedulingProfile(KubeObject, frozen=True):

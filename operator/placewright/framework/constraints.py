@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec import Meta
 
-#: Key of `Meta.extra` under which the sentence about what is allowed stands.
-ALLOWED = "allowed"
+from placewright.api.fieldmeanings import ALLOWED
+
+__all__ = ["ALLOWED", "holds", "not_empty", "nothing", "one_of", "within", "without"]
 
 
 def within(least: int, most: int | None = None) -> Meta:
@@ -99,8 +100,8 @@ def holds(value: Any, facets: Mapping[str, Any]) -> bool:
         return True
     return (
         facets.get("type") != "null"
-        and not ("minimum" in facets and value < facets["minimum"])
-        and not ("maximum" in facets and value > facets["maximum"])
+        and ("minimum" not in facets or value >= facets["minimum"])  # so asked, what is no number (NaN) keeps no bound
+        and ("maximum" not in facets or value <= facets["maximum"])
         and not ("enum" in facets and value not in facets["enum"])
         and not ("minLength" in facets and len(value) < facets["minLength"])
         and not ("pattern" in facets and re.search(facets["pattern"], value) is None)

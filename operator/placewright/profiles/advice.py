@@ -92,7 +92,7 @@ def _unprotected(profile: ResolvedProfile) -> Iterator[Recommendation]:
 
 def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Recommendation]:
     """Two schedulers of the same pods fill nodes beyond what they have: neither counts what the other is about to bind."""
-    if profile.scheduler_name == DEFAULT_SCHEDULER_NAME and profile.shadows is None and not profile.paused:
+    if profile.scheduler_name == DEFAULT_SCHEDULER_NAME and profile.shadows is None and not profile.settings.paused:
         yield Recommendation(
             DEFAULT_SCHEDULER,
             f"The profile takes the pods of schedulerName {DEFAULT_SCHEDULER_NAME}, which kube-scheduler places in every cluster: it must "

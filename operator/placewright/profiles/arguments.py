@@ -21,13 +21,13 @@ import msgspec
 from msgspec import inspect
 
 from placewright.api.bad_input import in_json
+from placewright.api.fieldmeanings import ALLOWED
 from placewright.api.profile import PluginConfig
-from placewright.framework.constraints import ALLOWED, holds
+from placewright.framework.constraints import holds
 from placewright.framework.errors import raised
 from placewright.framework.interface import Plugin
 from placewright.framework.registry import InstalledPlugins
-from placewright.profiles.check import known_plugin
-from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue
+from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue, known_plugin
 from placewright.profiles.problem import (
     MOST_PROBLEMS,
     UNKNOWN_FIELD,
@@ -150,9 +150,9 @@ def has_arguments(plugin: type[Plugin]) -> bool:
     return bool(_fields(type_of(cast(Hashable, plugin.Args))))
 
 
-def broken_constraints(args: object) -> Iterator[Problem]:
-    """Fields of decoded arguments that do not keep their own constraint, defaults included, with paths as documents spell them."""
-    return _broken(args, type_of(cast(Hashable, type(args))), "")
+def broken_constraints(value: object, *, worded: bool = False) -> Iterator[Problem]:
+    """Fields, by path, that break the constraint in their annotation; `worded`: only constraints that say in words what is allowed."""
+    return _broken(value, type_of(cast(Hashable, type(value))), "", worded=worded)
 
 
 def _fields(kind: inspect.Type) -> Mapping[str, inspect.Field]:
@@ -163,21 +163,22 @@ def _fields(kind: inspect.Type) -> Mapping[str, inspect.Field]:
 # --- the check ---------------------------------------------------------------------------------------------------------------------
 
 
-def _broken(value: Any, kind: inspect.Type, path: str) -> Iterator[Problem]:
+def _broken(value: Any, kind: inspect.Type, path: str, *, worded: bool) -> Iterator[Problem]:
     kind = _present(kind)
     if isinstance(kind, inspect.Metadata):
-        if not holds(value, kind.extra_json_schema or {}):
-            yield Problem(path, in_json(value), (kind.extra or {}).get(ALLOWED, "something else"))
+        allowed = (kind.extra or {}).get(ALLOWED)
+        if (allowed or not worded) and not holds(value, kind.extra_json_schema or {}):
+            yield Problem(path, in_json(value), allowed or "something else")
             return
         kind = _present(kind.type)
     if value is None:
         return
     if isinstance(kind, _OBJECTS):
         for name, field in _fields(kind).items():
-            yield from _broken(getattr(value, field.name), field.type, f"{path}.{name}" if path else name)
+            yield from _broken(getattr(value, field.name), field.type, f"{path}.{name}" if path else name, worded=worded)
     elif isinstance(kind, _LISTS):
         for i, item in enumerate(value):
-            yield from _broken(item, kind.item_type, f"{path}[{i}]")
+            yield from _broken(item, kind.item_type, f"{path}[{i}]", worded=worded)
 
 
 def _present(kind: inspect.Type) -> inspect.Type:
@@ -327,12 +328,12 @@ def _shape(value: Any, kind: inspect.Type, path: str, problems: list[Problem]) -
     """The value with attribute names for field names and without nulls; unknown fields go to `problems`."""
     kind = _alternative(kind, value)
     if isinstance(value, Mapping):
-        if isinstance(kind, (inspect.StructType, inspect.DataclassType)):
+        if isinstance(kind, _OBJECTS):
             return _shape_object(value, kind, path, problems)
         if isinstance(kind, inspect.DictType):
             free = isinstance(kind.value_type, inspect.AnyType)  # whoever reads it says what null means
             return {k: _shape(v, kind.value_type, _join(path, k), problems) for k, v in value.items() if free or v is not None}
-    if isinstance(value, list) and isinstance(kind, (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)):
+    if isinstance(value, list) and isinstance(kind, _LISTS):
         return [_shape(item, kind.item_type, f"{path}[{i}]", problems) for i, item in enumerate(value)]
     return value
 
@@ -372,9 +373,7 @@ def _alternative(kind: inspect.Type, value: Any) -> inspect.Type:
         kind = kind.type
     if not isinstance(kind, inspect.UnionType):
         return kind
-    objects = (inspect.StructType, inspect.DataclassType, inspect.DictType)
-    lists = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
-    wanted = objects if isinstance(value, Mapping) else lists if isinstance(value, list) else ()
+    wanted = (*_OBJECTS, inspect.DictType) if isinstance(value, Mapping) else _LISTS if isinstance(value, list) else ()
     return next((member for member in kind.types if isinstance(member, wanted)), kind)
 
 
@@ -466,7 +465,7 @@ def _locate(kind: inspect.Type, steps: list[str | int]) -> tuple[str, inspect.Ty
             path, kind = f"{path}[{step}]", getattr(kind, "item_type", kind)
             continue
         kind = _alternative(kind, {})
-        if isinstance(kind, (inspect.StructType, inspect.DataclassType)):
+        if isinstance(kind, _OBJECTS):
             field = next(field for field in kind.fields if field.encode_name == step)
             path, kind = _join(path, wire_name(kind, field)), field.type
         elif isinstance(kind, inspect.DictType):
@@ -477,7 +476,7 @@ def _locate(kind: inspect.Type, steps: list[str | int]) -> tuple[str, inspect.Ty
 def _spelled(kind: inspect.Type, name: str) -> str:
     """A field's name as the document spells it."""
     kind = _alternative(kind, {})
-    if not isinstance(kind, (inspect.StructType, inspect.DataclassType)):
+    if not isinstance(kind, _OBJECTS):
         return name
     return next((wire_name(kind, field) for field in kind.fields if field.encode_name == name), name)
 

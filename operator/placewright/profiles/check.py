@@ -1,5 +1,6 @@
 """What may be wrong with a profile's text: names, places, duplicates and ranges.
 
+Bounds of one number are in the field's annotation (`api.profile`); what is checked here by name looks at two fields or at the plugins.
 Everything that is wrong is reported at once, each with the path of the field; what is found is yielded one by one, so that whoever asks may
 stop (`problem.MOST_PROBLEMS`). What can only be seen once all is merged (one queueSort, a
 bind plugin, the sum of weights) is checked by `check_resolved`.
@@ -24,27 +25,24 @@ from placewright.api.bad_input import in_json
 from placewright.api.durations import seconds
 from placewright.api.extenders import DEFAULT_TIMEOUT, ExtenderSettings, ExtenderSpec, ExtenderTLS
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, LIVE, SHADOW, Backoff, PluginRef, PluginSet, ProfileSpec
-from placewright.api.requests import is_extended_resource
-from placewright.framework.interface import MAX_NODE_SCORE
-from placewright.framework.registry import InstalledPlugins
-from placewright.framework.runtime.resolvedprofile import ExtensionPoint
-from placewright.profiles.defaults import DEFAULT_PLUGINS, ELSEWHERE, PACKAGES, Catalogue
-from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
-from placewright.profiles.problem import Problem, did_you_mean
-from placewright.profiles.rules import (
+from placewright.api.profilelimits import (
     MAX_BACKOFF_SECONDS,
     MAX_EXTENDER_TIMEOUT,
     MAX_ITEMS,
     MAX_NAME_LENGTH,
-    MAX_PERCENTAGE,
-    MAX_SHADOW_BUDGET,
     MAX_TOTAL_SCORE,
     MAX_URL_LENGTH,
     MAX_VALUES,
     MAX_WEIGHT,
-    MIN_BACKOFF_SECONDS,
-    MIN_SHADOW_BUDGET,
 )
+from placewright.api.requests import is_extended_resource
+from placewright.framework.interface import MAX_NODE_SCORE
+from placewright.framework.registry import InstalledPlugins
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
+from placewright.profiles.arguments import broken_constraints
+from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue, known_plugin
+from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
+from placewright.profiles.problem import Problem, did_you_mean
 
 _NAME_MISSING: Final = (
     f"the schedulerName of the pods that the profile places; until now one without it took the pods of {DEFAULT_SCHEDULER_NAME}, so write "
@@ -54,11 +52,11 @@ _WEIGHT_RANGE: Final = f"0 to {MAX_WEIGHT}"
 
 
 def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
-    """Everything that can be seen without merging, in the order of the document."""
+    """Everything that can be seen without merging."""
     on_disk = InstalledPlugins()
     yield from _check_scheduler_name(spec)
     yield from _check_plugins(spec, catalogue, on_disk)
-    yield from _check_percentage(spec.percentage_of_nodes_to_score)
+    yield from (problem.inside("spec") for problem in broken_constraints(spec, worded=True))
     yield from _check_weights(spec.weights or {}, catalogue, on_disk)
     yield from _check_backoff(spec.backoff)
     yield from check_extenders(spec.extenders)
@@ -125,15 +123,8 @@ def _check_scheduler_name(spec: ProfileSpec) -> Iterator[Problem]:
         yield Problem("spec.schedulerName", in_json(name), f"a name of 1 to {MAX_NAME_LENGTH} characters without spaces around it")
 
 
-def _check_percentage(percentage: int | None) -> Iterator[Problem]:
-    if percentage is not None and not 0 <= percentage <= MAX_PERCENTAGE:
-        yield Problem("spec.percentageOfNodesToScore", in_json(percentage), f"0 to {MAX_PERCENTAGE} (0: all nodes)")
-
-
 def _check_backoff(backoff: Backoff) -> Iterator[Problem]:
     initial, maximum = backoff.initial_seconds, backoff.max_seconds
-    if not MIN_BACKOFF_SECONDS <= initial <= MAX_BACKOFF_SECONDS:
-        yield Problem("spec.backoff.initialSeconds", in_json(initial), f"{MIN_BACKOFF_SECONDS} to {MAX_BACKOFF_SECONDS}")
     if not (maximum == 0 or initial <= maximum <= MAX_BACKOFF_SECONDS):
         allowed = f"0 (no backoff), or initialSeconds ({in_json(initial)}) to {MAX_BACKOFF_SECONDS}"
         yield Problem("spec.backoff.maxSeconds", in_json(maximum), allowed)
@@ -156,9 +147,6 @@ def _check_mode(spec: ProfileSpec) -> Iterator[Problem]:
         yield Problem("spec.shadows", in_json(spec.shadows), f"nothing, as spec.mode is {LIVE} ({SHADOW} would decide beside that profile)")
     if not spec.is_shadow and spec.shadow is not None:
         yield Problem("spec.shadow", "settings", f"nothing, as spec.mode is {LIVE}")
-    if spec.shadow is not None and not MIN_SHADOW_BUDGET <= spec.shadow.budget_percent <= MAX_SHADOW_BUDGET:
-        allowed = f"{in_json(MIN_SHADOW_BUDGET)} to {in_json(MAX_SHADOW_BUDGET)}"
-        yield Problem("spec.shadow.budgetPercent", in_json(spec.shadow.budget_percent), allowed)
 
 
 def _check_weights(weights: Mapping[str, int], catalogue: Catalogue, on_disk: InstalledPlugins) -> Iterator[Problem]:
@@ -210,20 +198,6 @@ def _check_enabled(
 def _known_by_name(name: str) -> bool:
     """Whether a plugin that is not installed may be switched off: nothing changes by that."""
     return name in DEFAULT_PLUGINS or name in PACKAGES
-
-
-def known_plugin(name: str, catalogue: Catalogue, on_disk: InstalledPlugins) -> str:
-    """What is allowed where a plugin that does not exist here is named."""
-    if name in DEFAULT_PLUGINS:
-        return f"a plugin of this version, which does not have {name} yet"
-    if name in ELSEWHERE:
-        return f"a known plugin; {ELSEWHERE[name]}"
-    if name in on_disk:
-        return "a known plugin; one of this name was installed after this process began: restart it to load that"
-    if name in PACKAGES:
-        package = f"{name} is in the package {PACKAGES[name]}"
-        return f"a known plugin; {package}: install it where placewright runs, then restart (docs/upgrade.md)"
-    return f"a known plugin{did_you_mean(name, catalogue)}"
 
 
 def _check_counts(points: Mapping[ExtensionPoint, Sequence[str]]) -> Iterator[Problem]:

@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from placewright.framework.interface import Plugin
+from placewright.framework.registry import InstalledPlugins
+from placewright.profiles.problem import did_you_mean
 
 DEFAULT_PLUGINS: Final = (
     "SchedulingGates",
@@ -55,3 +57,17 @@ Catalogue = Mapping[str, type[Plugin]]
 def default_plugins(known: Collection[str]) -> tuple[str, ...]:
     """The default plugins that exist here, in run order."""
     return tuple(name for name in DEFAULT_PLUGINS if name in known)
+
+
+def known_plugin(name: str, catalogue: Catalogue, on_disk: InstalledPlugins) -> str:
+    """What is allowed where a plugin that does not exist here is named."""
+    if name in DEFAULT_PLUGINS:
+        return f"a plugin of this version, which does not have {name} yet"
+    if name in ELSEWHERE:
+        return f"a known plugin; {ELSEWHERE[name]}"
+    if name in on_disk:
+        return "a known plugin; one of this name was installed after this process began: restart it to load that"
+    if name in PACKAGES:
+        package = f"{name} is in the package {PACKAGES[name]}"
+        return f"a known plugin; {package}: install it where placewright runs, then restart (docs/upgrade.md)"
+    return f"a known plugin{did_you_mean(name, catalogue)}"

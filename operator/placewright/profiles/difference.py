@@ -9,8 +9,16 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
+from placewright.api.profile import ProfileSpec
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
-from placewright.profiles.effective import EffectivePlugin, Stated, effective_plugins, extender_fields, whole
+from placewright.profiles.effective import (
+    EffectivePlugin,
+    Stated,
+    effective_plugins,
+    extender_fields,
+    settings_of,
+    whole,
+)
 
 #: A plugin whose weight becomes 0 leaves these; the weight says so already.
 _WEIGHED: Final = frozenset({ExtensionPoint.PRE_SCORE, ExtensionPoint.SCORE})
@@ -61,11 +69,13 @@ def _settings(profile: ResolvedProfile) -> Mapping[str, Any]:
         "schedulerName": None if shadow else profile.scheduler_name,
         "shadows": profile.shadows,
         "shadow.budgetPercent": whole(100 * profile.shadow_budget) if shadow else None,
-        "paused": profile.paused,
-        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score or 100,
-        "backoff.initialSeconds": whole(profile.backoff_initial),
-        "backoff.maxSeconds": whole(profile.backoff_max),
+        **settings_of(profile.settings),
     }
+
+
+def changed_settings(spec: ProfileSpec) -> Iterator[Difference]:
+    """Settings of the whole profile that are not those of a profile that says nothing: `Difference("backoff.maxSeconds", 10, 20)`."""
+    return _between(settings_of(ProfileSpec()), settings_of(spec))
 
 
 def _weights(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:

@@ -11,13 +11,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from placewright.api.profilelimits import MAX_WEIGHT
 from placewright.framework.interface import Plugin
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.arguments import argument_schema
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.merge import ALL, MULTI_POINT
-from placewright.profiles.rules import MAX_WEIGHT
 from placewright.profiles.schema import json_schema
 
 Schema = dict[str, Any]

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from placewright.api.extenders import ExtenderSettings
+from placewright.api.profile import SETTINGS, ProfileSpec
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.profiles.arguments import type_of, wire_name
 
@@ -72,13 +73,20 @@ def as_document(profile: ResolvedProfile) -> dict[str, Any]:
         "generation": profile.generation,
         **({} if profile.shadows is None else {"shadows": profile.shadows, "budgetPercent": whole(100 * profile.shadow_budget)}),
         "preset": profile.preset,
-        "paused": profile.paused,
-        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score or 100,
-        "backoff": {"initialSeconds": whole(profile.backoff_initial), "maxSeconds": whole(profile.backoff_max)},
+        **settings_of(profile.settings),
         "plugins": [_document_of(plugin) for plugin in effective_plugins(profile)],
         "points": {str(point): list(profile.at(point)) for point in ExtensionPoint if profile.at(point)},
         "extenders": [extender_fields(extender) for extender in profile.extenders],
     }
+
+
+def settings_of(spec: ProfileSpec) -> dict[str, Any]:
+    """What goes into effect as it is written, by field as documents spell it; 100 percent where all nodes are looked at.
+
+    Example: `{"paused": False, "percentageOfNodesToScore": 100, "backoff": {"initialSeconds": 1, "maxSeconds": 10}}`.
+    """
+    settings = {_camel(name): plain(getattr(spec, name)) for name in SETTINGS}
+    return settings | {"percentageOfNodesToScore": spec.percentage_of_nodes_to_score or 100}
 
 
 def _document_of(plugin: EffectivePlugin) -> dict[str, Any]:

@@ -1,9 +1,7 @@
-"""Limits of what a profile may say, and rules across its fields that the API server itself can hold.
-
-The rules are CEL: what the CRD carries as `x-kubernetes-validations`.
+"""Rules across the fields of a profile that the API server itself can hold, in CEL: what the CRD carries as `x-kubernetes-validations`.
 
 API servers before 1.25 pass over them, so each has its counterpart in `check`; tests/profiles/test_rules.py holds the two
-together. A rule may count on the types and bounds of `descriptions`, but not on a field being there.
+together. A rule may count on types and on the bounds in annotations (`api.profile`), but not on a field being there.
 """
 
 from __future__ import annotations
@@ -11,27 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-MAX_WEIGHT: Final = 100_000
-MAX_PERCENTAGE: Final = 100
-#: A day: a pod that waits longer than this looks lost to its owner.
-MAX_BACKOFF_SECONDS: Final = 86_400
-#: Backoff shorter than this would be a busy loop.
-MIN_BACKOFF_SECONDS: Final = 0.001
-#: Total scores are int64 columns: Σ weight · 100 must fit.
-MAX_TOTAL_SCORE: Final = 2**63 - 1
-MAX_NAME_LENGTH: Final = 253
-#: Seconds that a call of an extender may take: its profile's pods wait meanwhile.
-MAX_EXTENDER_TIMEOUT: Final = 600
-MAX_URL_LENGTH: Final = 2048
-#: Characters of a certificate, a key or a bundle of CAs in base64; a whole system's bundle has 300,000, and an object must fit into etcd.
-MAX_PEM_LENGTH: Final = 524_288
-#: Lists in a profile name plugins; far more than exist, and few enough for the API server to check cheaply.
-MAX_ITEMS: Final = 100
-#: In the arguments of all plugins together: list items and fields. Added node affinity of a thousand terms has about as many.
-MAX_VALUES: Final = 10_000
-#: Of the time, in percent, that one shadow may take.
-MIN_SHADOW_BUDGET: Final = 0.1
-MAX_SHADOW_BUDGET: Final = 50.0
+from placewright.api.profilelimits import MAX_WEIGHT
 
 
 class ValidationRule(NamedTuple):

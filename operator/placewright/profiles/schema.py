@@ -1,8 +1,8 @@
 """The schema of a SchedulingProfile, made from the structs that decode it, so that the two cannot part.
 
 `openapi_schema` is what the CRD carries: structural, pruned by the API server. `json_schema` is the same for editors and for tests,
-closed against unknown fields. What a type cannot say (descriptions, bounds, list keys) is in `descriptions`, rules across
-fields are in `rules`.
+closed against unknown fields. The annotations of the structs (`api.fieldmeanings`) have the descriptions, bounds and list keys; rules
+across fields are in `rules`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from msgspec import inspect
 
+from placewright.api.fieldmeanings import REQUIRED
 from placewright.api.profile import GROUP, KIND, PLURAL, SHADOW, VERSION, ProfileSpec, ProfileStatus
-from placewright.profiles.descriptions import FIELDS, REQUIRED
+from placewright.profiles.presets import PRESETS
 from placewright.profiles.rules import rules_of
 
 Schema = dict[str, Any]
@@ -26,6 +27,8 @@ _SCALARS: Final[Mapping[type[inspect.Type], str]] = {
     inspect.FloatType: "number",
     inspect.BoolType: "boolean",
 }
+#: Facets by struct and field of what is declared above the room `api`.
+_CHOICES: Final[Mapping[tuple[str, str], Schema]] = {("ProfileSpec", "preset"): {"enum": list(PRESETS)}}
 #: What the definition says in CEL.
 _UNLESS_SHADOW: Final[Schema] = {
     "if": {"not": {"properties": {"mode": {"const": SHADOW}}, "required": ["mode"]}},
@@ -127,13 +130,13 @@ def _struct_type(struct: type) -> inspect.StructType:
 
 def _object(struct: type, *, defaults: bool) -> Schema:
     fields = _struct_type(struct).fields
-    required = [field.encode_name for field in fields if field.required or field.encode_name in REQUIRED.get(struct.__name__, ())]
+    required = [field.encode_name for field in fields if _is_required(field)]
     properties = {field.encode_name: _field(struct, field, defaults=defaults) for field in fields}
     return {"type": "object", "properties": properties} | ({"required": required} if required else {}) | rules_of(struct.__name__)
 
 
 def _field(struct: type, field: inspect.Field, *, defaults: bool) -> Schema:
-    facets = dict(FIELDS[struct.__name__][field.encode_name])
+    facets = _facets(struct, field)
     schema = {"description": facets.pop("description"), **_of(field.type, defaults=defaults), **facets}
     schema |= rules_of(struct.__name__, field.encode_name)
     if not defaults:
@@ -143,7 +146,20 @@ def _field(struct: type, field: inspect.Field, *, defaults: bool) -> Schema:
     return schema
 
 
+def _facets(struct: type, field: inspect.Field) -> Schema:
+    """What the annotation says of a field, with what the room `api` does not know."""
+    if not isinstance(field.type, inspect.Metadata):
+        raise TypeError(f"{struct.__name__}.{field.name}: no annotation says what it means (api/fieldmeanings.py)")
+    return {**(field.type.extra_json_schema or {}), **_CHOICES.get((struct.__name__, field.name), {})}
+
+
+def _is_required(field: inspect.Field) -> bool:
+    return field.required or (isinstance(field.type, inspect.Metadata) and REQUIRED in (field.type.extra or {}))
+
+
 def _of(kind: inspect.Type, *, defaults: bool) -> Schema:
+    if isinstance(kind, inspect.Metadata):
+        kind = kind.type
     if isinstance(kind, inspect.UnionType):
         (kind,) = (member for member in kind.types if not isinstance(member, inspect.NoneType))
     if isinstance(kind, inspect.StructType):

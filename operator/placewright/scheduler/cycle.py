@@ -252,7 +252,7 @@ class SchedulingCycle:
             runtime: the pod's profile.
             evaluation: narrowed in place.
         """
-        percentage = runtime.profile.percentage_of_nodes_to_score
+        percentage = runtime.profile.settings.percentage_of_nodes_to_score
         if percentage is not None and not evaluation.sampled:
             nodes = candidate_count(self._cluster, evaluation.candidates)
             evaluation.feasible = self._sampler.narrow(evaluation.feasible, nodes, percentage)

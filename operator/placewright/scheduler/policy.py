@@ -21,7 +21,9 @@ class ProfilePolicy:
 
     def __init__(self, runtime: ProfileRuntime) -> None:
         self._runtime = runtime
-        self._backoff = BackoffPolicy(runtime.profile.backoff_initial, runtime.profile.backoff_max)
+        backoff = runtime.profile.settings.backoff
+        self._backoff = BackoffPolicy(backoff.initial_seconds, backoff.max_seconds)
+        self._paused = runtime.profile.settings.paused
 
     @property
     def backoff(self) -> BackoffPolicy:
@@ -31,7 +33,7 @@ class ProfilePolicy:
     @property
     def paused(self) -> bool:
         """True while the profile hands out no pods."""
-        return self._runtime.profile.paused
+        return self._paused
 
     @property
     def interests(self) -> Mapping[str, Sequence[ClusterEventWithHint] | None]:

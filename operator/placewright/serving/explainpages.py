@@ -169,7 +169,7 @@ def _held(engine: Engine, scheduler_name: str) -> str:
 def _profile_state(evaluator: Evaluator | None) -> str:
     if evaluator is None:
         return "missing"
-    return "paused" if evaluator.runtime.profile.paused else "active"
+    return "paused" if evaluator.runtime.profile.settings.paused else "active"
 
 
 def _latest_first(kept: tuple[AttemptRecord, ...]) -> tuple[Tried, ...]:

@@ -65,7 +65,7 @@ class Shadows:
         """These are the shadows in effect. Those known go on, another generation begins anew, and one that is paused does nothing."""
         known, self._shadows, self._beside = self._shadows, {}, {}
         for profile in profiles:
-            if profile.shadows is None or profile.paused:
+            if profile.shadows is None or profile.settings.paused:
                 continue
             found = known.get(profile.name)
             if found is None or found.profile is not profile:

@@ -13,8 +13,8 @@ from functools import cache
 from typing import Final
 
 from placewright.api.annotations import Decision
+from placewright.api.profilelimits import MAX_WEIGHT
 from placewright.framework.interface import MAX_NODE_SCORE
-from placewright.profiles.rules import MAX_WEIGHT
 
 #: The default plugins that score pods without claims to devices.
 SCORERS: Final = (

@@ -18,10 +18,10 @@ from rich.table import Table
 
 from placewright.api.bad_input import printable
 from placewright.api.profile import ShadowSettings
+from placewright.api.profilelimits import MAX_PERCENTAGE, MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.terminal import plain, print_json
-from placewright.profiles.rules import MAX_PERCENTAGE, MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
 from placewright_lab.bench.against import FEWEST_NODES, BenchFailed, add_options, compare
 from placewright_lab.bench.decisions import RUNS, DecisionBenchmark, Measurement
 from placewright_lab.bench.deployments import ALL_DIFFERENT, DEPLOYMENT_WORKLOADS, DEPLOYMENTS, deployment_benchmarks

@@ -17,6 +17,7 @@ from rich.console import Console
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import SchedulingProfile, default_profile
+from placewright.api.profilelimits import MAX_WEIGHT
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.profiles.output import console, print_data, print_table, say, table
@@ -27,7 +28,6 @@ from placewright.profiles.config import read_profiles
 from placewright.profiles.kubescheduler.documents import manifest, to_yaml
 from placewright.profiles.problem import did_you_mean
 from placewright.profiles.resolve import resolve
-from placewright.profiles.rules import MAX_WEIGHT
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import (
     Candidate,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -31,7 +31,11 @@ from placewright.framework.registry import Registry
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.kube.client import ApiClient
 from placewright.profiles.defaults import default_plugins
+from placewright.profiles.difference import changed_settings
 from placewright.profiles.effective import as_document, effective_plugins, extender_fields, whole
+
+#: Settings that the head of the table has a sentence for.
+_IN_WORDS: Final = frozenset({"paused", "percentageOfNodesToScore", "backoff.initialSeconds", "backoff.maxSeconds"})
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -91,10 +95,13 @@ def _head(label: str, profile: ResolvedProfile, plugins: Registry) -> Iterator[s
     if profile.shadows is not None:
         serves = f"shadow of {profile.shadows} for at most {whole(100 * profile.shadow_budget)} % of the time"
     yield f"profile {label}{generation}: {serves}, preset {profile.preset}"
-    share = profile.percentage_of_nodes_to_score
+    share = profile.settings.percentage_of_nodes_to_score
     nodes = "all nodes are scored" if share is None else f"{share} % of the nodes are scored"
-    backoff = f"backoff {whole(profile.backoff_initial)} s to {whole(profile.backoff_max)} s" if profile.backoff_max else "no backoff"
-    yield f"{backoff}, {nodes}, {'PAUSED: no new pods are taken' if profile.paused else 'new pods are taken'}"
+    initial, longest = profile.settings.backoff.initial_seconds, profile.settings.backoff.max_seconds
+    backoff = f"backoff {whole(initial)} s to {whole(longest)} s" if longest else "no backoff"
+    yield f"{backoff}, {nodes}, {'PAUSED: no new pods are taken' if profile.settings.paused else 'new pods are taken'}"
+    if others := [f"{each.what} {compact(each.after)}" for each in changed_settings(profile.settings) if each.what not in _IN_WORDS]:
+        yield f"settings: {', '.join(others)}"
     if off := [name for name in default_plugins(plugins) if name not in profile.plugin_names]:
         yield f"switched off: {', '.join(off)}"
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from typing import Final
 
 from placewright.api.bad_input import bad_field, printable
-from placewright.api.profile import LIVE, SHADOW
+from placewright.api.profile import DECIDING, LIVE, SHADOW
 from placewright.cli.profiles.connection import add_operator_options, ask
 from placewright.cli.profiles.namedprofiles import existing, profile_of
 from placewright.cli.profiles.output import console, print_data, say
@@ -24,9 +23,6 @@ from placewright.kube.client import ApiClient
 from placewright.kube.history import without_keys
 from placewright.kube.profileapi import Object, manifest_of, owned_spec
 from placewright.profiles.effective import HIDDEN
-
-#: Fields of `spec` that a shadow tries out.
-TRIED: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -75,8 +71,8 @@ def _promoted(live: Object, shadow: Object) -> ProfileChange:
 
 def _with_settings_of(shadow: Object, spec: Mapping[str, object]) -> Object:
     """A live profile's spec, or our part of it, with everything that the shadow tries and nothing else of that kind."""
-    kept = {name: value for name, value in spec.items() if name not in TRIED}
-    return kept | {name: value for name, value in (shadow.get("spec") or {}).items() if name in TRIED}
+    kept = {name: value for name, value in spec.items() if name not in DECIDING}
+    return kept | {name: value for name, value in (shadow.get("spec") or {}).items() if name in DECIDING}
 
 
 def _paused(shadow: Object) -> ProfileChange:

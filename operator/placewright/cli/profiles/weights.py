@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from placewright.api.bad_input import bad_field
+from placewright.api.profilelimits import MAX_WEIGHT
 from placewright.cli.profiles.connection import add_operator_options, ask
 from placewright.cli.profiles.namedprofiles import existing
 from placewright.cli.profiles.profilewrites import ProfileChange, add_change_options, write
 from placewright.kube.client import ApiClient
 from placewright.kube.profileapi import owned_spec
-from placewright.profiles.rules import MAX_WEIGHT
 
 _CHANGE: Final = re.compile(r"(?P<plugin>[A-Za-z0-9][A-Za-z0-9._/]*)(?:=(?P<weight>[0-9]{1,9})|(?P<gone>-))")
 _ALLOWED: Final = f"PLUGIN=WEIGHT with a weight from 0 (does not score) to {MAX_WEIGHT}, or PLUGIN- to say nothing of its weight"

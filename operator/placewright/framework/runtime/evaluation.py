@@ -254,7 +254,7 @@ class Evaluator:
         if refusal is not None:
             nowhere = np.zeros(self._cluster.size, np.bool_)
             return Evaluation(pod, state, columns, nowhere, 0, refusal, None, candidates, narrowed_by)
-        percentage = self.runtime.profile.percentage_of_nodes_to_score
+        percentage = self.runtime.profile.settings.percentage_of_nodes_to_score
         if sampler is not None and percentage is not None:
             unseen = Evaluation(pod, state, columns, columns.fits, 0, candidates=candidates, narrowed_by=narrowed_by)
             evaluation = self._sample(sampler, percentage, unseen)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from placewright.api.extenders import ExtenderSettings
+from placewright.api.profile import ProfileSpec
 from placewright.framework.interface import (
     BindPlugin,
     FilterPlugin,
@@ -26,7 +27,6 @@ from placewright.framework.interface import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
-    Seconds,
 )
 
 
@@ -108,16 +108,17 @@ class Origins:
 class ResolvedProfile:
     """One generation of one profile, checked and defaulted.
 
+    What merging with the defaults changes has an attribute. What goes into effect as it is written is read from `settings`, so that a new
+    field of that sort needs no line here.
+
     Attributes:
         scheduler_name: the `spec.schedulerName` of the pods that it places.
         name: the SchedulingProfile object's name; `uid` and `generation` are the object's too ("" and 0 when it came from a file).
         points: plugin names in run order, for every extension point (empty tuples included).
         weights: weight of each plugin in `points[SCORE]`, 1 or more.
         args: for every plugin named in `points`, an instance of its `Args`.
-        backoff_initial: seconds that a pod waits after its first rejection.
-        backoff_max: seconds that the doubling stops at; 0 switches backoff off.
-        percentage_of_nodes_to_score: 1 to 100; None means every node (0 in a manifest means the same).
-        paused: take no new pods.
+        settings: backoff, `paused`, `percentage_of_nodes_to_score` (1 to 100; None means every node) and all else of
+            `api.profile.SETTINGS`; its other fields say nothing.
         extenders: in the order in which they are called: as written, those that are `ignorable` last.
         shadows: the name of the profile beside which it decides without binding; None for a profile that places pods.
         shadow_budget: share of the time that it may take then, 0 to 1.
@@ -132,10 +133,7 @@ class ResolvedProfile:
     points: Mapping[ExtensionPoint, tuple[str, ...]]
     weights: Mapping[str, int]
     args: Mapping[str, object]
-    backoff_initial: Seconds
-    backoff_max: Seconds
-    percentage_of_nodes_to_score: int | None = None
-    paused: bool = False
+    settings: ProfileSpec
     extenders: tuple[ExtenderSettings, ...] = ()
     shadows: str | None = None
     shadow_budget: float = 0.05

@@ -10,11 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
+from placewright.api.bad_input import in_json
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.profile import Backoff, ProfileSpec, SchedulingProfile
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
+from placewright.profiles.difference import changed_settings
 from placewright.profiles.kubescheduler.documents import Document, stated_plugins
 from placewright.profiles.kubescheduler.draft import PRE_SCORE, SCORE, Draft
 from placewright.profiles.kubescheduler.findings import ConversionFinding, ConversionFindings
@@ -24,6 +26,8 @@ from placewright.profiles.resolve import resolve
 
 #: Points where a weight can stand.
 _WEIGHED: Final = ("multi_point", SCORE)
+#: Settings of a profile that a configuration has as well, or that have a finding of their own.
+_HELD: Final = frozenset({"paused", "percentageOfNodesToScore", "backoff.initialSeconds", "backoff.maxSeconds"})
 _ADDED: Final = (Origin.WEIGHTS, Origin.PRESET)
 
 
@@ -53,6 +57,9 @@ def _profile(profile: SchedulingProfile, catalogue: Catalogue, findings: Convers
     _note_own(resolved, path, findings)
     if spec.paused:
         findings.placement(path, "paused: a kube-scheduler with this file takes pods")
+    for setting in changed_settings(spec):
+        if setting.what not in _HELD:
+            findings.setting(path, f"{setting.what} {in_json(setting.after)}: kube-scheduler has no such setting")
     if profile.metadata.name not in ("", spec.scheduler_name):
         findings.note(path, f"is called by its schedulerName, {spec.scheduler_name}, there")
     document: Document = {"schedulerName": spec.scheduler_name}

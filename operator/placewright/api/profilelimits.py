@@ -1,0 +1,42 @@
+"""The limits of what a SchedulingProfile may say. The API server holds them by the definition, the operator everywhere.
+
+Three places read them: the annotations of the fields (`api.profile`, `api.extenders`), the rules across fields (`profiles.rules`), and the
+operator's own checks (`profiles.check`), which API servers before 1.25 depend on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- numbers -----------------------------------------------------------------------------------------------------------------
+
+MAX_WEIGHT: Final = 100_000
+MAX_PERCENTAGE: Final = 100
+#: A day: a pod that waits longer than this looks lost to its owner.
+MAX_BACKOFF_SECONDS: Final = 86_400
+#: Backoff shorter than this would be a busy loop.
+MIN_BACKOFF_SECONDS: Final = 0.001
+#: Total scores are int64 columns: Σ weight · 100 must fit.
+MAX_TOTAL_SCORE: Final = 2**63 - 1
+#: Seconds that a call of an extender may take: its profile's pods wait meanwhile.
+MAX_EXTENDER_TIMEOUT: Final = 600
+#: Of the time, in percent, that one shadow may take.
+MIN_SHADOW_BUDGET: Final = 0.1
+MAX_SHADOW_BUDGET: Final = 50.0
+
+# --- sizes -------------------------------------------------------------------------------------------------------------------
+
+#: Of a schedulerName, a plugin or an object: as long as a domain may be.
+MAX_NAME_LENGTH: Final = 253
+#: A domain, a slash, and a name of 63 characters.
+MAX_RESOURCE_NAME_LENGTH: Final = 317
+#: Of a duration as text; nobody writes a longer one.
+MAX_DURATION_LENGTH: Final = 64
+MAX_URL_LENGTH: Final = 2048
+MAX_PATH_LENGTH: Final = 4096
+#: Characters of a certificate, a key or a bundle of CAs in base64; a whole system's bundle has 300,000, and an object must fit into etcd.
+MAX_PEM_LENGTH: Final = 524_288
+#: Lists in a profile name plugins; far more than exist, and few enough for the API server to check cheaply.
+MAX_ITEMS: Final = 100
+#: In the arguments of all plugins together: list items and fields. Added node affinity of a thousand terms has about as many.
+MAX_VALUES: Final = 10_000
