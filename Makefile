@@ -77,6 +77,7 @@ MADE := \
 	crds/schedulingprofiles.yaml=placewright.profiles.crd \
 	crds/schedulingprofile.schema.json=placewright.profiles.editorschema \
 	docs/reference.md=placewright.profiles.reference \
+	docs/metrics.md=placewright.observability.metrics.document \
 	operator/kubesandbox/kinds/kubernetes.json=kubesandbox.kinds.kubernetestypes \
 	manifests/base/clusterrole.yaml=placewright.engine.permissions \
 	manifests/base/role.yaml=placewright.engine.ownrole

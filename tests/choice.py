@@ -81,6 +81,9 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "docs/inputs.md": ("simulate/test_manifests.py",),
     "docs/sandbox.md": ("sandbox/test_server.py",),
+    "docs/contributing.md": (
+        "packaging/test_contributing.py::test_a_walk_as_it_is_written_ends_with_tests_that_failed_before_and_pass[A field of the profile]",
+    ),
     "docs/architecture.md": ("handlers/test_placing.py", "scheduler/test_ways.py"),
     "docs/glossary.md": ("packaging/test_names.py",),
     "docs/decisions": ("packaging/test_documents.py",),

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from placewright.observability.metrics import MetricFamily, families
+from placewright.observability.metrics.document import with_tables
 
 TEXT = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<kind>\w+) \| (?P<labels>[^|]*) \| (?P<told>.*) \|$", re.MULTILINE)
@@ -33,3 +36,14 @@ def test_what_is_said_to_be_missing_is_missing() -> None:
 def test_help_needs_no_escape_in_either_format() -> None:
     for family in families():
         assert not set(family.help) & set('\\"\n|'), family.name
+
+
+def test_the_tables_are_made_anew_and_the_text_around_them_stays() -> None:
+    stale = ROW.sub("| `gone` | gauge | – | Nothing. |", TEXT, count=1)
+    assert stale != TEXT
+    assert with_tables(stale) == TEXT == with_tables(TEXT)
+
+
+def test_a_page_that_lacks_a_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="found 0 tables"):
+        with_tables("# Metrics\n")

@@ -10,9 +10,18 @@ from placewright.observability.metrics import own, upstream
 from placewright.observability.metrics.engine import EngineMetrics, EngineSeries
 from placewright.observability.metrics.family import MetricFamily, MetricKind
 
-__all__ = ["EngineMetrics", "EngineSeries", "MetricFamily", "MetricKind", "families"]
+__all__ = ["EngineMetrics", "EngineSeries", "MetricFamily", "MetricKind", "declared", "families"]
+
+
+def declared() -> tuple[tuple[MetricFamily, ...], tuple[MetricFamily, ...]]:
+    """The metrics under kube-scheduler's names, and ours, each in the order of the module that declares them."""
+    kube_schedulers, ours = (
+        tuple(found for found in vars(table).values() if isinstance(found, MetricFamily)) for table in (upstream, own)
+    )
+    return kube_schedulers, ours
 
 
 def families() -> tuple[MetricFamily, ...]:
     """Every metric that we declare, kube-scheduler's first; those of the process and of Python are the Prometheus library's."""
-    return tuple(found for table in (upstream, own) for found in vars(table).values() if isinstance(found, MetricFamily))
+    kube_schedulers, ours = declared()
+    return kube_schedulers + ours
