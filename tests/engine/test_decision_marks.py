@@ -128,17 +128,15 @@ class Replica:
         """Time passes, a beat comes, and what was let in is decided."""
         self.world.now += seconds
         self._shelf.now += seconds
-        await self.keeper.beat(self.world.ports, self.world.ports)
+        await self.keeper.beat(self.world.events, self.world.status)
         return await self.decides_all()
 
 
 def heavy(name: str, variant: str = "0") -> PodMaker:
     """A pod with many terms, of which one differs between variants."""
-    maker = pod(name)
     terms = [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": f"{variant}-{at}"}}} for at in range(HEAVY_WORK // 10)]
     preferred = [{"weight": 1, "podAffinityTerm": term} for term in terms]
-    maker._spec["affinity"] = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-    return maker
+    return pod(name).spec(affinity={"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}})
 
 
 def deadly(maker: PodMaker) -> PodMaker:
@@ -243,7 +241,7 @@ async def test_a_successor_tells_the_pods_owner_why_it_waits() -> None:
     second = await Replica(shelf, "r-2").begins(heavy("poison"))
     await second.waits(1)
     await second.waits(1)
-    (event,) = [event for event in second.world.ports.events if event[0] == "poison"]
+    (event,) = [event for event in second.world.events.recorded if event[0] == "poison"]
     assert "deciding this pod, or one like it, ended the scheduler's process once: it is tried again when no other pod" in str(event)
 
 
@@ -265,7 +263,7 @@ async def test_success_takes_the_mark_away_and_the_pod_is_like_any_other() -> No
 async def test_a_pod_that_hung_unmarked_clears_its_mark_when_it_is_decided() -> None:
     """The watchdog marks an ordinary pod by its whole spec; images count then."""
     shelf = Shelf()
-    await ShelfStore(shelf).open(marked(pod("bug").requests(cpu="3").info(), heavy=False), "r-1")
+    await ShelfStore(shelf).open(marked(pod("bug").requests(cpu="3").build(), heavy=False), "r-1")
     second = await Replica(shelf, "r-2").begins(pod("bug").requests(cpu="3"), pod("web").requests(cpu="1"))
     assert await second.decides_all()
     assert second.decided == ["web"]
@@ -302,7 +300,7 @@ async def test_a_heavy_pod_waits_while_it_cannot_be_marked_and_others_go_on(prob
     assert await replica.decides_all()
     assert replica.decided == ["web"]
     assert shelf.asked.count("open") <= 2, "the server is spared after the first"
-    assert "could not be noted before" in str(replica.world.ports.events)
+    assert "could not be noted before" in str(replica.world.events.recorded)
     shelf.broken = None
     replica.world.now += 100
     replica.world.queue.flush_backoff()
@@ -392,8 +390,7 @@ async def test_over_any_history_deaths_are_counted_exactly_and_ordinary_pods_nev
     """Each step is a process: it meets a pod of one of three specs, in a namespace each, and dies of it or not; `clean`: ends in order."""
     shelf, model = Shelf(), dict.fromkeys(range(3), 0)
     for number, (spec, dies, clean) in enumerate(history):
-        maker = heavy(f"poison-{number}", str(spec)).uid(f"uid-{number}")
-        maker._meta["namespace"] = f"ns-{spec}"
+        maker = heavy(f"poison-{number}", str(spec)).uid(f"uid-{number}").namespace(f"ns-{spec}")
         replica = await Replica(shelf, f"r-{number}").begins(deadly(maker) if dies else maker, pod("web"))
         counted = {mark.pod.namespace: mark.deaths for mark in replica.world.queue.suspects.marks}
         assert counted == {f"ns-{each}": count for each, count in model.items() if count}

@@ -28,7 +28,7 @@ class Watch:
         self.takes = 0.0
         self._read = 0.0
         check = SelfCheck(world.cluster, world.queue, world.profiles.get)
-        self.pods = ForgottenPods(check, world.ports, lambda: self.active, lambda: world.now, self._stopwatch, self._sleep)
+        self.pods = ForgottenPods(check, world.events, lambda: self.active, lambda: world.now, self._stopwatch, self._sleep)
 
     def _stopwatch(self) -> float:
         self._read += self.takes
@@ -71,8 +71,8 @@ async def test_a_pod_that_fits_at_two_looks_is_put_back_counted_and_told_of(worl
     await watch.beats(1)
     assert world.place("p0") is SubQueue.ACTIVE
     assert watch.pods.counts.forgotten == {"NodeResourcesFit": 1}
-    assert world.observed.entered[-1] == ("active", "ForgottenPod")
-    [(name, kind, _, _, note)] = [each for each in world.ports.events if each[2] == "Forgotten"]
+    assert world.log.entered[-1] == ("active", "ForgottenPod")
+    [(name, kind, _, _, note)] = [each for each in world.events.recorded if each[2] == "Forgotten"]
     assert (name, kind.value, note.partition(",")[0]) == ("p0", "Warning", "it would fit on a")
     assert "forgotten: pod default/p0: it would fit on a" in caplog.text
 
@@ -92,7 +92,7 @@ async def test_room_that_goes_again_before_the_second_look_clears_it(world: Worl
     watch = Watch(world)
     world.cluster.remove_pod("uid-big")
     await watch.beats(2)
-    world.cluster.set_pod(pod("big").requests(cpu="2").on("a").info())
+    world.cluster.set_pod(pod("big").requests(cpu="2").on("a").build())
     world.now += PATIENCE_SECONDS
     await watch.beats(3)
     assert (watch.pods.counts.forgotten, world.place("p0")) == ({}, SubQueue.UNSCHEDULABLE)

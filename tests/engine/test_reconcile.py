@@ -31,12 +31,12 @@ class Looking:
 
     def sees(self, *listed: PodMaker, later: Sequence[PodMaker] | None = None, between: Callable[[], object] = lambda: None) -> Repairs:
         """The comparison to its end; `between` happens before the second look, at which there is `later` (None: what was listed)."""
-        shown = [maker.info().pod for maker in listed]
+        shown = [maker.build().pod for maker in listed]
         for item in shown:
             self.comparison.shown(item)
         self.comparison.listed()
         between()
-        exists = {one.metadata.uid: one for one in (shown if later is None else [maker.info().pod for maker in later])}
+        exists = {one.metadata.uid: one for one in (shown if later is None else [maker.build().pod for maker in later])}
         for _ in range(3):
             for uid in list(self.comparison.suspects):
                 self.comparison.looked(uid, exists.get(uid))
@@ -81,7 +81,7 @@ def test_news_that_comes_before_the_second_look_clears_a_suspicion(world: World)
 
     def news() -> None:
         world.pods(missed, changed)
-        world.intake.unscheduled_pod_gone(pod("vanished").info())
+        world.intake.unscheduled_pod_gone(pod("vanished").build())
 
     assert Looking(world).sees(missed, changed, between=news).total == 0
 
@@ -105,7 +105,7 @@ def test_a_pod_listed_and_gone_at_the_second_look_is_no_repair(world: World) -> 
 def test_a_pod_that_cannot_be_read_is_left_alone(world: World) -> None:
     world.pods(pod("known").version("1"))
     looking = Looking(world)
-    looking.comparison.unreadable(pod("known").info().pod.metadata)
+    looking.comparison.unreadable(pod("known").build().pod.metadata)
     assert looking.sees().total == 0
     assert world.place("known") is SubQueue.ACTIVE
 
@@ -125,16 +125,16 @@ def test_repairs_are_counted_since_the_start(world: World) -> None:
 
 async def test_a_binding_that_does_not_exist_is_taken_back(world: World) -> None:
     world.pods(pod("web").requests(cpu="1"))
-    world.ports.answers["uid-web"] = UNKNOWN
+    world.binder.answers["uid-web"] = UNKNOWN
     await world.attempt()
     assert compare(world, pod("web")) == (0, 0, 1)
     assert world.place("web") is SubQueue.BACKOFF
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
 
 
 async def test_a_binding_that_may_exist_is_not_taken_for_a_vanished_pod(world: World) -> None:
     world.pods(pod("web"))
-    world.ports.answers["uid-web"] = UNKNOWN
+    world.binder.answers["uid-web"] = UNKNOWN
     await world.attempt()
     assert compare(world) == (0, 0, 0)
     assert world.place("web") is SubQueue.IN_FLIGHT
@@ -144,7 +144,7 @@ async def test_a_binding_that_may_exist_is_not_taken_for_a_vanished_pod(world: W
 async def test_a_pod_that_is_being_bound_is_judged_by_nobody_but_its_binding(world: World) -> None:
     """The list may show it or not: the Binding may or may not have been written when the list was read."""
     world.pods(pod("web"))
-    world.ports.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
+    world.binder.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(world.attempt())
     await asyncio.sleep(0)
     assert compare(world) == (0, 0, 0)
@@ -172,7 +172,7 @@ def test_a_pod_that_came_while_the_list_was_under_way_is_not_taken_for_vanished(
 def test_a_pod_deleted_while_the_list_was_under_way_is_not_brought_back(world: World) -> None:
     world.pods(pod("web"))
     looking = Looking(world)
-    world.intake.unscheduled_pod_gone(pod("web").info())
+    world.intake.unscheduled_pod_gone(pod("web").build())
     assert looking.sees(pod("web")).total == 0
     assert len(world.queue) == 0
 
@@ -188,7 +188,7 @@ def test_a_pod_that_ran_and_ended_while_the_list_was_under_way_is_not_brought_ba
 async def test_an_attempt_that_became_unknown_after_the_list_was_asked_for_is_not_judged_by_it(world: World) -> None:
     world.pods(pod("web"))
     looking = Looking(world)
-    world.ports.answers["uid-web"] = UNKNOWN
+    world.binder.answers["uid-web"] = UNKNOWN
     await world.attempt()
     assert looking.sees(pod("web")).total == 0
     assert world.place("web") is SubQueue.IN_FLIGHT
@@ -203,12 +203,12 @@ def doubtful(world: World) -> list[str]:
 
 async def test_a_pod_of_unknown_outcome_that_is_not_listed_is_asked_for_at_once(world: World) -> None:
     world.pods(pod("web").requests(cpu="1"))
-    world.ports.answers["uid-web"] = UNKNOWN
+    world.binder.answers["uid-web"] = UNKNOWN
     await world.attempt()
     compare(world)
     (asked,) = world.reconciler.doubtful()
     world.reconciler.looked(asked, None)
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
     assert len(world.queue) == 0
     assert not world.binding.unresolved
     assert world.reconciler.repairs.forgotten == 1
@@ -218,13 +218,13 @@ async def test_a_pod_of_unknown_outcome_that_is_not_listed_is_asked_for_at_once(
 
 async def test_a_pod_of_unknown_outcome_that_turns_out_bound_is_bound(world: World) -> None:
     world.pods(pod("web").requests(cpu="1"))
-    world.ports.answers["uid-web"] = UNKNOWN
+    world.binder.answers["uid-web"] = UNKNOWN
     await world.attempt()
     compare(world)
     (asked,) = world.reconciler.doubtful()
-    world.reconciler.looked(asked, pod("web").requests(cpu="1").on("a").info())
-    assert world.ports.reasons("web") == ["Scheduled"]
-    assert world.requested_cpu("a") == 1000
+    world.reconciler.looked(asked, pod("web").requests(cpu="1").on("a").build())
+    assert world.events.reasons("web") == ["Scheduled"]
+    assert world.requested("a") == 1000
     assert len(world.queue) == 0
 
 
@@ -235,8 +235,8 @@ async def test_a_bound_pod_that_no_watch_ever_showed_is_asked_for_after_a_while(
     compare(world)
     assert doubtful(world) == []
     (asked,) = world.reconciler.unconfirmed()
-    world.reconciler.looked(asked, pod("web").uid("a namesake").info())
-    assert world.requested_cpu("a") == 0
+    world.reconciler.looked(asked, pod("web").uid("a namesake").build())
+    assert world.requested("a") == 0
 
 
 async def test_a_bound_pod_that_a_watch_has_shown_is_not_asked_for(world: World) -> None:
@@ -259,11 +259,11 @@ async def test_a_pod_bound_after_the_list_was_asked_for_is_not_judged_by_it(worl
 
 async def test_a_pod_that_was_read_before_its_binding_shows_is_left_for_later(world: World) -> None:
     world.pods(pod("web").requests(cpu="1"))
-    world.ports.answers["uid-web"] = UNKNOWN
+    world.binder.answers["uid-web"] = UNKNOWN
     await world.attempt()
     compare(world)
     (asked,) = world.reconciler.doubtful()
-    world.reconciler.looked(asked, pod("web").info())
+    world.reconciler.looked(asked, pod("web").build())
     assert world.place("web") is SubQueue.IN_FLIGHT
     assert world.node_of("web") == "a"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,13 +26,12 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.bench.decisions import Nothing
 from placewright_lab.simulation.evaluation import evaluate_pod
-from scheduler.makers import Body
 
 
 class Bench:
     """A scheduler on a cluster made of manifests, whose bindings always succeed, with records."""
 
-    def __init__(self, objects: list[Body], *, per_pod: int = 5, overall: int = 2000, detail: bool = True) -> None:
+    def __init__(self, objects: list[dict[str, Any]], *, per_pod: int = 5, overall: int = 2000, detail: bool = True) -> None:
         self.world = world_from(objects, "test")
         self.evaluator = offline_evaluator(resolve(default_profile(), in_tree()), in_tree(), self.world.cluster)
         self.now = 0.0

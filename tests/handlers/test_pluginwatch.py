@@ -56,11 +56,11 @@ def test_a_pod_that_a_failing_preenqueue_keeps_out_is_told_once_for_each_reason(
     world = World(Boom, guarding=watch.guarding(profile(1))).nodes(node("a"))
     world.pods(pod("fine"), pod("kept").labels(boom="eh"))
     for _ in range(3):
-        watch.tell(world.queue, world.ports, world.ports, told)
+        watch.tell(world.queue, world.events, world.status, told)
         world.pods(pod("kept").labels(boom="eh"))
     said = 'running PreEnqueue plugin "Boom": ValueError: eh'
-    assert [(name, reason, note) for name, _, reason, _, note in world.ports.events] == [("kept", "FailedScheduling", said)]
-    assert world.ports.statuses == [("kept", "SchedulerError", said, None)]
+    assert [(name, reason, note) for name, _, reason, _, note in world.events.recorded] == [("kept", "FailedScheduling", said)]
+    assert world.status.written == [("kept", "SchedulerError", said, None)]
     world.pods(pod("kept").labels(boom="oh"))
-    watch.tell(world.queue, world.ports, world.ports, told)
-    assert len(world.ports.events) == 2
+    watch.tell(world.queue, world.events, world.status, told)
+    assert len(world.events.recorded) == 2

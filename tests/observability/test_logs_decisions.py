@@ -53,7 +53,7 @@ async def test_a_pod_that_is_placed_is_one_line_at_info_with_what_decided(said: 
     world = logged(World()).nodes(node("a"), node("b").offers(cpu="1")).pods(pod("web").requests(cpu="500m"))
     world.now += 2.5
     await world.attempt()
-    [(_, _, bound, decision)] = world.ports.bound
+    [(_, _, bound, decision)] = world.binder.bound
     assert decision is not None
     [record] = said()
     found = fields(record)
@@ -75,7 +75,7 @@ async def test_what_was_not_scored_has_no_score(said: Said) -> None:
 async def test_a_pod_that_fits_nowhere_has_kubernetes_message_and_the_plugins_that_said_no(said: Said) -> None:
     world = logged(World()).nodes(node("a"), node("b")).pods(pod("web").requests(cpu="900"))
     await world.attempt()
-    [(_, reason, message, _)] = world.ports.statuses
+    [(_, reason, message, _)] = world.status.written
     [record] = said()
     found = fields(record)
     assert (record.levelname, record.getMessage()) == ("INFO", "pod not placed")
@@ -86,7 +86,7 @@ async def test_a_pod_that_fits_nowhere_has_kubernetes_message_and_the_plugins_th
 @pytest.mark.parametrize("problem", [REFUSED, CONFLICT])
 async def test_what_broke_is_an_error_and_names_the_node_that_was_chosen(problem: Exception, said: Said) -> None:
     world = logged(World()).nodes(node("a")).pods(pod("web"))
-    world.ports.answers["uid-web"] = problem
+    world.binder.answers["uid-web"] = problem
     await world.attempt()
     [record] = said()
     assert (record.levelname, fields(record)["reason"], fields(record)["node"]) == ("ERROR", "SchedulerError", "a")
@@ -94,7 +94,7 @@ async def test_what_broke_is_an_error_and_names_the_node_that_was_chosen(problem
 
 async def test_what_a_replica_without_the_lead_cannot_bind_is_no_error(said: Said) -> None:
     world = logged(World(), active=False).nodes(node("a")).pods(pod("web"))
-    world.ports.answers["uid-web"] = REFUSED
+    world.binder.answers["uid-web"] = REFUSED
     await world.attempt()
     [record] = said()
     assert (record.levelname, record.getMessage()) == ("INFO", "pod not placed, another replica sees to it")
@@ -102,7 +102,7 @@ async def test_what_a_replica_without_the_lead_cannot_bind_is_no_error(said: Sai
 
 async def test_a_binding_whose_answer_was_lost_is_told_once_it_is_known(said: Said) -> None:
     world = logged(World()).nodes(node("a")).pods(pod("web"))
-    world.ports.answers["uid-web"] = UNKNOWN
+    world.binder.answers["uid-web"] = UNKNOWN
     await world.attempt()
     assert said() == []
     world.binding.resolve("uid-web", "a")

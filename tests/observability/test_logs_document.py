@@ -31,16 +31,16 @@ def first_cells(document: str, header: str) -> set[str]:
 async def attempts() -> list[Attempt]:
     """One that is placed, one that fits nowhere, one that breaks, one that makes room, and a slow one."""
     world = World().nodes(node("a"), node("b")).pods(pod("web"), pod("huge").requests(cpu="900"), pod("unlucky"))
-    world.ports.answers["uid-unlucky"] = REFUSED
+    world.binder.answers["uid-unlucky"] = REFUSED
     for _ in range(3):
         await world.attempt()
-    victim = pod("victim").on("a").info()
+    victim = pod("victim").on("a").build()
     pushing = World(room_maker("a", victim)).nodes(node("a")).pods(pod("vip").requests(cpu="900"))
     await pushing.attempt()
     slow = World().nodes(node("a"), node("b")).pods(pod("slow"))
     await slow.attempt()
-    slow.observed.attempts[0].started -= 10
-    return world.observed.attempts + pushing.observed.attempts + slow.observed.attempts
+    slow.log.attempts[0].started -= 10
+    return world.log.attempts + pushing.log.attempts + slow.log.attempts
 
 
 async def test_every_field_and_message_of_a_decision_is_in_the_tables_and_no_other(caplog: pytest.LogCaptureFixture) -> None:

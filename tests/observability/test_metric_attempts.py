@@ -46,7 +46,7 @@ def counted(*args: object, **spec: object) -> Counted:
 
 async def test_each_end_of_an_attempt_is_counted_under_its_result() -> None:
     world = counted().nodes(node("a"), node("b")).pods(pod("bound"), pod("broken"), pod("big").requests(cpu="900"))
-    world.ports.answers["uid-broken"] = REFUSED
+    world.binder.answers["uid-broken"] = REFUSED
     for _ in range(3):
         await world.attempt()
     seen = world.seen()
@@ -68,7 +68,7 @@ async def test_durations_are_those_of_the_clock() -> None:
     world.now = 107.0  # it came to the queue at 100
     world.scheduler.attempts.clock = ticking
     await world.attempt()
-    [attempt] = world.observed.attempts
+    [attempt] = world.log.attempts
     assert attempt.ended is not None
     seen = world.seen()
     took = attempt.ended - attempt.started
@@ -178,7 +178,7 @@ async def test_what_is_counted_by_the_hundred_is_what_was_observed() -> None:
     world.scheduler.attempts.clock = ticking
     for _ in range(pods):
         await world.attempt()
-    seen, attempts = world.seen(), world.observed.attempts
+    seen, attempts = world.seen(), world.log.attempts
     took = [attempt.ended - attempt.started for attempt in attempts if attempt.ended is not None]
     for bound in (0.128, 0.256):
         at = {"result": "scheduled", "profile": "default-scheduler", "le": str(bound)}
@@ -214,7 +214,7 @@ async def test_shares_of_the_score_are_those_of_the_decisions_since_the_swap() -
     for _ in range(3):
         await world.attempt()
     world.seen()
-    placements = [attempt.placement for attempt in world.observed.attempts[3:]]
+    placements = [attempt.placement for attempt in world.log.attempts[3:]]
     points: dict[str, int] = {}
     for placement in placements:
         assert placement is not None
@@ -259,7 +259,7 @@ async def test_the_late_end_of_an_attempt_of_a_removed_profile_is_not_shown_for_
 async def test_a_hostile_name_stays_within_its_label(name: str) -> None:
     world = counted().nodes(node("a")).pods(pod("web"))
     await world.attempt()
-    [attempt] = world.observed.attempts
+    [attempt] = world.log.attempts
     series = AttemptSeries()
     attempt.profile = replace(attempt.profile, scheduler_name=name)
     series.attempt_ended(attempt)

@@ -25,13 +25,13 @@ def test_events_are_timed_from_when_the_news_came_under_the_labels_of_kube_sched
     intake = ClusterEventHandlers(world.cluster, world.queue, world.binding, times)
     intake.node(node("a").build())
     intake.node(node("a").build())  # a heartbeat
-    intake.node(node("a").labels(zone="z").tainted("t").build())
-    intake.unscheduled_pod(pod("web").info())
-    intake.unscheduled_pod(pod("web").labels(app="web").info())
-    intake.unscheduled_pod_gone(pod("web").info())
-    intake.unscheduled_pod_gone(pod("web").info())
-    intake.assigned_pod(pod("db").on("a").info())
-    intake.assigned_pod(pod("db").on("a").labels(app="db").info())
+    intake.node(node("a").labels(zone="z").taint("t").build())
+    intake.unscheduled_pod(pod("web").build())
+    intake.unscheduled_pod(pod("web").labels(app="web").build())
+    intake.unscheduled_pod_gone(pod("web").build())
+    intake.unscheduled_pod_gone(pod("web").build())
+    intake.assigned_pod(pod("db").on("a").build())
+    intake.assigned_pod(pod("db").on("a").labels(app="db").build())
     intake.assigned_pod_gone("uid-db")
     intake.node_gone(node("a").build().metadata.name)
     seen = read(times.series())
@@ -69,7 +69,7 @@ def broken(_pod: PodInfo, _old: object, _new: object) -> QueueingHint:
 
 def test_one_question_of_ten_to_a_hint_is_timed_under_its_answer() -> None:
     times = HintTimes()
-    web = pod("web").info()
+    web = pod("web").build()
     queue = times("Fit", NODE_ADD, lambda _pod, _old, _new: QueueingHint.QUEUE)
     skip = times("Taints", ASSIGNED_POD_DELETE, lambda _pod, _old, _new: QueueingHint.SKIP)
     answers = [queue(web, None, None) for _ in range(5 * HINT_SAMPLE)] + [skip(web, None, None) for _ in range(2 * HINT_SAMPLE)]

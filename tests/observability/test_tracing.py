@@ -81,7 +81,7 @@ async def test_an_attempt_is_one_trace_with_the_queue_and_every_step_below_its_r
 async def test_the_root_says_which_pod_went_where_and_who_decided() -> None:
     world = World().nodes(node("a"), node("b")).pods(pod("web"))
     root = by_name(await traced(world))["schedule pod"]
-    [(_, uid, bound, decision)] = world.ports.bound
+    [(_, uid, bound, decision)] = world.binder.bound
     assert decision is not None
     assert dict(root.attributes or {}) == {
         "k8s.pod.name": "web", "k8s.namespace.name": "default", "k8s.pod.uid": uid, "k8s.node.name": bound,
@@ -124,7 +124,7 @@ async def test_a_pod_that_fits_nowhere_is_no_error_and_has_its_message() -> None
 
 async def test_a_binding_that_fails_is_an_error_of_the_step_and_of_the_attempt() -> None:
     world = World().nodes(node("a")).pods(pod("web"))
-    world.ports.answers["uid-web"] = REFUSED
+    world.binder.answers["uid-web"] = REFUSED
     spans = by_name(await traced(world))
     assert spans["Bind"].status.status_code is StatusCode.ERROR
     assert (spans["schedule pod"].status.status_code, spans["PreFilter"].status.status_code) == (StatusCode.ERROR, StatusCode.UNSET)

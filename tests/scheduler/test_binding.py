@@ -46,24 +46,24 @@ async def test_a_bound_pod_has_left_the_queue_and_keeps_its_place_on_the_node() 
     assert await world.attempt() is True
     assert world.place("web") is None
     assert world.node_of("web") == "a"
-    assert world.requested_cpu("a") == 1000
-    assert [(name, node) for name, _, node, _ in world.ports.bound] == [("web", "a")]
+    assert world.requested("a") == 1000
+    assert [(name, node) for name, _, node, _ in world.binder.bound] == [("web", "a")]
 
 
 async def test_the_scheduled_event_says_where() -> None:
     world = one_pod()
     await world.attempt()
-    assert world.ports.events == [
+    assert world.events.recorded == [
         ("web", EventType.NORMAL, "Scheduled", "Binding", "Successfully assigned default/web to a"),
     ]
-    assert world.ports.statuses == []
+    assert world.status.written == []
 
 
 async def test_the_binding_carries_the_decision() -> None:
     world = one_pod().nodes(node("b").cordoned(), node("c").offers(cpu="8"))
     world.use_profile(name="fast", generation=4)
     await world.attempt()
-    ((_, _, chosen, decision),) = world.ports.bound
+    ((_, _, chosen, decision),) = world.binder.bound
     assert decision is not None
     assert (chosen, decision.profile, decision.generation) == ("c", "fast", 4)
     assert decision.score == sum(decision.plugins.values()) > 0
@@ -73,7 +73,7 @@ async def test_the_binding_carries_the_decision() -> None:
 
 def test_the_annotation_is_json_with_the_names_that_people_read() -> None:
     world = World().nodes(node("a"), node("b").offers(cpu="1500m"))
-    placement = world.cycle.place(world.evaluator, pod("web").requests(cpu="1").info())
+    placement = world.cycle.place(world.evaluator, pod("web").requests(cpu="1").build())
     (text,) = decision_annotations(placement).values()
     assert msgspec.json.decode(text).keys() == {"profile", "generation", "score", "runnerUp", "plugins"}
     assert decision_annotations(placement).keys() == {"placewright.dev/decision"}
@@ -81,7 +81,7 @@ def test_the_annotation_is_json_with_the_names_that_people_read() -> None:
 
 def test_what_plugins_want_on_the_pod_stands_beside_the_decision_and_never_in_its_place() -> None:
     world = World().nodes(node("a"))
-    placement = world.cycle.place(world.evaluator, pod("web").info())
+    placement = world.cycle.place(world.evaluator, pod("web").build())
     placement.state.annotations |= {"example.com/choice": "7", "placewright.dev/decision": "mine"}
     annotations = decision_annotations(placement)
     assert annotations["example.com/choice"] == "7"
@@ -91,7 +91,7 @@ def test_what_plugins_want_on_the_pod_stands_beside_the_decision_and_never_in_it
 def test_devices_that_a_pod_brought_do_not_survive_its_binding() -> None:
     """A tenant may write the annotation; what nobody chose is overwritten in the same request that places the pod."""
     world = World().nodes(node("a"))
-    placement = world.cycle.place(world.evaluator, pod("web").annotated(**{"placewright.dev/devices": '{"example.com/gpu":[0]}'}).info())
+    placement = world.cycle.place(world.evaluator, pod("web").annotations(**{"placewright.dev/devices": '{"example.com/gpu":[0]}'}).build())
     assert decision_annotations(placement)["placewright.dev/devices"] == "{}"
     placement.state.annotations["placewright.dev/devices"] = '{"example.com/gpu":[3]}'
     assert decision_annotations(placement)["placewright.dev/devices"] == '{"example.com/gpu":[3]}'
@@ -109,8 +109,8 @@ async def test_pods_that_a_plugin_wants_activated_are_tried_once_the_pod_is_plac
     await world.attempt()
     assert world.place("big") is SubQueue.UNSCHEDULABLE
     world.pods(pod("web"))
-    placement = world.cycle.place(world.evaluator, pod("web").info())
-    placement.state.activate["uid-big"] = pod("big").info()
+    placement = world.cycle.place(world.evaluator, pod("web").build())
+    placement.state.activate["uid-big"] = pod("big").build()
     queued = world.pop()
     world.cluster.assume(placement.pod, placement.node)
     assert await world.binding.run(Attempt(queued, placement.runtime.profile, lambda: world.now), placement)
@@ -131,32 +131,32 @@ async def test_a_postbind_that_breaks_does_not_unbind_the_pod(caplog: pytest.Log
 def taken_back(world: World) -> bool:
     """Nothing of the attempt is left, and the queue is whole."""
     check_invariants(world.queue)
-    return world.node_of("web") is None and world.requested_cpu("a") == 0 and not len(world.queue.in_flight)
+    return world.node_of("web") is None and world.requested("a") == 0 and not len(world.queue.in_flight)
 
 
 @pytest.mark.parametrize("answer", [REFUSED, CONFLICT])
 async def test_a_refused_binding_is_taken_back_and_the_pod_backs_off(answer: Exception) -> None:
     world = one_pod(Script())
-    world.ports.answers["uid-web"] = answer
+    world.binder.answers["uid-web"] = answer
     assert await world.attempt() is False
     assert taken_back(world)
     assert world.place("web") is SubQueue.BACKOFF
     told = f'running Bind plugin "DefaultBinder": {answer}'
-    assert world.ports.statuses == [("web", "SchedulerError", told, "")]
-    assert world.ports.events == [("web", EventType.WARNING, "FailedScheduling", "Scheduling", told)]
+    assert world.status.written == [("web", "SchedulerError", told, "")]
+    assert world.events.recorded == [("web", EventType.WARNING, "FailedScheduling", "Scheduling", told)]
 
 
 async def test_everything_is_unreserved_in_reverse_order() -> None:
     asked: list[str] = []
     world = one_pod(Script(), Script(), Script(), shared=asked)
-    world.ports.answers["uid-web"] = REFUSED
+    world.binder.answers["uid-web"] = REFUSED
     await world.attempt()
     assert asked[-3:] == ["unreserve P2", "unreserve P1", "unreserve P0"]
 
 
 async def test_an_unreserve_that_breaks_does_not_lose_the_pod() -> None:
     world = one_pod(Script(unreserve=raising("oh")))
-    world.ports.answers["uid-web"] = REFUSED
+    world.binder.answers["uid-web"] = REFUSED
     assert await world.attempt() is False
     assert taken_back(world)
     assert world.place("web") is SubQueue.BACKOFF
@@ -166,15 +166,15 @@ async def test_a_prebind_that_breaks_is_an_error() -> None:
     world = one_pod(Script(pre_bind=raising("no volume")))
     assert await world.attempt() is False
     assert taken_back(world)
-    assert world.ports.bound == []
-    assert world.ports.statuses == [("web", "SchedulerError", 'running PreBind plugin "P0": RuntimeError: no volume', "")]
+    assert world.binder.bound == []
+    assert world.status.written == [("web", "SchedulerError", 'running PreBind plugin "P0": RuntimeError: no volume', "")]
 
 
 async def test_a_prebind_that_fails_is_an_error() -> None:
     world = one_pod(Script(pre_bind=lambda _pod: error("no volume")))
     await world.attempt()
     assert taken_back(world)
-    assert world.ports.statuses == [("web", "SchedulerError", 'running PreBind plugin "P0": no volume', "")]
+    assert world.status.written == [("web", "SchedulerError", 'running PreBind plugin "P0": no volume', "")]
 
 
 async def test_a_prebind_that_rejects_is_unschedulable_and_waits_for_that_plugin() -> None:
@@ -182,7 +182,7 @@ async def test_a_prebind_that_rejects_is_unschedulable_and_waits_for_that_plugin
     await world.attempt()
     assert taken_back(world)
     assert world.place("web") is SubQueue.UNSCHEDULABLE
-    assert world.ports.statuses == [("web", "Unschedulable", "0/1 nodes are available: 1 volume is elsewhere.", "")]
+    assert world.status.written == [("web", "Unschedulable", "0/1 nodes are available: 1 volume is elsewhere.", "")]
     assert world.queue.rejections("default-scheduler") == {"P0": 1}
 
 
@@ -215,7 +215,7 @@ def test_a_failed_reserve_or_permit_is_taken_back_before_anything_is_bound(scrip
     assert taken_back(world)
     assert asked[-2:] == ["unreserve P1", "unreserve P0"]
     assert asked.count("unreserve P0") == 1
-    ((_, told, message, _),) = world.ports.statuses
+    ((_, told, message, _),) = world.status.written
     assert told == reason
     assert "no quota" in message
 
@@ -286,7 +286,7 @@ async def test_a_rejected_waiting_pod_is_rolled_back_in_the_plugins_name() -> No
     assert await task is False
     assert taken_back(world)
     assert world.place("web") is SubQueue.UNSCHEDULABLE
-    assert world.ports.statuses == [("web", "Unschedulable", "0/1 nodes are available: 1 the gang broke up.", "")]
+    assert world.status.written == [("web", "Unschedulable", "0/1 nodes are available: 1 the gang broke up.", "")]
 
 
 async def test_a_pod_that_waited_too_long_is_rejected_by_the_most_impatient_plugin() -> None:
@@ -295,7 +295,7 @@ async def test_a_pod_that_waited_too_long_is_rejected_by_the_most_impatient_plug
     assert binding is not None
     world.now += 90
     assert await binding is False
-    assert world.ports.statuses[0][2] == (
+    assert world.status.written[0][2] == (
         "0/1 nodes are available: 1 rejected due to timeout after waiting 1m30s at plugin P0."
     )
     assert world.queue.rejections("default-scheduler") == {"P0": 1}
@@ -305,11 +305,11 @@ async def test_a_deleted_waiting_pod_lets_go_of_everything() -> None:
     world = one_pod(Script(permit=lambda _pod: waiting(60)))
     task = asyncio.ensure_future(world.attempt())
     await settled()
-    world.intake.unscheduled_pod_gone(pod("web").info())
+    world.intake.unscheduled_pod_gone(pod("web").build())
     assert await task is False
     assert taken_back(world)
     assert len(world.queue) == 0
-    assert world.ports.events == [], "nobody reads about a pod that is gone"
+    assert world.events.recorded == [], "nobody reads about a pod that is gone"
 
 
 class Patient(PreBindPlugin):
@@ -328,12 +328,12 @@ async def test_a_pod_deleted_while_it_is_prepared_lets_go_of_everything() -> Non
     binding = asyncio.ensure_future(world.attempt())
     await settled()
     assert world.node_of("web") == "a"
-    world.intake.unscheduled_pod_gone(pod("web").info())
+    world.intake.unscheduled_pod_gone(pod("web").build())
     async with asyncio.timeout(5):
         assert await binding is False
-    assert (world.node_of("web"), world.place("web"), world.requested_cpu("a")) == (None, None, 0)
+    assert (world.node_of("web"), world.place("web"), world.requested("a")) == (None, None, 0)
     check_invariants(world.queue)
-    world.intake.unscheduled_pod_gone(pod("web").info())  # nobody is under way any more
+    world.intake.unscheduled_pod_gone(pod("web").build())  # nobody is under way any more
 
 
 # --- nobody knows ------------------------------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ async def test_a_pod_deleted_while_it_is_prepared_lets_go_of_everything() -> Non
 
 async def unknown_outcome() -> World:
     world = one_pod(Script())
-    world.ports.answers["uid-web"] = UNKNOWN
+    world.binder.answers["uid-web"] = UNKNOWN
     assert await world.attempt() is False
     return world
 
@@ -350,7 +350,7 @@ async def test_a_pod_whose_binding_may_exist_keeps_its_place_on_the_node_and_in_
     world = await unknown_outcome()
     assert world.node_of("web") == "a"
     assert world.place("web") is SubQueue.IN_FLIGHT
-    assert world.ports.events == []
+    assert world.events.recorded == []
     check_invariants(world.queue)
 
 
@@ -358,8 +358,8 @@ async def test_the_watch_that_shows_it_bound_ends_the_doubt() -> None:
     world = await unknown_outcome()
     world.pods(pod("web").requests(cpu="1").on("a"))
     assert world.place("web") is None
-    assert world.ports.reasons("web") == ["Scheduled"]
-    assert world.requested_cpu("a") == 1000
+    assert world.events.reasons("web") == ["Scheduled"]
+    assert world.requested("a") == 1000
     assert not world.binding.unresolved
 
 
@@ -368,31 +368,31 @@ async def test_news_that_there_is_no_binding_rolls_back() -> None:
     world.binding.resolve("uid-web", None)
     assert taken_back(world)
     assert world.place("web") is SubQueue.BACKOFF
-    assert world.ports.statuses[0][1] == "SchedulerError"
+    assert world.status.written[0][1] == "SchedulerError"
 
 
 async def test_the_watch_that_shows_it_on_another_node_frees_ours() -> None:
     world = (await unknown_outcome()).nodes(node("b"))
     world.pods(pod("web").requests(cpu="1").on("b"))
     assert world.place("web") is None
-    assert (world.requested_cpu("a"), world.requested_cpu("b")) == (0, 1000)
-    assert world.ports.events == [], "we did not assign it"
+    assert (world.requested("a"), world.requested("b")) == (0, 1000)
+    assert world.events.recorded == [], "we did not assign it"
 
 
 async def test_a_pod_that_left_the_watch_while_nobody_knows_may_be_bound_and_keeps_its_room() -> None:
     world = await unknown_outcome()
-    world.intake.unscheduled_pod_gone(pod("web").info())  # shown as it was before, without a node
+    world.intake.unscheduled_pod_gone(pod("web").build())  # shown as it was before, without a node
     assert world.node_of("web") == "a"
-    assert world.requested_cpu("a") == 1000
+    assert world.requested("a") == 1000
     world.pods(pod("web").requests(cpu="1").on("a"))
-    assert world.requested_cpu("a") == 1000
-    assert world.ports.reasons("web") == ["Scheduled"]
+    assert world.requested("a") == 1000
+    assert world.events.reasons("web") == ["Scheduled"]
     assert not world.binding.unresolved
 
 
 async def test_a_pod_deleted_while_nobody_knows_lets_go_of_everything() -> None:
     world = await unknown_outcome()
-    world.intake.unscheduled_pod_gone(pod("web").info())
+    world.intake.unscheduled_pod_gone(pod("web").build())
     world.intake.pod_gone("uid-web")
     assert taken_back(world)
     assert len(world.queue) == 0
@@ -401,7 +401,7 @@ async def test_a_pod_deleted_while_nobody_knows_lets_go_of_everything() -> None:
 
 async def test_a_watch_that_was_faster_than_the_lost_answer_counts() -> None:
     world = one_pod(Script())
-    world.ports.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
+    world.binder.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(world.attempt())
     await settled()
     world.pods(pod("web").requests(cpu="1").on("a"))
@@ -409,12 +409,12 @@ async def test_a_watch_that_was_faster_than_the_lost_answer_counts() -> None:
     assert await task is True
     assert not world.binding.unresolved
     assert world.place("web") is None
-    assert world.ports.reasons("web") == ["Scheduled"]
+    assert world.events.reasons("web") == ["Scheduled"]
 
 
 async def test_a_pod_that_came_and_went_on_a_node_while_its_answer_got_lost_is_in_doubt_for_nobody() -> None:
     world = one_pod(Script())
-    world.ports.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
+    world.binder.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(world.attempt())
     await settled()
     world.pods(pod("web").requests(cpu="1").on("a"))
@@ -433,15 +433,15 @@ async def test_a_pod_that_somebody_else_bound_meanwhile_is_left_alone(
     caplog.set_level(logging.WARNING)
     script = Script()
     world = one_pod(script).nodes(node("b").cordoned())
-    world.ports.answers["uid-web"] = lost = asyncio.get_running_loop().create_future()
+    world.binder.answers["uid-web"] = lost = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(world.attempt())
     await settled()
     world.pods(pod("web").requests(cpu="1").on("b"))
     lost.set_exception(answer)
     assert await task is False
-    assert (world.requested_cpu("a"), world.requested_cpu("b")) == (0, 1000)
+    assert (world.requested("a"), world.requested("b")) == (0, 1000)
     assert len(world.queue) == 0
-    assert world.ports.events == []
+    assert world.events.recorded == []
     assert "unreserve P0" in script.asked
     assert "bound by another scheduler" in caplog.text
     check_invariants(world.queue)

@@ -25,7 +25,7 @@ def tasting(scores: dict[str, int], **spec: object) -> World:
 
 
 def place(world: World, name: str = "web") -> ScheduleResult:
-    return world.cycle.place(world.evaluator, pod(name).requests(cpu="1").info())
+    return world.cycle.place(world.evaluator, pod(name).requests(cpu="1").build())
 
 
 def test_the_node_with_the_highest_total_is_chosen_and_compared_with_the_next_best() -> None:
@@ -86,26 +86,26 @@ async def test_a_pod_that_met_no_nodes_backs_off_as_after_an_error() -> None:
     assert world.place("web") is SubQueue.BACKOFF
     world.queue.move(ASSIGNED_POD_DELETE, None, None)
     assert world.place("web") is SubQueue.BACKOFF
-    assert world.ports.statuses == [("web", "Unschedulable", "no nodes available to schedule pods", "")]
+    assert world.status.written == [("web", "Unschedulable", "no nodes available to schedule pods", "")]
 
 
 def test_the_nominated_node_is_used_first_although_others_score_higher() -> None:
     world = tasting({"a": 1, "b": 99}).nodes(node("a"), node("b"))
-    web = pod("web").nominated("a").info()
+    web = pod("web").nominated("a").build()
     world.queue.add(web)
     assert world.cycle.place(world.evaluator, web).node == "a"
 
 
 def test_a_nominated_node_that_does_not_fit_any_more_is_passed_over() -> None:
     world = tasting({"a": 1, "b": 99}).nodes(node("a").cordoned(), node("b"))
-    web = pod("web").nominated("a").info()
+    web = pod("web").nominated("a").build()
     world.queue.add(web)
     assert world.cycle.place(world.evaluator, web).node == "b"
 
 
 def test_a_nominated_node_that_is_gone_is_passed_over() -> None:
     world = tasting({}).nodes(node("b"))
-    web = pod("web").nominated("gone").info()
+    web = pod("web").nominated("gone").build()
     world.queue.add(web)
     assert world.cycle.place(world.evaluator, web).node == "b"
 
@@ -121,7 +121,7 @@ def test_a_nomination_ends_with_the_decision() -> None:
 
 def test_room_kept_for_a_nominated_pod_is_not_given_to_a_lesser_one() -> None:
     world = World().nodes(node("a").offers(cpu="1"))
-    world.queue.add(pod("vip").priority(5).requests(cpu="1").nominated("a").info())
+    world.queue.add(pod("vip").priority(5).requests(cpu="1").nominated("a").build())
     with pytest.raises(FitError, match="0/1 nodes are available: 1 Insufficient cpu"):
         place(world)
 
@@ -130,7 +130,7 @@ def test_a_plugin_that_raises_is_an_internal_failure_and_the_pod_backs_off() -> 
     world = World(scoring_plugin({}, broken="out of cheese")).nodes(node("a"), node("b")).pods(pod("web"))
     assert world.decide() is None
     assert world.place("web") is SubQueue.BACKOFF
-    assert world.ports.statuses == [("web", "SchedulerError", 'running PreScore plugin "Taste": RuntimeError: out of cheese', "")]
+    assert world.status.written == [("web", "SchedulerError", 'running PreScore plugin "Taste": RuntimeError: out of cheese', "")]
     assert world.scheduler.counts.errors == 1
 
 

@@ -39,24 +39,24 @@ def moved(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_same_news_twice_changes_nothing(world: World) -> None:
-    web = pod("web").info()
+    web = pod("web").build()
     for _ in range(2):
         world.intake.unscheduled_pod(web)
     assert len(world.queue) == 1
     for _ in range(2):
         world.intake.unscheduled_pod_gone(web)
     assert len(world.queue) == 0
-    on_a = pod("web").on("a").requests(cpu="1").info()
+    on_a = pod("web").on("a").requests(cpu="1").build()
     for _ in range(2):
         world.intake.assigned_pod(on_a)
-    assert world.requested_cpu("a") == 1000
+    assert world.requested("a") == 1000
     for _ in range(2):
         world.intake.assigned_pod_gone("uid-web")
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
 
 
 def test_news_of_nobody_is_no_error(world: World) -> None:
-    world.intake.unscheduled_pod_gone(pod("nobody").info())
+    world.intake.unscheduled_pod_gone(pod("nobody").build())
     world.intake.assigned_pod_gone("uid-nobody")
     world.intake.node_gone("nowhere")  # type: ignore[arg-type]
     assert len(world.queue) == 0
@@ -77,14 +77,14 @@ async def test_the_bound_pod_leaving_the_unscheduled_watch_keeps_its_room(world:
     """Kopf says DELETED with the object's node set."""
     world.pods(pod("web").requests(cpu="1"))
     await world.attempt()
-    world.intake.unscheduled_pod_gone(pod("web").on("a").info())
-    assert world.requested_cpu("a") == 1000
+    world.intake.unscheduled_pod_gone(pod("web").on("a").build())
+    assert world.requested("a") == 1000
 
 
 def test_an_unscheduled_pod_that_is_shown_with_a_node_or_finished_leaves_the_queue(world: World) -> None:
     world.pods(pod("web"), pod("job"))
-    world.intake.unscheduled_pod(pod("web").on("elsewhere").info())
-    world.intake.unscheduled_pod(pod("job").phase("Failed").info())
+    world.intake.unscheduled_pod(pod("web").on("elsewhere").build())
+    world.intake.unscheduled_pod(pod("job").phase("Failed").build())
     assert len(world.queue) == 0
 
 
@@ -92,20 +92,20 @@ def test_a_pod_that_somebody_else_bound_leaves_the_queue(world: World) -> None:
     world.pods(pod("web"))
     world.pods(pod("web").on("a").requests(cpu="1"))
     assert len(world.queue) == 0
-    assert world.requested_cpu("a") == 1000
+    assert world.requested("a") == 1000
 
 
 async def test_confirming_an_assumed_pod_does_not_end_its_attempt_early(world: World) -> None:
     """The binding itself ends it, with the event and PostBind, when its answer comes."""
     world.pods(pod("web"))
-    world.ports.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
+    world.binder.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(world.attempt())
     await asyncio.sleep(0)
     world.pods(pod("web").on("a"))
     assert world.place("web") is SubQueue.IN_FLIGHT
     answer.set_result(None)
     assert await task is True
-    assert world.ports.reasons("web") == ["Scheduled"]
+    assert world.events.reasons("web") == ["Scheduled"]
     check_invariants(world.queue)
 
 
@@ -129,26 +129,26 @@ def test_a_pod_may_come_before_its_node(world: World) -> None:
 
 def test_a_finished_pod_frees_its_room(world: World) -> None:
     world.pods(pod("job").on("a").requests(cpu="1"), pod("job").on("a").requests(cpu="1").phase("Succeeded"))
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
 
 
 async def test_a_pod_that_finished_before_it_was_seen_running_ends_an_unknown_binding(world: World) -> None:
     world.pods(pod("job").requests(cpu="1"))
-    world.ports.answers["uid-job"] = UNKNOWN
+    world.binder.answers["uid-job"] = UNKNOWN
     await world.attempt()
     world.pods(pod("job").on("a").requests(cpu="1").phase("Succeeded"))
     assert not world.binding.unresolved
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
     assert len(world.queue) == 0
 
 
 def test_news_about_pods_on_nodes_wakes_those_who_may_care(world: World, moved: list[str]) -> None:
     web = pod("web").on("a")
-    first = web.info()
+    first = web.build()
     world.intake.assigned_pod(first)
     world.intake.assigned_pod(first)
-    world.intake.assigned_pod(web.labels(tier="gold").info())
-    world.intake.assigned_pod(pod("web").on("b").labels(tier="gold").info())
+    world.intake.assigned_pod(web.labels(tier="gold").build())
+    world.intake.assigned_pod(pod("web").on("b").labels(tier="gold").build())
     world.intake.assigned_pod_gone("uid-web")
     world.intake.assigned_pod_gone("uid-web")
     assert moved == [
@@ -157,7 +157,7 @@ def test_news_about_pods_on_nodes_wakes_those_who_may_care(world: World, moved: 
 
 
 def test_a_confirmed_assumption_wakes_as_a_new_pod_does(world: World, moved: list[str]) -> None:
-    world.cluster.assume(pod("web").info(), "a")  # type: ignore[arg-type]
+    world.cluster.assume(pod("web").build(), "a")  # type: ignore[arg-type]
     world.pods(pod("web").on("a"))
     assert moved == ["AssignedPodAdd"]
 
@@ -170,12 +170,12 @@ def test_a_confirmed_assumption_wakes_as_a_new_pod_does(world: World, moved: lis
     [
         (node("a"), node("a").offers(cpu="9"), ["NodeUpdateAllocatable"]),
         (node("a"), node("a").labels(zone="z"), ["NodeUpdateLabel"]),
-        (node("a").tainted("gpu"), node("a"), ["NodeUpdateTaint"]),
+        (node("a").taint("gpu"), node("a"), ["NodeUpdateTaint"]),
         (node("a").cordoned(), node("a"), ["NodeUpdateTaint"]),
         (node("a"), node("a").cordoned(), []),
         (node("a").condition("Ready", "False"), node("a").condition("Ready", "True"), ["NodeUpdateCondition"]),
-        (node("a").condition("Ready", "True", "09:00"), node("a").condition("Ready", "True", "09:01"), []),
-        (node("a"), node("a").annotated(note="x"), ["NodeUpdateAnnotation"]),
+        (node("a").condition("Ready", "True", since="09:00"), node("a").condition("Ready", "True", since="09:01"), []),
+        (node("a"), node("a").annotations(note="x"), ["NodeUpdateAnnotation"]),
         (node("a"), node("a").features("Fast"), ["NodeUpdateDeclaredFeature"]),
         (node("a"), node("a").offers(cpu="9").labels(zone="z"), ["NodeUpdateAllocatable", "NodeUpdateLabel"]),
         (node("a"), node("a"), []),

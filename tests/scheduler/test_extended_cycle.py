@@ -35,7 +35,7 @@ async def placed(world: World, name: str = "web") -> str | None:
 
 def told(world: World, name: str = "web") -> tuple[str, str]:
     """Reason and message of the pod's last condition."""
-    return next((reason, message) for who, reason, message, _ in reversed(world.ports.statuses) if who == name)
+    return next((reason, message) for who, reason, message, _ in reversed(world.status.written) if who == name)
 
 
 # --- filter ------------------------------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ async def test_its_scores_count_ten_times_its_weight_and_add_to_the_plugins() ->
     likes_b.scores = {"a": 3, "b": 5}
     world.use_profile(asking=[likes_b], **NO_SCORES)
     assert await placed(world) == "b"
-    decision = world.ports.bound[0][3]
+    decision = world.binder.bound[0][3]
     assert decision is not None
     assert (decision.score, decision.runner_up) == (40 + 5 * 2 * 10, 70 + 3 * 2 * 10)
     assert decision.plugins == {"Taste": 40, "http://extender": 100}
@@ -160,7 +160,7 @@ async def test_scores_below_zero_put_a_node_last_and_no_unfit_one_first() -> Non
     gloomy.scores = {"a": -3, "b": -1, "c": -2}
     world = asking(gloomy).nodes(node("d").cordoned())
     assert await placed(world) == "b"
-    decision = world.ports.bound[0][3]
+    decision = world.binder.bound[0][3]
     assert decision is not None
     assert (decision.score, decision.runner_up) == (-10, -20)
 
@@ -217,12 +217,12 @@ async def test_a_pod_deleted_while_the_extender_thinks_is_forgotten() -> None:
     slow = extender()
     world = asking(slow, names="a")
     web = pod("web").requests(cpu="1")
-    slow.meanwhile = lambda _verb: world.intake.unscheduled_pod_gone(web.info())
+    slow.meanwhile = lambda _verb: world.intake.unscheduled_pod_gone(web.build())
     world.pods(web)
     await world.attempt()
-    assert world.ports.bound == []
+    assert world.binder.bound == []
     assert world.place("web") is None
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
 
 
 async def test_a_pod_bound_by_somebody_else_meanwhile_is_left_there() -> None:
@@ -230,7 +230,7 @@ async def test_a_pod_bound_by_somebody_else_meanwhile_is_left_there() -> None:
     world = asking(slow, names="ab")
     slow.meanwhile = lambda _verb: world.pods(pod("web").requests(cpu="1").on("b")) and None
     assert await placed(world) == "b"
-    assert world.ports.bound == []
+    assert world.binder.bound == []
     assert not len(world.queue.in_flight)
 
 
@@ -279,7 +279,7 @@ async def preempting(world: World) -> tuple[str, str] | None:
     await world.attempt()
     for _ in range(10):
         await asyncio.sleep(0)
-    return next(((victim, where) for victim, _, where in world.ports.evicted), None)
+    return next(((victim, where) for victim, _, where in world.evictor.evicted), None)
 
 
 async def test_preemption_goes_where_the_extenders_agree() -> None:
@@ -346,8 +346,8 @@ async def test_an_extender_that_binds_does_so_in_our_stead() -> None:
     world = asking(binder, names="a")
     assert await placed(world) == "a"
     assert binder.asked[-1] == ("bind", "web", ("a",))
-    assert world.ports.bound == []
-    assert world.ports.reasons("web") == ["Scheduled"]
+    assert world.binder.bound == []
+    assert world.events.reasons("web") == ["Scheduled"]
 
 
 async def test_where_it_fails_to_bind_everything_is_taken_back() -> None:
@@ -355,7 +355,7 @@ async def test_where_it_fails_to_bind_everything_is_taken_back() -> None:
     binder.broken = {"bind": "no"}
     world = asking(binder, names="a")
     assert await placed(world) is None
-    assert world.ports.bound == []
+    assert world.binder.bound == []
     assert told(world) == ("SchedulerError", "no")
 
 
@@ -364,7 +364,7 @@ async def test_where_an_ignorable_one_fails_to_bind_we_do() -> None:
     binder.broken = {"bind": "no"}
     world = asking(binder, names="a")
     assert await placed(world) == "a"
-    assert [(name, where) for name, _, where, _ in world.ports.bound] == [("web", "a")]
+    assert [(name, where) for name, _, where, _ in world.binder.bound] == [("web", "a")]
 
 
 async def test_the_node_that_preemption_made_room_on_is_asked_about_first_and_alone() -> None:

@@ -50,7 +50,7 @@ async def come_and_go(world: World, pod: PodInfo) -> None:
     world.intake.pod_gone(pod.uid)
     world.intake.assigned_pod_gone(pod.uid)
     world.queue.done(pod.uid)
-    for remembered in (world.ports.events, world.ports.statuses, world.ports.bound, world.observed.attempts, world.observed.entered):
+    for remembered in (world.events.recorded, world.status.written, world.binder.bound, world.log.attempts, world.log.entered):
         remembered.clear()
 
 

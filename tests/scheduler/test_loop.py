@@ -68,7 +68,7 @@ async def test_pods_are_placed_as_they_come() -> None:
     world = World().nodes(node("a"))
     async with running(world):
         world.pods(pod("one"), pod("two"))
-        await until(lambda: len(world.ports.bound) == 2)
+        await until(lambda: len(world.binder.bound) == 2)
         world.pods(pod("three"))
         await until(lambda: world.scheduler.counts.bound == 3)
     assert world.scheduler.counts.scheduled == 3
@@ -104,27 +104,27 @@ async def test_a_replica_that_lost_the_lead_takes_back_what_it_was_binding_witho
     lead = Switch()
     lead.give()
     world = World(lead=lead).nodes(node("a")).pods(pod("web").requests(cpu="1"))
-    world.ports.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
+    world.binder.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
     async with running(world):
-        await until(lambda: len(world.ports.bound) == 1)
+        await until(lambda: len(world.binder.bound) == 1)
         lead.active = False
         answer.set_exception(REFUSED)
         await until(lambda: world.place("web") is SubQueue.BACKOFF)
-    assert world.requested_cpu("a") == 0
-    assert world.ports.events == []
-    assert world.ports.statuses == []
+    assert world.requested("a") == 0
+    assert world.events.recorded == []
+    assert world.status.written == []
 
 
 async def test_no_more_bindings_are_begun_than_the_api_server_can_take() -> None:
     world = World(sizes=RoomSizes(on_their_way=6)).nodes(node("a")).pods(*(pod(f"web-{number}") for number in range(5)))
     answers = {f"uid-web-{number}": asyncio.get_running_loop().create_future() for number in range(5)}
-    world.ports.answers.update(answers)
+    world.binder.answers.update(answers)
     async with running(world):
         await turns()
-        assert len(world.ports.bound) == 3
+        assert len(world.binder.bound) == 3
         assert world.queue.sizes().active == 2, "the others can still be updated, deleted or overtaken"
-        answers[world.ports.bound[0][1]].set_result(None)
-        await until(lambda: len(world.ports.bound) == 4)
+        answers[world.binder.bound[0][1]].set_result(None)
+        await until(lambda: len(world.binder.bound) == 4)
         for answer in answers.values():
             if not answer.done():
                 answer.set_result(None)
@@ -140,7 +140,7 @@ async def test_pods_that_wait_for_permission_do_not_keep_others_from_being_place
         for waiting in world.scheduler.waiting:
             waiting.allow("Gang")
         await until(lambda: world.scheduler.counts.bound == 6)
-    assert {name for name, _, _, _ in world.ports.bound} == {f"web-{number}" for number in range(6)}
+    assert {name for name, _, _, _ in world.binder.bound} == {f"web-{number}" for number in range(6)}
 
 
 async def test_pods_that_wait_for_their_volumes_do_not_keep_others_from_being_placed() -> None:
@@ -158,7 +158,7 @@ async def test_pods_that_wait_for_their_volumes_do_not_keep_others_from_being_pl
     world = World(Provisioner, sizes=RoomSizes(on_their_way=4)).nodes(node("a")).pods(*claiming, pod("plain"))
     async with running(world):
         await until(lambda: world.scheduler.counts.bound == 1)
-        assert [name for name, *_ in world.ports.bound] == ["plain"]
+        assert [name for name, *_ in world.binder.bound] == ["plain"]
         made.set()
         await until(lambda: world.scheduler.counts.bound == 5)
 
@@ -183,9 +183,9 @@ def _takes_a_slice(world: World) -> Status:
 
 async def test_draining_waits_for_bindings_under_way() -> None:
     world = World().nodes(node("a")).pods(pod("web"))
-    world.ports.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
+    world.binder.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
     async with running(world) as loop:
-        await until(lambda: len(world.ports.bound) == 1)
+        await until(lambda: len(world.binder.bound) == 1)
         loop.cancel()
         draining = asyncio.ensure_future(world.scheduler.drain())
         await turns()
@@ -197,9 +197,9 @@ async def test_draining_waits_for_bindings_under_way() -> None:
 
 async def test_draining_gives_up_what_takes_too_long() -> None:
     world = World().nodes(node("a")).pods(pod("web"))
-    world.ports.answers["uid-web"] = asyncio.get_running_loop().create_future()
+    world.binder.answers["uid-web"] = asyncio.get_running_loop().create_future()
     async with running(world) as loop:
-        await until(lambda: len(world.ports.bound) == 1)
+        await until(lambda: len(world.binder.bound) == 1)
         loop.cancel()
         async with asyncio.timeout(5):
             await world.scheduler.drain(0.01)
@@ -214,8 +214,8 @@ async def test_draining_does_not_wait_for_permissions_that_nobody_can_give_any_m
         loop.cancel()
         async with asyncio.timeout(5):
             await world.scheduler.drain()
-    assert world.ports.bound == []
-    assert world.ports.events == []
+    assert world.binder.bound == []
+    assert world.events.recorded == []
 
 
 # --- pods that ask for much ----------------------------------------------------------------------------------------------------------
@@ -223,14 +223,11 @@ async def test_draining_does_not_wait_for_permissions_that_nobody_can_give_any_m
 
 def demanding(name: str) -> PodMaker:
     """A pod within all limits whose decision looks at many things."""
-    maker = pod(name)
     term = {"topologyKey": "kubernetes.io/hostname", "namespaceSelector": {}}
     terms = [{**term, "labelSelector": {"matchExpressions": [{"key": f"k{i}", "operator": "DoesNotExist"}]}} for i in range(60)]
     preferred = [{"weight": 1 + index, "podAffinityTerm": each} for index, each in enumerate(terms)]
-    maker._spec["affinity"] = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-    constraint = {"maxSkew": 5, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
-    maker._spec["topologySpreadConstraints"] = [{**constraint, "labelSelector": {"matchLabels": {"a": "b"}}}]
-    return maker
+    maker = pod(name).spec(affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}})
+    return maker.spread("kubernetes.io/hostname", {"a": "b"}, max_skew=5)
 
 
 def slow_counting(world: World, monkeypatch: pytest.MonkeyPatch) -> list[float]:
@@ -260,7 +257,7 @@ async def test_what_a_long_decision_counts_is_counted_between_turns_of_the_event
     others = 0
     async with running(world):
         async with asyncio.timeout(5):
-            while not world.ports.bound:
+            while not world.binder.bound:
                 await asyncio.sleep(0)
                 others += 1
     assert len(begun) >= 60
@@ -276,7 +273,7 @@ async def test_it_is_decided_as_in_one_go(monkeypatch: pytest.MonkeyPatch) -> No
     slow_counting(world, monkeypatch)
     world.pods(demanding("large"))
     async with running(world):
-        await until(lambda: bool(world.ports.bound))
+        await until(lambda: bool(world.binder.bound))
     assert world.node_of("large") == at_once.node_of("large") == "n3"
 
 
@@ -288,7 +285,7 @@ async def test_it_is_decided_on_what_is_true_once_it_is_prepared(monkeypatch: py
         await until(lambda: len(begun) > 20)
         world.pods(*(pod(f"late-{i}").labels(app="late").on("n3") for i in range(9)))
         world.nodes(node("n9"))
-        await until(lambda: bool(world.ports.bound))
+        await until(lambda: bool(world.binder.bound))
     assert world.node_of("large") == "n9"
 
 
@@ -301,8 +298,8 @@ async def test_a_pod_that_is_deleted_while_it_is_prepared_is_not_decided(monkeyp
         await until(lambda: len(begun) > 20)
         world.intake.pod_gone("uid-large")
         world.pods(pod("next"))
-        await until(lambda: bool(world.ports.bound) and not len(world.queue.in_flight))
-    assert [name for name, _, _, _ in world.ports.bound] == ["next"]
+        await until(lambda: bool(world.binder.bound) and not len(world.queue.in_flight))
+    assert [name for name, _, _, _ in world.binder.bound] == ["next"]
     assert world.node_of("large") is None
     assert len(begun) < 40, "and not prepared to the end"
 
@@ -314,8 +311,8 @@ async def test_others_as_important_are_placed_while_it_is_prepared_and_lesser_on
     async with running(world):
         await until(lambda: len(begun) > 10)
         world.pods(pod("less").priority(4), pod("as-much").priority(5), pod("more").priority(6))
-        await until(lambda: len(world.ports.bound) == 4)
-    assert [name for name, _, _, _ in world.ports.bound] == ["more", "as-much", "large", "less"]
+        await until(lambda: len(world.binder.bound) == 4)
+    assert [name for name, _, _, _ in world.binder.bound] == ["more", "as-much", "large", "less"]
 
 
 async def test_a_group_that_is_less_important_waits_for_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,8 +323,8 @@ async def test_a_group_that_is_less_important_waits_for_it_too(monkeypatch: pyte
         await until(lambda: len(begun) > 10)
         world.intake.cluster_object(group("job", 2))
         world.pods(*members("job", 2))
-        await until(lambda: len(world.ports.bound) == 3)
-    assert world.ports.bound[0][0] == "large"
+        await until(lambda: len(world.binder.bound) == 3)
+    assert world.binder.bound[0][0] == "large"
 
 
 async def test_of_a_crowd_that_asks_for_much_some_go_back_to_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,7 +336,7 @@ async def test_of_a_crowd_that_asks_for_much_some_go_back_to_the_queue(monkeypat
         await until(lambda: len(begun) > 10)
         assert len(world.queue.in_flight) == 3
         world.pods(pod("healthy"))
-        await until(lambda: "healthy" in [name for name, _, _, _ in world.ports.bound])
+        await until(lambda: "healthy" in [name for name, _, _, _ in world.binder.bound])
         assert world.queue.sizes().backoff == 6
 
 
@@ -353,5 +350,5 @@ async def test_a_pod_that_is_being_prepared_when_the_lead_is_lost_is_not_bound(m
         await until(lambda: len(begun) > 3)
         lead.active = False
         await turns(200)
-        assert world.ports.bound == []
+        assert world.binder.bound == []
         assert world.place("large") in (SubQueue.ACTIVE, SubQueue.BACKOFF)

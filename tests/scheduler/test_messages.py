@@ -68,7 +68,7 @@ def test_the_reasons_of_a_late_rejection_are_counted_one_by_one() -> None:
 
 
 def test_the_other_sentences_are_kube_schedulers() -> None:
-    web = pod("web").info()
+    web = pod("web").build()
     assert skip_deleting(web) == "skip schedule deleting pod: default/web"
     assert permit_timeout("Gang", 90) == "rejected due to timeout after waiting 1m30s at plugin Gang"
 

@@ -34,14 +34,14 @@ class Scene:
     def __init__(self, world: World, script: Script) -> None:
         self.world, self.script = world, script
         self.answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        world.ports.answers["old"] = self.answer
+        world.binder.answers["old"] = self.answer
 
     async def begin(self) -> None:
         self.world.pods(old())
         self.task = asyncio.ensure_future(self.world.attempt())
         await asyncio.sleep(0)
-        assert [uid for _, uid, _, _ in self.world.ports.bound] == ["old"], "its Binding is on its way"
-        self.world.intake.unscheduled_pod_gone(old().info())
+        assert [uid for _, uid, _, _ in self.world.binder.bound] == ["old"], "its Binding is on its way"
+        self.world.intake.unscheduled_pod_gone(old().build())
         self.world.pods(new())
 
     async def answered(self, problem: Exception | None = None) -> bool | None:
@@ -56,7 +56,7 @@ class Scene:
         world = self.world
         check_invariants(world.queue)
         return (
-            world.requested_cpu("a") == 3000
+            world.requested("a") == 3000
             and world.cluster.placement("old") is None
             and world.cluster.assumed_count == 0
             and not world.queue.uids()
@@ -81,12 +81,12 @@ async def test_the_watch_shows_the_new_pod_before_the_binding_is_answered(scene:
         assert await scene.answered() is False
     assert scene.is_right()
     assert scene.script.asked[-1] == "unreserve Late"
-    assert scene.world.ports.reasons("web") == [], "the old pod was not scheduled"
+    assert scene.world.events.reasons("web") == [], "the old pod was not scheduled"
 
 
 async def test_the_watch_shows_the_new_pod_after_the_binding_is_answered(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     assert await scene.answered() is True
-    assert scene.world.requested_cpu("a") == 1000
+    assert scene.world.requested("a") == 1000
     with caplog.at_level(logging.WARNING):
         scene.world.pods(new().on("a"))
     assert scene.is_right()
@@ -103,16 +103,16 @@ async def test_a_binding_of_unknown_outcome_that_reached_the_new_pod(scene: Scen
     else:
         scene.world.reconciler.unscheduled().listed()
         assert [each.uid for each in scene.world.reconciler.doubtful()] == ["old"]
-        scene.world.reconciler.looked(old().info(), new().on("a").info())
+        scene.world.reconciler.looked(old().build(), new().on("a").build())
         scene.world.pods(new().on("a"))
         assert scene.is_right(replaced=0)
         assert scene.world.intake.repairs.forgotten == 1
 
 
 async def test_the_new_pod_is_itself_being_bound_to_the_same_node(scene: Scene) -> None:
-    scene.world.ports.answers["new"] = CONFLICT
+    scene.world.binder.answers["new"] = CONFLICT
     own = scene.world.decide()
-    assert own is not None and scene.world.requested_cpu("a") == 4000
+    assert own is not None and scene.world.requested("a") == 4000
     scene.world.pods(new().on("a"))
     assert await own is True, "it stands where we wanted it, whoever's Binding it was"
     assert await scene.answered() is False
@@ -121,18 +121,18 @@ async def test_the_new_pod_is_itself_being_bound_to_the_same_node(scene: Scene) 
 
 async def test_the_new_pod_is_itself_being_bound_to_another_node(scene: Scene) -> None:
     scene.world.nodes(node("a").cordoned(), node("b"))
-    scene.world.ports.answers["new"] = CONFLICT
+    scene.world.binder.answers["new"] = CONFLICT
     own = scene.world.decide()
-    assert own is not None and scene.world.requested_cpu("b") == 3000
+    assert own is not None and scene.world.requested("b") == 3000
     scene.world.pods(new().on("a"))
     assert await own is False
     assert await scene.answered() is False
     assert scene.is_right()
-    assert scene.world.requested_cpu("b") == 0
+    assert scene.world.requested("b") == 0
 
 
 async def test_a_new_pod_that_another_scheduler_sees_to_is_counted_as_it_is(scene: Scene) -> None:
-    scene.world.intake.unscheduled_pod_gone(new().info())
+    scene.world.intake.unscheduled_pod_gone(new().build())
     scene.world.pods(new().scheduler("another").on("a"))
     await scene.answered()
     assert scene.is_right()
@@ -140,11 +140,11 @@ async def test_a_new_pod_that_another_scheduler_sees_to_is_counted_as_it_is(scen
 
 async def test_an_api_server_that_looks_at_the_uid_refuses_and_the_new_pod_is_placed_by_itself(scene: Scene) -> None:
     assert await scene.answered(CONFLICT) is False
-    assert scene.world.requested_cpu("a") == 0 and scene.world.queue.locate("new") is SubQueue.ACTIVE
+    assert scene.world.requested("a") == 0 and scene.world.queue.locate("new") is SubQueue.ACTIVE
     assert await scene.world.attempt() is True
     scene.world.pods(new().on("a"))
     assert scene.is_right(replaced=0)
-    assert scene.world.ports.reasons("web") == ["Scheduled"]
+    assert scene.world.events.reasons("web") == ["Scheduled"]
 
 
 async def test_old_news_of_a_predecessor_takes_nothing_from_the_pod_that_is_being_bound() -> None:
@@ -153,17 +153,17 @@ async def test_old_news_of_a_predecessor_takes_nothing_from_the_pod_that_is_bein
     for predecessor, successor in [(old(), new().created(LATER)), (old(), new())]:
         world.pods(predecessor)
         await world.attempt()
-        world.intake.unscheduled_pod_gone(predecessor.info())
+        world.intake.unscheduled_pod_gone(predecessor.build())
         world.pods(successor)
         await world.attempt()
         world.pods(predecessor.on("a"))
         assert world.cluster.placement("new") is not None
-        assert world.requested_cpu("a") == 4000
+        assert world.requested("a") == 4000
         assert world.intake.repairs.replaced == 0
         world.intake.assigned_pod_gone("old")
         world.pods(successor.on("a"))
         world.intake.assigned_pod_gone("new")
-        assert world.requested_cpu("a") == 0
+        assert world.requested("a") == 0
 
 
 async def test_a_list_that_was_under_way_does_not_bring_the_old_pod_back(scene: Scene) -> None:
@@ -171,7 +171,7 @@ async def test_a_list_that_was_under_way_does_not_bring_the_old_pod_back(scene: 
         comparison = scene.world.reconciler.unscheduled()
         scene.world.pods(new().on("a"))
         await scene.answered()
-        comparison.shown(old().info().pod)
+        comparison.shown(old().build().pod)
         comparison.listed()
         assert comparison.suspects == {}
     assert scene.is_right()

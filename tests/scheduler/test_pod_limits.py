@@ -21,11 +21,11 @@ TOO_MANY = "spec.topologySpreadConstraints: 2000 constraints; this scheduler pla
 
 def spread(name: str, constraints: int) -> PodMaker:
     """A pod with so many spread constraints, each over a label of its own."""
-    maker = pod(name)
-    maker._spec["topologySpreadConstraints"] = [
-        {"maxSkew": 1, "topologyKey": f"k{i}", "whenUnsatisfiable": "ScheduleAnyway"} for i in range(constraints)
-    ]
-    return maker
+    return pod(name).spec(topologySpreadConstraints=many(constraints))
+
+
+def many(constraints: int) -> list[dict[str, Any]]:
+    return [{"maxSkew": 1, "topologyKey": f"k{i}", "whenUnsatisfiable": "ScheduleAnyway"} for i in range(constraints)]
 
 
 def three_nodes() -> World:
@@ -36,8 +36,8 @@ def test_it_is_told_by_condition_and_event_and_counts_as_unschedulable() -> None
     world = three_nodes().pods(spread("poison", 2000))
     assert world.decide() is None
     told = f"0/3 nodes are available: {TOO_MANY}."
-    assert world.ports.statuses == [("poison", "Unschedulable", told, None)]
-    assert [(reason, note) for _, _, reason, _, note in world.ports.events] == [("FailedScheduling", told)]
+    assert world.status.written == [("poison", "Unschedulable", told, None)]
+    assert [(reason, note) for _, _, reason, _, note in world.events.recorded] == [("FailedScheduling", told)]
     assert world.place("poison") is SubQueue.UNSCHEDULABLE
     assert next(world.queue.profile_queues()).rejections() == {"PodLimits": 1}
 
@@ -63,7 +63,7 @@ def test_no_event_brings_it_back_and_the_pod_beside_it_is_placed() -> None:
 def test_it_is_placed_once_it_asks_for_less() -> None:
     world = three_nodes().pods(spread("poison", 2000))
     assert world.decide() is None
-    world.intake.unscheduled_pod_gone(spread("poison", 2000).info())
+    world.intake.unscheduled_pod_gone(spread("poison", 2000).build())
     world.pods(spread("poison", 3).uid("another"))
     binding = world.decide()
     assert binding is not None
@@ -72,34 +72,33 @@ def test_it_is_placed_once_it_asks_for_less() -> None:
 
 def test_an_explanation_says_the_same() -> None:
     world = three_nodes()
-    now = evaluated(world.evaluator, world.cluster, spread("poison", 2000).info())
+    now = evaluated(world.evaluator, world.cluster, spread("poison", 2000).build())
     assert (now.feasible, [(each.plugin, each.reason) for each in now.refusals]) == (0, [("PodLimits", TOO_MANY)])
 
 
 async def test_a_group_does_without_the_member_that_is_refused() -> None:
     world = three_nodes()
     world.intake.cluster_object(group("job", 2))
-    poison = member("job", 2)
-    poison._spec["topologySpreadConstraints"] = spread("x", 2000)._spec["topologySpreadConstraints"]
+    poison = member("job", 2).spec(topologySpreadConstraints=many(2000))
     world.pods(*members("job", 2), poison)
     await tried(world)
     assert sorted(bound(world)) == ["job-0", "job-1"]
-    assert TOO_MANY in world.ports.statuses[-1][2]
+    assert TOO_MANY in world.status.written[-1][2]
 
 
 def test_nobody_leaves_a_full_node_for_it() -> None:
     world = World().nodes(node("n").offers(cpu="1"))
     world.pods(pod("low").requests(cpu="1").on("n"), spread("poison", 2000).requests(cpu="1").priority(1000))
     assert world.decide() is None
-    assert world.ports.statuses[-1][2] == f"0/1 nodes are available: {TOO_MANY}."
+    assert world.status.written[-1][2] == f"0/1 nodes are available: {TOO_MANY}."
     assert world.queue.nominator.node_of("uid-poison") is None
 
 
 @pytest.mark.parametrize("terms", [64, 65])
 def test_what_a_pod_on_a_node_wants_away_from_it_counts_within_the_limit_alone(terms: int) -> None:
-    hostile = pod("hostile").on("n0")
     everybody: dict[str, Any] = {"topologyKey": "everywhere", "labelSelector": {}, "namespaceSelector": {}}
-    hostile._spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [everybody] * terms}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [everybody] * terms}}
+    hostile = pod("hostile").on("n0").spec(affinity=apart)
     world = World().nodes(*(node(f"n{i}").labels(everywhere="here") for i in range(3))).pods(hostile, pod("victim"))
     binding = world.decide()
     if binding is not None:
@@ -140,10 +139,9 @@ def bodies(rng: random.Random, share: float) -> dict[str, Any]:
 @seeds(range(6))
 def test_a_pod_within_all_limits_is_decided_whatever_it_is_made_of(seed: int) -> None:
     rng = random.Random(seed)
-    maker = pod("large")
-    maker._spec |= bodies(rng, 1.0)
+    maker = pod("large").spec(**bodies(rng, 1.0))
     world = three_nodes().pods(maker)
-    assert maker.info().extent.excess == ""
+    assert maker.build().extent.excess == ""
     binding = world.decide()
     assert binding is not None
     binding.close()

@@ -23,7 +23,7 @@ class SlowEvictor:
         self.begun: list[str] = []
         self.may: dict[str, asyncio.Event] = {}
         self.came = asyncio.Event()
-        world.ports.evict = self.evict  # type: ignore[method-assign]
+        world.evictor.evict = self.evict  # type: ignore[method-assign]
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, on: NodeName) -> None:
         self.begun.append(victim.name)
@@ -62,7 +62,7 @@ async def test_the_last_victim_goes_when_all_others_were_told() -> None:
     await evictor.until(lambda: len(evictor.begun) == 3)
     evictor.let_go("low-0")
     await world.scheduler.drain()
-    assert sorted(name for name, _, reason, _, _ in world.ports.events if reason == "Preempted") == ["low-0", "low-1", "low-2"]
+    assert sorted(name for name, _, reason, _, _ in world.events.recorded if reason == "Preempted") == ["low-0", "low-1", "low-2"]
 
 
 async def test_a_victims_end_does_not_bring_the_pod_back_before_all_were_told() -> None:
@@ -153,7 +153,7 @@ async def test_lower_nominations_on_the_node_end_and_equal_ones_stay() -> None:
         world.queue.nominate(queued.pod, NodeName("a"))
     world.decide()
     await world.scheduler.drain()
-    assert world.ports.cleared == ["lower"]
+    assert world.status.cleared == ["lower"]
     assert world.queue.nominator.node_of("uid-lower") is None
     assert world.queue.nominator.node_of("uid-equal") == "a"
     assert world.queue.nominator.node_of("uid-vip") == "a"
@@ -163,7 +163,7 @@ async def test_a_victim_is_told_by_whom_it_had_to_go() -> None:
     world = crowded()
     world.decide()
     await world.scheduler.drain()
-    notes = {event for event in world.ports.events if event[2] == "Preempted"}
+    notes = {event for event in world.events.recorded if event[2] == "Preempted"}
     assert ("low-0", EventType.NORMAL, "Preempted", "Preempting", "Preempted by pod uid-vip on node a") in notes
     assert len(notes) == 3
 
@@ -174,12 +174,12 @@ async def test_after_a_refusal_the_pod_is_not_gated_and_comes_back_by_itself() -
     async def refuse(*_: object) -> None:
         raise RuntimeError("no")
 
-    world.ports.evict = refuse  # type: ignore[assignment]
+    world.evictor.evict = refuse  # type: ignore[assignment]
     world.decide()
     await world.scheduler.drain()
     assert world.place("vip") is SubQueue.BACKOFF
     assert not world.queue.nominator.making_room_for
-    assert not [event for event in world.ports.events if event[2] == "Preempted"]
+    assert not [event for event in world.events.recorded if event[2] == "Preempted"]
 
 
 class Slow(PreBindPlugin):
@@ -203,13 +203,13 @@ async def test_a_victim_that_is_still_being_prepared_for_the_node_is_taken_back_
     world.decide()
     assert await binding is False
     await world.scheduler.drain()
-    assert world.ports.evicted == []
+    assert world.evictor.evicted == []
     assert ("victim", EventType.NORMAL, "Preempted", "Preempting", "Preempted by pod uid-vip on node a (in kube-scheduler memory).") in (
-        world.ports.events
+        world.events.recorded
     )
     assert world.node_of("victim") is None
     assert world.place("victim") is SubQueue.BACKOFF
-    assert ("victim", "SchedulerError", "preempted while it was prepared for its node", "") in world.ports.statuses
+    assert ("victim", "SchedulerError", "preempted while it was prepared for its node", "") in world.status.written
     world.now += 10
     world.queue.flush_backoff()
     assert await world.attempt()

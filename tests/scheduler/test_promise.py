@@ -40,11 +40,11 @@ class Truth:
     version: int
     node: str = ""
 
-    def info(self) -> PodInfo:
+    def build(self) -> PodInfo:
         maker = pod(self.name).uid(self.uid).requests(cpu=self.cpu).version(str(self.version)).created(f"{self.version:09}")
         if self.gated:
-            maker.gates("quota")
-        return maker.on(self.node).info() if self.node else maker.info()
+            maker = maker.gates("quota")
+        return maker.on(self.node).build() if self.node else maker.build()
 
 
 @dataclass
@@ -122,7 +122,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         found = self.truth.pop(name, None)
         if found is None:
             return
-        info = found.info()
+        info = found.build()
         if found.node:
             self.later("assigned", name, lambda: self.world.intake.assigned_pod_gone(info.uid))
         else:
@@ -136,7 +136,7 @@ class SchedulerMachine(RuleBasedStateMachine):
 
     def write_binding(self, found: Truth, on: str) -> None:
         assert not found.node, "bound twice"
-        before = found.info()  # what the watch of unscheduled pods shows of a pod that leaves it: the object as it was
+        before = found.build()  # what the watch of unscheduled pods shows of a pod that leaves it: the object as it was
         found.node = on
         self.made += 1
         found.version = self.made
@@ -164,7 +164,7 @@ class SchedulerMachine(RuleBasedStateMachine):
     # --- the watches -----------------------------------------------------------------------------------------------------------------
 
     def tell(self, watch: str, found: Truth) -> None:
-        info = found.info()
+        info = found.build()
         known = self.world.intake.assigned_pod if watch == "assigned" else self.world.intake.unscheduled_pod
         self.later(watch, found.name, lambda: known(info))
 
@@ -191,14 +191,14 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.untold = {key: news for key, news in self.untold.items() if key[0] != "unscheduled"}
         for found in self.truth.values():
             if not found.node:
-                self.world.intake.unscheduled_pod(found.info())
+                self.world.intake.unscheduled_pod(found.build())
 
     @precondition(lambda self: self.comparing is None)
     @rule()
     def the_reconciler_asks_for_a_list(self) -> None:
         comparing = ExitStack()
         comparing.enter_context(self.world.reconciler.watching())
-        listed = [found.info() for found in self.truth.values() if not found.node]
+        listed = [found.build() for found in self.truth.values() if not found.node]
         self.comparing = (self.world.reconciler.unscheduled(), listed, comparing)
 
     @precondition(lambda self: self.comparing is not None)
@@ -210,14 +210,14 @@ class SchedulerMachine(RuleBasedStateMachine):
         for info in listed:
             comparison.shown(info.pod)
         comparison.listed()
-        exists = {found.uid: found.info().pod for found in self.truth.values()}
+        exists = {found.uid: found.build().pod for found in self.truth.values()}
         for _ in range(3):
             for uid in list(comparison.suspects):
                 comparison.looked(uid, exists.get(uid))
         comparing.close()
         for asked in self.world.reconciler.doubtful():
             found = self.truth.get(asked.name)
-            self.world.reconciler.looked(asked, None if found is None else found.info())
+            self.world.reconciler.looked(asked, None if found is None else found.build())
         self.run()
 
     # --- the scheduler ---------------------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class SchedulerMachine(RuleBasedStateMachine):
             return
         placement = self.world.cluster.placement(queued.uid)
         assert placement is not None
-        answer = self.world.ports.answers[queued.uid] = self.loop.create_future()
+        answer = self.world.binder.answers[queued.uid] = self.loop.create_future()
         self.requests.append(Request(queued.uid, placement.node, self.loop.create_task(binding), answer))
         self.run()
 
@@ -254,7 +254,7 @@ class SchedulerMachine(RuleBasedStateMachine):
 
     def asked(self) -> list[Request]:
         """Requests that have reached the API server."""
-        return [request for request in self.requests if request.uid not in self.world.ports.answers]
+        return [request for request in self.requests if request.uid not in self.world.binder.answers]
 
     def bound_by(self, request: Request) -> Truth | None:
         """The pod that a Binding would bind, if it is free."""

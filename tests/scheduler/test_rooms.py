@@ -44,10 +44,10 @@ def crowd(count: int, namespace: str = "default", name: str = "crowd") -> list[P
 
 async def placed_soon(world: World, *makers: PodMaker) -> None:
     """These pods are bound within a few turns."""
-    names = [maker.info().name for maker in makers]
+    names = [maker.build().name for maker in makers]
     world.pods(*makers)
     await turns(FEW * len(names))
-    assert {name for name, *_ in world.ports.bound} >= set(names)
+    assert {name for name, *_ in world.binder.bound} >= set(names)
 
 
 def room(world: World, profile: str = "default-scheduler") -> tuple[int, int]:
@@ -92,10 +92,10 @@ async def test_pods_that_the_extender_does_not_bind_go_past_those_that_wait_for_
 async def test_a_namespace_whose_bindings_hang_leaves_room_to_others_of_its_profile() -> None:
     world = big_world()
     for number in range(2000):
-        world.ports.answers[f"uid-crowd-{number}"] = asyncio.get_running_loop().create_future()
+        world.binder.answers[f"crowd-{number}"] = asyncio.get_running_loop().create_future()
     async with running(world):
         world.pods(*crowd(2000, "stuck"))
-        await until(lambda: len(world.ports.bound) == AHEAD)
+        await until(lambda: len(world.binder.bound) == AHEAD)
         await placed_soon(world, *crowd(20, "healthy", "web"))
         assert room(world) == (AHEAD, 0)
 
@@ -104,7 +104,7 @@ async def test_many_stuck_namespaces_leave_room_to_one_more() -> None:
     world = big_world()
     for name in range(30):
         for number in range(50):
-            world.ports.answers[f"uid-s{name}-{number}"] = asyncio.get_running_loop().create_future()
+            world.binder.answers[f"s{name}-{number}"] = asyncio.get_running_loop().create_future()
     async with running(world):
         for name in range(30):
             world.pods(*crowd(50, f"stuck-{name}", f"s{name}"))
@@ -137,7 +137,7 @@ async def test_pods_that_are_never_ready_stand_aside_and_keep_nobody_waiting() -
 
 async def test_a_binding_whose_outcome_is_unknown_stands_aside() -> None:
     world = big_world()
-    world.ports.answers |= {f"uid-crowd-{number}": UNKNOWN for number in range(ON_THEIR_WAY)}
+    world.binder.answers |= {f"crowd-{number}": UNKNOWN for number in range(ON_THEIR_WAY)}
     async with running(world):
         world.pods(*crowd(ON_THEIR_WAY))
         await until(lambda: len(world.binding.unresolved) == ON_THEIR_WAY)

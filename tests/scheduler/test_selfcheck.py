@@ -69,7 +69,7 @@ def test_columns_that_decisions_keep_and_that_are_wrong_are_seen_through() -> No
     """The pod is decided afresh: what let it wait once must not let it wait again."""
     world = full()
     world.cluster.remove_pod("uid-big")
-    world.evaluator.kept.columns(world.evaluator.runtime.sign(pod("me").requests(cpu="2").info())).fits[:] = False
+    world.evaluator.kept.columns(world.evaluator.runtime.sign(pod("me").requests(cpu="2").build())).fits[:] = False
     assert isinstance(look(world), Forgotten)
 
 
@@ -82,7 +82,7 @@ def test_a_pod_that_would_fit_only_by_preemption_is_not_forgotten() -> None:
 
 
 def test_of_two_plugins_the_one_that_asked_for_the_event_is_named() -> None:
-    world = World().nodes(node("a").tainted("gpu"), node("b").offers(cpu="1"))
+    world = World().nodes(node("a").taint("gpu"), node("b").offers(cpu="1"))
     rejected(world, pod("me").requests(cpu="2"))
     world.cluster.set_node(node("a").build())
     recent = world.queue.sweeps.recent
@@ -113,34 +113,27 @@ def asleep(monkeypatch: pytest.MonkeyPatch, plugin: str) -> None:
 
 
 def spread(maker: PodMaker) -> PodMaker:
-    zones = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **APPS}
-    maker._spec["topologySpreadConstraints"] = [zones]
-    return maker.labels(app="web")
+    return maker.labels(app="web").spread("zone", **APPS)
 
 
 def apart(maker: PodMaker) -> PodMaker:
-    maker._spec["affinity"] = {"podAntiAffinity": {STRICT: [{"topologyKey": "zone", **APPS}]}}
-    return maker
+    return maker.spec(affinity={"podAntiAffinity": {STRICT: [{"topologyKey": "zone", **APPS}]}})
 
 
 def ports(maker: PodMaker) -> PodMaker:
-    maker._container["ports"] = [{"containerPort": 80, "hostPort": 80}]
-    return maker
+    return maker.host_port(80)
 
 
 def selecting(maker: PodMaker) -> PodMaker:
-    maker._spec["nodeSelector"] = {"disk": "ssd"}
-    return maker
+    return maker.node_selector(disk="ssd")
 
 
 def mounting(maker: PodMaker) -> PodMaker:
-    maker._spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    return maker
+    return maker.volume_claims("data")
 
 
 def claiming(maker: PodMaker) -> PodMaker:
-    maker._spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpu"}]
-    return maker
+    return maker.resource_claims("gpu")
 
 
 def zoned(name: str, zone: str) -> NodeMaker:
@@ -193,7 +186,7 @@ STORIES = (
         pod("me").requests(cpu="2"), lambda world: world.intake.assigned_pod_gone("uid-big"), "AssignedPodDelete",
     ),
     Story(
-        "TaintToleration", lambda: World().nodes(node("a").tainted("gpu")),
+        "TaintToleration", lambda: World().nodes(node("a").taint("gpu")),
         pod("me"), lambda world: world.nodes(node("a")), "NodeUpdateTaint",
     ),
     Story(
@@ -322,7 +315,7 @@ def test_a_pod_whose_decision_is_prepared_is_left_to_the_timeout(monkeypatch: py
 def test_looking_changes_nothing() -> None:
     world = freed(full())
     before = (
-        world.queue.sizes(), list(world.observed.entered), list(world.ports.events), list(world.ports.statuses), world.requested_cpu("a"),
+        world.queue.sizes(), list(world.log.entered), list(world.events.recorded), list(world.status.written), world.requested("a"),
         len(world.evaluator.kept), world.evaluator.kept.nbytes, world.cycle.draw(1 << 30),
     )  # fmt: skip
     world.cycle._rng.seed(7)
@@ -331,7 +324,7 @@ def test_looking_changes_nothing() -> None:
     assert isinstance(look(world), Forgotten)
     assert world.cycle.draw(1 << 30) == drawn
     after = (
-        world.queue.sizes(), list(world.observed.entered), list(world.ports.events), list(world.ports.statuses), world.requested_cpu("a"),
+        world.queue.sizes(), list(world.log.entered), list(world.events.recorded), list(world.status.written), world.requested("a"),
         len(world.evaluator.kept), world.evaluator.kept.nbytes, before[-1],
     )  # fmt: skip
     assert after == before

@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "operator" / "placewright"
 #: A call that runs no more lines than this looks something up, or passes something on.
 ACCESSOR_LINES = 4
-#: What a pod and a profile are made of, and the plugins that the profile names: not steps of the way.
-NOT_STEPS = ("api/", "plugins/")
+#: What a pod and a profile are made of, the plugins that the profile names, and the kit that shows the pod: not steps of the way.
+NOT_STEPS = ("api/", "plugins/", "testing/")
 
 
 class Way:
@@ -81,7 +81,7 @@ async def test_a_plain_pod_passes_the_modules_that_the_architecture_lists_and_no
     with walked() as way:
         world.pods(pod("web"))
         assert await world.attempt()
-    assert [name for name, *_ in world.ports.bound] == ["first", "web"]
+    assert [name for name, *_ in world.binder.bound] == ["first", "web"]
     modules = listed("Modules of a plain pod's way")
     assert len(modules) <= 12
     assert way.modules == set(modules)

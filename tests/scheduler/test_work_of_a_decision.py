@@ -29,14 +29,13 @@ POLICIES: list[dict[str, str]] = [{}, {"nodeTaintsPolicy": "Honor"}, {"nodeAffin
 
 def demanding(constraints: int, terms: int, action: str, policies: list[dict[str, str]], operator: str = "DoesNotExist") -> PodMaker:
     """A pod with so many spread constraints, each over a label of its own, and so many terms of required node affinity."""
-    maker = pod("p")
-    maker._spec["topologySpreadConstraints"] = [
+    spread = [
         {"maxSkew": 1, "topologyKey": f"k{i}", "whenUnsatisfiable": action, **policies[i % len(policies)]} for i in range(constraints)
     ]
     selector = [{"matchExpressions": [{"key": f"l{i}", "operator": operator}]} for i in range(terms)]
-    maker._spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": selector}}}
-    maker._spec["tolerations"] = [{"key": f"t{i}", "operator": "Exists"} for i in range(terms)]
-    return maker
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": selector}}}
+    tolerations = [{"key": f"t{i}", "operator": "Exists"} for i in range(terms)]
+    return pod("p").spec(topologySpreadConstraints=spread, affinity=affinity, tolerations=tolerations)
 
 
 def label_reads(monkeypatch: pytest.MonkeyPatch, maker: PodMaker, *, labelled: bool = True) -> int:
@@ -111,10 +110,9 @@ def test_two_pods_host_ports_are_not_compared_each_with_each() -> None:
 def test_a_sidecar_costs_the_same_however_many_there_were_before_it() -> None:
     def reads(sidecars: int) -> int:
         maker = pod("p")
-        maker._spec["initContainers"] = [
-            {"name": f"s{i}", "restartPolicy": "Always", "resources": {"requests": {f"example.com/r{i}": "1"}}} for i in range(sidecars)
-        ]
-        spec = maker.info().pod.spec
+        for i in range(sidecars):
+            maker = maker.sidecar(f"s{i}", **{f"example.com/r{i}": "1"})
+        spec = maker.build().pod.spec
         steps = [0]
 
         def counting(frame: Any, event: str, _arg: object) -> Any:
@@ -169,12 +167,11 @@ def test_what_pods_on_nodes_want_costs_a_newcomer_a_column_for_each_label_howeve
     def tallies_read(weights: int) -> int:
         world = World().nodes(*(node(f"n{i}") for i in range(3)))
         for index in range(weights):
-            maker = pod(f"standing-{index}").on(f"n{index % 3}")
             term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}, "namespaceSelector": {}}
             nowhere = {**term, "topologyKey": f"nowhere-{index}"}
             preferred = [{"weight": 1 + index, "podAffinityTerm": each} for each in (term, nowhere)]
-            maker._spec["affinity"] = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-            world.pods(maker)
+            affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+            world.pods(pod(f"standing-{index}").on(f"n{index % 3}").spec(affinity=affinity))
         world.pods(pod("newcomer"))
         found = counted(monkeypatch, PairwiseCounts, "tally", lambda: close(world.decide()))
         assert world.cluster.placement("uid-newcomer") is not None

@@ -50,7 +50,7 @@ class Beside(World):
     def __init__(self, *plugins: type[Plugin], **spec: Any) -> None:
         """`plugins`: those that only shadows use. `spec`: of the live profile."""
         self.clock = Ticking()
-        self._plugins = in_tree().extended(plugins)
+        self._of_shadows = in_tree().extended(plugins)
         super().__init__(**spec)
         self.shadows = Shadows(self.cluster, self._build_shadow, self.clock, lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.deciding.append(self.shadows.decided)
@@ -59,13 +59,13 @@ class Beside(World):
         self._adopted: dict[str, ResolvedProfile] = {}
 
     def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:
-        return build_evaluator(profile, self._plugins, cluster, NoBinder(), NoNominations())
+        return build_evaluator(profile, self._of_shadows, cluster, NoBinder(), NoNominations())
 
     def shadow(self, name: str = "shadow", *, budget: float = 50, generation: int = 1, **spec: Any) -> Shadow:
         """Put a shadow of `default` to work; it knows the cluster then."""
         wanted = {"mode": "Shadow", "shadows": "default", "shadow": {"budgetPercent": budget}, **spec}
         body = {"metadata": {"name": name, "generation": generation}, "spec": wanted}
-        self._adopted[name] = resolve(convert(body, SchedulingProfile), self._plugins)
+        self._adopted[name] = resolve(convert(body, SchedulingProfile), self._of_shadows)
         self.shadows.adopt(self._adopted.values())
         return self.rest(self.shadows.by_name[name])
 

@@ -112,7 +112,7 @@ async def test_pods_that_others_placed_and_pods_that_left_are_where_they_really_
 async def test_a_pod_whose_binding_failed_is_decided_again() -> None:
     world = Beside().nodes(node("a"))
     shadow = world.shadow()
-    world.ports.answers["uid-p"] = CONFLICT
+    world.binder.answers["uid-p"] = CONFLICT
     world.pods(pod("p").requests(cpu="1"))
     await world.attempt()
     world.rest(shadow)
@@ -137,7 +137,7 @@ def resized(maker: PodMaker) -> PodMaker:
 
 
 def given_a_device(maker: PodMaker) -> PodMaker:
-    return maker.annotated(**{DEVICES: write_devices("example.com/gpu", (1,))})
+    return maker.annotations(**{DEVICES: write_devices("example.com/gpu", (1,))})
 
 
 def in_a_group(maker: PodMaker) -> PodMaker:
@@ -164,12 +164,13 @@ async def test_a_pod_that_changes_on_its_node_stays_where_the_shadow_put_it(
     if not with_the_binding:
         world.pods(maker.on(where))
         world.rest(shadow)
-    world.pods(change(maker.on(where)))
+    changed = change(maker.on(where))
+    world.pods(changed)
     world.rest(shadow)
     first = stands(shadow, "p1")
     assert (stands(shadow, "p2"), where == first) == (first, False)
     there = {info.uid: info for info in shadow._world.cluster.pods_on(NodeName(first or ""))}
-    assert there["uid-p2"].labels == maker.info().labels
+    assert there["uid-p2"].labels == changed.build().labels
     assert sum(shares(shadow._world.cluster)) == (0.375 if change is resized else 0.5), "as it counts now"
 
 
@@ -187,17 +188,20 @@ async def test_through_any_history_of_changes_pods_stay_where_the_shadow_put_the
             makers[name] = maker = pod(name).requests(cpu="500m")
             world.pods(maker)
             await world.attempt()
-            maker.on(world.node_of(name) or "")
+            maker = maker.on(world.node_of(name) or "")
             if rng.random() < 0.5:
-                rng.choice(CHANGES)(maker)
+                maker = rng.choice(CHANGES)(maker)
+            makers[name] = maker
             world.pods(maker)
             world.rest(shadow)
             first[name] = stands(shadow, name)
         elif act == "change":
-            world.pods(rng.choice(CHANGES)(rng.choice(list(makers.values()))))
+            name = rng.choice(list(makers))
+            makers[name] = rng.choice(CHANGES)(makers[name])
+            world.pods(makers[name])
         else:
             name = rng.choice(list(makers))
-            world.intake.assigned_pod_gone(makers.pop(name).info().uid)
+            world.intake.assigned_pod_gone(makers.pop(name).build().uid)
         world.rest(shadow)
         assert {name: stands(shadow, name) for name in makers} == {name: first[name] for name in makers}
     assert shadow.report.other > 0, "or the two worlds were one all the time"
@@ -205,14 +209,14 @@ async def test_through_any_history_of_changes_pods_stay_where_the_shadow_put_the
 
 async def test_a_pod_that_only_the_shadow_places_leaves_its_world_when_it_is_deleted() -> None:
     """The live profile keeps off the node that the shadow does not mind."""
-    world = Beside().nodes(node("a").tainted("special"))
+    world = Beside().nodes(node("a").taint("special"))
     shadow = world.shadow(plugins={"multiPoint": {"disabled": [{"name": "TaintToleration"}]}})
     waiting = pod("p").requests(cpu="1")
     world.pods(waiting)
     await world.attempt()
     world.rest(shadow)
     assert (shadow.report.shadow_only, stands(shadow, "p")) == (1, "a")
-    world.intake.unscheduled_pod_gone(waiting.info())
+    world.intake.unscheduled_pod_gone(waiting.build())
     world.rest(shadow)
     assert stands(shadow, "p") is None
 
@@ -348,8 +352,7 @@ async def test_figures_begin_anew_with_another_generation_of_the_live_profile_an
 
 def test_empty_nodes_are_those_with_nothing_but_daemons() -> None:
     world = Beside().nodes(*(node(name) for name in "abc"))
-    daemon = pod("d").on("a")
-    daemon._meta["ownerReferences"] = [{"kind": "DaemonSet", "name": "d", "uid": "d", "controller": True, "apiVersion": "apps/v1"}]
+    daemon = pod("d").on("a").owned_by("DaemonSet", "d")
     world.pods(daemon, pod("p").on("b"))
     shadow = world.shadow()
     assert shadow.report.empty_nodes == EmptyNodes(shadow=2, live=2)
@@ -413,8 +416,8 @@ async def test_a_shadow_filters_and_scores_and_does_nothing_else() -> None:
     world.rest(shadow)
     assert set(said) == {"filter"}
     assert (shadow.report.same, shadow.report.neither, shadow.report.errors) == (1, 1, 0)
-    assert [name for name, *_ in world.ports.bound] == ["p1"]
-    assert world.ports.evicted == []
+    assert [name for name, *_ in world.binder.bound] == ["p1"]
+    assert world.evictor.evicted == []
 
 
 @pytest.mark.parametrize("when", ["filter", "build"])

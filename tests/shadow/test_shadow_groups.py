@@ -87,7 +87,7 @@ async def test_the_same_settings_agree_whatever_groups_and_pods_come_and_go(seed
         for name in list(standing):
             if rng.random() < 0.2:
                 standing.remove(name)
-                world.ports.bound[:] = [each for each in world.ports.bound if each[0] != name]
+                world.binder.bound[:] = [each for each in world.binder.bound if each[0] != name]
                 world.intake.assigned_pod_gone(f"uid-{name}")
         world.rest(shadow)
     report = shadow.report
@@ -226,7 +226,7 @@ async def test_a_group_whose_binding_failed_is_decided_again() -> None:
     shadow = world.shadow()
     world.intake.cluster_object(group("job", 2))
     world.pods(*members("job", 2))
-    world.ports.answers["uid-job-1"] = CONFLICT
+    world.binder.answers["uid-job-1"] = CONFLICT
     await tried(world)
     world.rest(shadow)
     assert where(shadow, "job", 2) == really(world, "job", 2) == ["a", None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, Self
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.handle import ProfileHandle
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
-from placewright.scheduler.attempts import Attempt, Observer, Observers
+from placewright.scheduler.attempts import Attempt, Observer, Observers, TrialObserver
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.decisiondetail import DecisionDetail
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
@@ -87,7 +87,7 @@ class World:
         intake: the event handlers, for news that `show` and `remove` do not bring.
         profiles: by schedulerName, the profile in effect.
         log: attempts that ended.
-        listening: who hears of attempts; a test may add to them.
+        observers: who hears of what the scheduler does; a test adds to `listening`, `deciding` (each choice) and `trying` (groups).
         binder, events, status, groups, evictor, volumes, claims: the fakes of the ports.
 
     Example:
@@ -135,9 +135,7 @@ class World:
         self._handed_out = 0
         self._make_ports()
         self._make_scheduler()
-        for plugin in plugins:
-            profile = profile.enable(plugin)
-        self.use(profile, extenders)
+        self.use(self._with_plugins(profile), extenders)
         self.show(*nodes, *objects, *pods)
 
     def _make_ports(self) -> None:
@@ -150,12 +148,24 @@ class World:
         self.profiles: dict[str, Evaluator] = {}
         self.log = AttemptLog()
         self.listening: list[Observer] = [self.log]
-        self.queue = SchedulingQueue(self._policy, self.time, self.log.pod_entered)
-        detail = DecisionDetail(self.time, on=True)
-        self.cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(7), detail)
-        ports = Ports(self.events, self.status, self.evictor, Observers(self.listening), self.groups, start=self._start)
+        self.deciding: list[Callable[[Attempt], None]] = []
+        self.trying: list[TrialObserver] = []
+        self.observers = Observers(self.listening, self.deciding, (), self.trying)
+        self.queue = self._make_queue()
+        self.cycle = self._make_cycle()
+        ports = Ports(self.events, self.status, self.evictor, self.observers, self.groups, start=self._start)
         self.scheduler = Scheduler(self.cluster, self.queue, self.profiles.get, self.cycle, ports, self.time, self._lead)
         self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding)
+
+    def _make_queue(self) -> SchedulingQueue:
+        return SchedulingQueue(self._policy, self.time, self.log.pod_entered)
+
+    def _make_cycle(self) -> SchedulingCycle:
+        # With the detail of decisions, which assertions print; the seed of the choice among equally good nodes is any.
+        return SchedulingCycle(self.cluster, self.queue.nominator, random.Random(7), DecisionDetail(self.time, on=True))
+
+    def _make_guarding(self) -> Guarding:
+        return Guarding(untouched=bool(self._plugins))
 
     # --- profiles ------------------------------------------------------------------------------------------------------------------
 
@@ -169,10 +179,15 @@ class World:
         resolved = profile.resolved(*self._plugins)
         handle = ProfileHandle(
             self.cluster, self.binder, self.queue.nominator, self.scheduler.waiting, self.volumes, self.claims, self.events.announce,
-            members=self.queue.pod_groups, guarding=Guarding(untouched=bool(self._plugins)),
+            members=self.queue.pod_groups, guarding=self._make_guarding(),
         )  # fmt: skip
         self.profiles[resolved.scheduler_name] = handle.evaluator(resolved, self._registry, extenders)
         self.queue.reprioritise(resolved.scheduler_name, None)
+
+    def _with_plugins(self, made: ProfileMaker) -> ProfileMaker:
+        for plugin in self._plugins:
+            made = made.enable(plugin)
+        return made
 
     def plugin(self, kind: type[Plugin], scheduler: str = "default-scheduler") -> Any:
         """Return the plugin of this class in the profile of a schedulerName, for what a test asks it directly."""

@@ -56,7 +56,7 @@ class Api:
     def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
         """As an API server does: a pod that is gone, or on a node, stays as it is."""
         if pod.uid in self.makers and pod.uid not in self.bound:
-            self.bound[pod.uid] = self.makers[pod.uid].on(node).info().annotated(annotations)
+            self.bound[pod.uid] = self.makers[pod.uid].on(node).build().annotated(annotations)
 
     def overcommitted(self) -> list[str]:
         """Each device that pods have more of than it has, each share that is on several, each device that is not there."""
@@ -96,7 +96,7 @@ class History:
 
     def _start(self) -> World:
         world = World(generation=self.generation, **self.spec)
-        world.ports.bind = self._bind  # type: ignore[method-assign]
+        world.binder.bind = self._bind  # type: ignore[method-assign]
         world.cycle = SchedulingCycle(world.cluster, world.queue.nominator, self.rng)
         for name, gpus in self.api.gpus.items():
             world.nodes(gpu_node(name, gpus))
@@ -104,7 +104,7 @@ class History:
             if uid in self.api.bound:
                 world.intake.assigned_pod(self.api.bound[uid])
             else:
-                world.intake.unscheduled_pod(maker.info())
+                world.intake.unscheduled_pod(maker.build())
         return world
 
     async def _bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
@@ -136,7 +136,7 @@ class History:
         self.made += 1
         units = self.rng.choice([0, *SHARES, *SHARES, 2000, 4000])
         maker = gpu_pod(f"p{self.made:04d}", units, self.rng.randint(1, 8))
-        info = maker.info()
+        info = maker.build()
         self.api.makers[info.uid] = maker
         self.world.intake.unscheduled_pod(info)
 

@@ -53,8 +53,8 @@ def agree(history: History) -> int:
 
     The fresh one is asked about them in the opposite order, so that what one pod leaves behind for the next would show.
     """
-    kept, asked = history.world.evaluator, [gpu_pod("asked", units, 2).info() for units in (0, 2000, *SHARES)]
-    fresh = build_evaluator(kept.runtime.profile, in_tree(), history.world.cluster, history.world.ports, NoNominations())
+    kept, asked = history.world.evaluator, [gpu_pod("asked", units, 2).build() for units in (0, 2000, *SHARES)]
+    fresh = build_evaluator(kept.runtime.profile, in_tree(), history.world.cluster, history.world.binder, NoNominations())
     found = [judged(kept, each) for each in asked]
     expected = [judged(fresh, each) for each in reversed(asked)][::-1]
     assert np.array_equal(found, expected)

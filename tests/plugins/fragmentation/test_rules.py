@@ -37,7 +37,7 @@ def scene(*gpus: int) -> Scene:
 
 def noted(maker: PodMaker, *devices: int) -> PodInfo:
     """The pod with the annotation that says which devices it has."""
-    return maker.info().annotated({ANNOTATION: json.dumps({RESOURCE: devices})})
+    return maker.build().annotated({ANNOTATION: json.dumps({RESOURCE: devices})})
 
 
 def free(cluster: Cluster) -> list[list[int]]:
@@ -47,7 +47,7 @@ def free(cluster: Cluster) -> list[list[int]]:
 def verdicts(stage: Scene, units: int) -> dict[str, str]:
     """By node, why a pod that asks for so much is rejected; its profile's other plugins have no say."""
     plugin = DeviceFragmentation(DeviceFragmentationArgs(), stage.handle())
-    asked, state, rows = gpu_pod("asked", units).info(), CycleState(), np.arange(stage.cluster.size)
+    asked, state, rows = gpu_pod("asked", units).build(), CycleState(), np.arange(stage.cluster.size)
     rejected = rows[~plugin.filter(state, asked, stage.cluster, rows)]
     found = plugin.explain(state, asked, stage.cluster, rejected)
     assert sorted(row for _, some in found for row in some) == sorted(rejected)
@@ -74,7 +74,7 @@ def test_whole_devices_must_be_whole() -> None:
 def test_a_pod_that_asks_for_a_device_and_a_half_is_refused_with_what_is_allowed(units: int) -> None:
     stage = scene(8)
     plugin = DeviceFragmentation(DeviceFragmentationArgs(), stage.handle())
-    status = plugin.pre_filter(CycleState(), gpu_pod("odd", units).info(), stage.cluster).status
+    status = plugin.pre_filter(CycleState(), gpu_pod("odd", units).build(), stage.cluster).status
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     allowed = "1 to 1000 on one device, or a multiple of 1000 for whole devices"
     assert status.message == f"asks for {units} {RESOURCE}, allowed are {allowed}"
@@ -83,7 +83,7 @@ def test_a_pod_that_asks_for_a_device_and_a_half_is_refused_with_what_is_allowed
 def test_a_pod_without_devices_goes_anywhere() -> None:
     stage = scene(0, 1)
     plugin = DeviceFragmentation(DeviceFragmentationArgs(), stage.handle())
-    assert plugin.pre_filter(CycleState(), gpu_pod("cpu", 0).info(), stage.cluster).status.code is Code.SKIP
+    assert plugin.pre_filter(CycleState(), gpu_pod("cpu", 0).build(), stage.cluster).status.code is Code.SKIP
 
 
 def test_what_is_supposed_of_a_row_is_seen_and_forgotten_again() -> None:
@@ -93,7 +93,7 @@ def test_what_is_supposed_of_a_row_is_seen_and_forgotten_again() -> None:
     rows = np.arange(2)
     with stage.cluster.dry_run_on_row(remove=[victim], row=0):
         assert devices.at(stage.cluster, rows).tolist() == [[1000], [1000]]
-        with stage.cluster.dry_run_on_row(add=[gpu_pod("x", 300).info()], row=1):
+        with stage.cluster.dry_run_on_row(add=[gpu_pod("x", 300).build()], row=1):
             assert devices.at(stage.cluster, rows).tolist() == [[1000], [700]]
     assert devices.at(stage.cluster, rows).tolist() == [[100], [1000]]
 
@@ -110,7 +110,7 @@ def test_preemption_knows_that_evicting_half_of_the_gpu_makes_no_whole_one() -> 
         await world.scheduler.settled()
 
     asyncio.run(attempt())
-    assert [victim for victim, _, _ in world.ports.evicted] == ["a"]
+    assert [victim for victim, _, _ in world.evictor.evicted] == ["a"]
 
 
 # --- which devices it gets ------------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_preemption_knows_that_evicting_half_of_the_gpu_makes_no_whole_one() -> 
 def test_pods_that_say_nothing_are_packed_in_the_order_of_their_creation() -> None:
     stage = scene(3)
     for name, units, when in (("late", 400, 3), ("first", 600, 1), ("second", 500, 2), ("whole", 1000, 4)):
-        stage.place(gpu_pod(name, units).created(f"2026-01-01T00:00:0{when}Z").info(), "n0")
+        stage.place(gpu_pod(name, units).created(f"2026-01-01T00:00:0{when}Z").build(), "n0")
     assert free(stage.cluster) == [[0, 500, 0]]
 
 
@@ -127,7 +127,7 @@ def test_pods_that_say_nothing_are_packed_in_the_order_of_their_creation() -> No
     "text", ["", "[]", "nonsense", '{"openb/gpu-milli": [7]}', '{"openb/gpu-milli": [0, 0]}', '{"other": [1]}', "\ud800"]
 )
 def test_an_annotation_that_cannot_be_is_as_good_as_none(text: str) -> None:
-    stage = scene(2).place(gpu_pod("a", 300).info().annotated({ANNOTATION: text}), "n0")
+    stage = scene(2).place(gpu_pod("a", 300).build().annotated({ANNOTATION: text}), "n0")
     assert free(stage.cluster) == [[700, 1000]]
 
 
@@ -143,7 +143,7 @@ def test_the_choice_rides_on_the_binding_and_is_seen_from_the_moment_it_is_made(
     async def bind(pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
         sent.append(annotations)
 
-    world.ports.bind = bind  # type: ignore[method-assign]
+    world.binder.bind = bind  # type: ignore[method-assign]
     world.pods(gpu_pod("a", 600), gpu_pod("b", 600), gpu_pod("c", 600))
     bindings = [world.decide() for _ in range(2)]
     assert free(world.cluster) == [[400, 400]]
@@ -162,7 +162,7 @@ async def _run(binding: Any) -> bool:
 
 def test_what_was_reserved_for_a_binding_that_is_refused_is_free_again() -> None:
     world = World(preset="gpu-fragmentation").nodes(gpu_node("n0", 1))
-    world.ports.answers["uid-a"] = REFUSED
+    world.binder.answers["uid-a"] = REFUSED
     world.pods(gpu_pod("a", 600))
     assert asyncio.run(world.attempt()) is False
     assert free(world.cluster) == [[1000]]
@@ -171,7 +171,7 @@ def test_what_was_reserved_for_a_binding_that_is_refused_is_free_again() -> None
 def test_unreserve_takes_back_the_choice_and_tolerates_never_having_made_one() -> None:
     stage = scene(2)
     plugin = DeviceFragmentation(DeviceFragmentationArgs(), stage.handle())
-    asked, state = gpu_pod("a", 2000).info(), CycleState()
+    asked, state = gpu_pod("a", 2000).build(), CycleState()
     plugin.unreserve(state, asked, NodeName("n0"))
     stage.place(asked, "n0")
     assert plugin.reserve(state, asked, NodeName("n0")).ok
@@ -186,7 +186,7 @@ def test_unreserve_takes_back_the_choice_and_tolerates_never_having_made_one() -
 def test_reserve_refuses_what_has_no_room_any_more() -> None:
     stage = scene(1).place(noted(gpu_pod("a", 600), 0), "n0")
     plugin = DeviceFragmentation(DeviceFragmentationArgs(), stage.handle())
-    late = gpu_pod("late", 600).info()
+    late = gpu_pod("late", 600).build()
     stage.place(late, "n0")
     assert plugin.reserve(CycleState(), late, NodeName("n0")).code is Code.UNSCHEDULABLE
 
@@ -217,7 +217,7 @@ def test_the_score_falls_with_what_the_formula_says_a_pod_strands(units: int) ->
         machines[name] = Machine(8000 - 1000 * used, 2**60, tuple(Fraction(milli, UNITS) for milli in left))
     mix = [(scalar_task(each["requests"]), each["popularity"]) for each in TYPICAL]
     evaluator = stage.evaluator()
-    evaluation = evaluator.evaluate(gpu_pod("asked", units, 2).info())
+    evaluation = evaluator.evaluate(gpu_pod("asked", units, 2).build())
     evaluator.score(evaluation)
     found = {name: parts["DeviceFragmentation"].raw for name, parts in stage.parts(evaluator, evaluation).items()}
     total = sum(count for _, count in mix)
@@ -245,53 +245,53 @@ def sizes(of: Mix, cluster: Cluster | None = None) -> dict[int, int]:
 def test_a_pod_counts_once_however_often_it_is_tried() -> None:
     seen = mix()
     for _ in range(3):
-        seen.see(gpu_pod("a", 500).info())
-    seen.see(gpu_pod("b", 0).info())
-    seen.see(gpu_pod("c", 1500).info())
+        seen.see(gpu_pod("a", 500).build())
+    seen.see(gpu_pod("b", 0).build())
+    seen.see(gpu_pod("c", 1500).build())
     assert sizes(seen) == {500: 1}
 
 
 def test_old_pods_are_forgotten_as_new_ones_come() -> None:
     seen = mix(window=4)
     for index, units in enumerate([500, 500, 500, 250, 250, 250]):
-        seen.see(gpu_pod(f"p{index}", units).info())
+        seen.see(gpu_pod(f"p{index}", units).build())
     assert sizes(seen) == {250: 3, 500: 1}
 
 
 def test_only_the_most_frequent_shapes_count() -> None:
     seen = mix(shapes=2)
     for index, units in enumerate([100, 250, 250, 330, 330, 330]):
-        seen.see(gpu_pod(f"p{index}", units).info())
+        seen.see(gpu_pod(f"p{index}", units).build())
     assert sizes(seen) == {330: 3, 250: 2}
 
 
 def test_after_a_restart_the_mix_is_that_of_the_pods_that_are_there() -> None:
     cluster = scene(8).cluster
     for index in range(3):
-        cluster.set_pod(gpu_pod(f"p{index}", 330).on("n0").info())
+        cluster.set_pod(gpu_pod(f"p{index}", 330).on("n0").build())
     seen = mix()
-    seen.see(gpu_pod("waiting", 500).info())
-    seen.see(gpu_pod("p0", 330).info())
+    seen.see(gpu_pod("waiting", 500).build())
+    seen.see(gpu_pod("p0", 330).build())
     assert sizes(seen, cluster) == {330: 3, 500: 1}
 
 
 def test_the_mix_changes_with_every_quarter_that_comes_and_not_with_each_pod() -> None:
     seen = mix()
     for index in range(100):
-        seen.see(gpu_pod(f"p{index}", 500).info())
+        seen.see(gpu_pod(f"p{index}", 500).build())
     before = (seen.typical(Cluster()), seen.version)
     for index in range(20):
-        seen.see(gpu_pod(f"more-{index}", 250).info())
+        seen.see(gpu_pod(f"more-{index}", 250).build())
     assert (seen.typical(Cluster()), seen.version) == before
     for index in range(20):
-        seen.see(gpu_pod(f"and-more-{index}", 250).info())
+        seen.see(gpu_pod(f"and-more-{index}", 250).build())
     assert sizes(seen) == {500: 100, 250: 40}
     assert seen.version == before[1] + 1
 
 
 def test_typical_pods_are_the_mix_whoever_comes() -> None:
     fixed = mix(typical_pods=(TypicalPod({RESOURCE: "500"}, popularity=3), TypicalPod({RESOURCE: "2k"}, {"model": "A"})))
-    fixed.see(gpu_pod("a", 250).info())
+    fixed.see(gpu_pod("a", 250).build())
     assert sizes(fixed) == {500: 3, 2000: 1}
     assert [shape.selection != b"" for shape, _ in fixed.typical(Cluster())] == [False, True]
 
@@ -336,6 +336,6 @@ def test_a_rejected_pod_comes_back_for_devices_that_are_freed_and_for_nodes_and_
 def test_nothing_is_better_or_worse_before_any_pod_was_seen() -> None:
     stage = scene(1, 4)
     plugin = DeviceFragmentation(DeviceFragmentationArgs(), stage.handle())
-    asked, state, rows = gpu_pod("a", 500).info(), CycleState(), np.arange(2)
+    asked, state, rows = gpu_pod("a", 500).build(), CycleState(), np.arange(2)
     assert plugin.pre_score(state, asked, stage.cluster, rows).code is Code.SKIP
     assert plugin.score(state, asked, stage.cluster, rows).tolist() == [50, 50]

@@ -90,9 +90,9 @@ async def test_one_that_cannot_be_prepared_takes_all_back(readying: type[Readyin
     say(readying, "job-1", error("no volume"))
     assert not await task, "and the third is not waited for"
     assert bound(world) == []
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
     assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.BACKOFF] * 3, "an error is tried again, by all together"
-    notes = {name: note for name, _, _, _, note in world.ports.events}
+    notes = {name: note for name, _, _, _, note in world.events.recorded}
     assert "no volume" in notes["job-0"]
     assert "job-1 could not be bound" in notes["job-0"]
 
@@ -122,7 +122,7 @@ async def test_whoever_joins_while_the_group_is_prepared_waits_for_it_and_falls_
     assert not await task
     assert not await late
     assert bound(world) == []
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
 
 
 async def test_whoever_joins_while_the_group_is_prepared_is_bound_after_it(readying: type[Readying]) -> None:
@@ -145,7 +145,7 @@ async def test_a_member_deleted_while_the_others_are_prepared_takes_them_back(re
     world.intake.pod_gone("uid-job-0")
     assert not await task
     assert bound(world) == []
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
 
 
 async def test_members_do_not_wait_for_each_other_longer_than_the_group_says(readying: type[Readying]) -> None:
@@ -157,7 +157,7 @@ async def test_members_do_not_wait_for_each_other_longer_than_the_group_says(rea
     say(readying, "job-0")
     assert not await asyncio.wait_for(task, 30)
     assert bound(world) == []
-    assert any("was not ready after 1s: job-1, job-2" in note for _, _, _, _, note in world.ports.events)
+    assert any("was not ready after 1s: job-1, job-2" in note for _, _, _, _, note in world.events.recorded)
     world.now += 3
     world.queue.flush_backoff()
     assert len(world.queue.take_pod_group(world.pop())) == 3, "no event brings them back, so they are tried again by themselves"
@@ -167,9 +167,9 @@ async def test_one_that_permit_refuses_takes_all_back(doorman: type[Doorman]) ->
     doorman.verdicts["job-2"] = PermitResult(unschedulable("no quota"))
     world = job(World(doorman))
     assert world.decide() is None
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
     assert not len(world.scheduler.waiting)
-    assert all("Permit refused 1" in note for _, _, _, _, note in world.ports.events)
+    assert all("Permit refused 1" in note for _, _, _, _, note in world.events.recorded)
 
 
 async def test_one_that_is_refused_while_it_waits_for_permission_takes_all_back(doorman: type[Doorman]) -> None:
@@ -181,12 +181,12 @@ async def test_one_that_is_refused_while_it_waits_for_permission_takes_all_back(
     waiting.reject("Doorman", "no quota")
     assert not await task
     assert bound(world) == []
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
 
 
 async def test_what_is_bound_stays_bound_when_the_api_server_refuses_another_member() -> None:
     world = job(World())
-    world.ports.answers["uid-job-1"] = REFUSED
+    world.binder.answers["uid-job-1"] = REFUSED
     assert await world.attempt() is False
     assert world.node_of("job-0") == "a"
     assert world.node_of("job-2") == "a"
@@ -199,7 +199,7 @@ async def test_what_is_bound_stays_bound_when_the_api_server_refuses_another_mem
 
 async def test_a_member_whose_binding_may_exist_keeps_its_place_with_the_group() -> None:
     world = job(World())
-    world.ports.answers["uid-job-1"] = UNKNOWN
+    world.binder.answers["uid-job-1"] = UNKNOWN
     assert await world.attempt() is False
     assert [world.node_of(f"job-{n}") for n in range(3)] == ["a", "a", "a"]
     assert world.place("job-1") is SubQueue.IN_FLIGHT
@@ -213,7 +213,7 @@ async def test_the_end_of_the_term_takes_back_a_group_that_is_being_prepared(rea
     world.scheduler.end_term()
     assert not await task
     assert bound(world) == []
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
 
 
 async def test_a_member_that_has_to_make_room_while_it_waits_for_its_group_is_not_evicted_but_taken_back(readying: type[Readying]) -> None:
@@ -232,5 +232,5 @@ async def test_a_plugin_that_breaks_in_prebind_takes_all_back(readying: type[Rea
     readying.may["job-1"].set_exception(RuntimeError("oh"))
     assert not await task
     assert bound(world) == []
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
     assert len(world.scheduler.pod_groups.forming) == 0

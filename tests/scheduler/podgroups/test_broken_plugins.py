@@ -34,7 +34,7 @@ async def test_all_members_are_tried_again_together(step: str) -> None:
     world = broken_at(step)
     assert not await world.attempt()
     assert bound(world) == []
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
     assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.BACKOFF] * 3
     check_invariants(world.queue)
 
@@ -44,18 +44,18 @@ async def test_a_postfilter_that_breaks_leaves_nobody_in_flight(monkeypatch: pyt
     world.intake.cluster_object(group("job", 3))
     world.pods(*members("job", 3))
     [preemption] = [plugin for plugin in world.evaluator.runtime.post_filter if plugin.name == "DefaultPreemption"]
-    monkeypatch.setattr(preemption, "post_filter", lambda *_args: raising("oh")(members("job", 1)[0].info()))
+    monkeypatch.setattr(preemption, "post_filter", lambda *_args: raising("oh")(members("job", 1)[0].build()))
     assert world.decide() is None
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
     assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.BACKOFF] * 3
-    assert any("RuntimeError: oh" in note for _, _, _, _, note in world.ports.events)
+    assert any("RuntimeError: oh" in note for _, _, _, _, note in world.events.recorded)
 
 
 async def test_planning_that_breaks_keeps_nothing_and_the_group_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0}}]).nodes(node("a").offers(cpu="1"))
     world.intake.cluster_object(group("job", 3))
     world.pods(*members("job", 3))
-    monkeypatch.setattr(world.evaluator.checker, "check_row", lambda *_args: raising("oh")(members("job", 1)[0].info()))
+    monkeypatch.setattr(world.evaluator.checker, "check_row", lambda *_args: raising("oh")(members("job", 1)[0].build()))
     assert world.decide() is None
     assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.UNSCHEDULABLE] * 3
     assert len(world.scheduler.pod_groups.reservations) == 0

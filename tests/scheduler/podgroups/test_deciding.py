@@ -24,9 +24,9 @@ async def test_a_group_that_does_not_fit_takes_nothing() -> None:
     world.pods(*members("job", 3))
     assert await world.attempt() is None
     assert bound(world) == []
-    assert world.requested_cpu("a") == 0
+    assert world.requested("a") == 0
     assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.UNSCHEDULABLE] * 3
-    assert all("needs 1 more member placed: 1 lacks cpu" in note for _, _, _, _, note in world.ports.events)
+    assert all("needs 1 more member placed: 1 lacks cpu" in note for _, _, _, _, note in world.events.recorded)
 
 
 async def test_members_wait_at_the_gate_until_enough_are_there() -> None:

@@ -28,7 +28,7 @@ def nodes(count: int, cpu: str = "8") -> World:
 
 
 def left(world: World) -> list[str]:
-    return sorted(victim for victim, _, _ in world.ports.evicted)
+    return sorted(victim for victim, _, _ in world.evictor.evicted)
 
 
 async def after(world: World) -> list[str]:
@@ -57,7 +57,7 @@ async def test_a_single_pod_makes_all_of_a_group_leave_when_it_would_be_broken()
     world.intake.cluster_object(group("la", 3))
     world.pods(*low("la", 3, "6"), pod("vip").requests(cpu="8").priority(100))
     assert await after(world) == ["la-0", "la-1", "la-2"]
-    world.ports.evicted.sort()
+    world.evictor.evicted.sort()
     await gone(world)
     assert bound(world) == ["vip"]
 
@@ -135,12 +135,11 @@ async def test_groups_that_are_declared_otherwise_leave_as_a_whole_too(form: str
     meta = {"name": "la", "namespace": "default", "uid": "uid-la", "resourceVersion": "1"}
     if form == "volcano":
         world.intake.cluster_object(convert({"metadata": meta, "spec": {"minMember": 3}}, VolcanoPodGroup))
-        running = [maker.annotated(**{VOLCANO_GROUP_ANNOTATION: "la"}) for maker in running]
+        running = [maker.annotations(**{VOLCANO_GROUP_ANNOTATION: "la"}) for maker in running]
     else:
         policies = [{"name": "workers", "policy": {"gang": {"minCount": 3}}}]
         world.intake.cluster_object(convert({"metadata": meta, "spec": {"podGroups": policies}}, Workload))
-        for maker in running:
-            maker._spec["workloadRef"] = {"name": "la", "podGroup": "workers"}
+        running = [maker.spec(workloadRef={"name": "la", "podGroup": "workers"}) for maker in running]
     world.pods(*running)
     if preemptors == 1:
         world.pods(pod("vip").requests(cpu="8").priority(100))
@@ -158,7 +157,7 @@ async def test_a_budget_of_one_member_on_another_node_protects_its_group() -> No
         for n in range(2):
             maker = member(name, n, "6").priority(level).on(f"n{n + (2 if name == 'lb' else 0)}")
             if (name, n) == ("la", 1):
-                maker._meta["labels"] = maker._meta["labels"] | {"guarded": "yes"}
+                maker = maker.labels(guarded="yes")
             world.pods(maker)
     world.intake.cluster_object(disruption_budget({"matchLabels": {"guarded": "yes"}}))
     world.pods(pod("vip").requests(cpu="8").priority(100))
@@ -177,7 +176,7 @@ async def test_whoever_an_extender_would_leave_behind_of_a_group_leaves_with_it(
     world.intake.cluster_object(group("la", 2))
     world.pods(*low("la", 2, "6"), pod("x").requests(cpu="2").priority(10).on("n0"))
     evaluator = next(iter(world.profiles.values()))
-    vip = pod("vip").requests(cpu="8").priority(100).info()
+    vip = pod("vip").requests(cpu="8").priority(100).build()
     evaluation = evaluator.evaluate(vip)
     found = evaluator.runtime.run_post_filter(evaluation.state, vip, evaluator.diagnose(evaluation))
     assert found.alternatives is not None
@@ -204,14 +203,14 @@ async def test_a_victims_group_is_not_told_twice_while_it_leaves() -> None:
     makers = [maker.priority(100) for maker in members("hb", 2, "8")]
     world.pods(*makers)
     await after(world)
-    told = list(world.ports.evicted)
+    told = list(world.evictor.evicted)
     for maker in makers:
-        world.queue.retry(maker.info().uid)
+        world.queue.retry(maker.build().uid)
     world.now += 60
     world.queue.flush_backoff()
     await after(world)
-    assert world.ports.evicted == told
-    observed = [len(attempt.failure.victims) for attempt in world.observed.attempts if attempt.failure is not None]
+    assert world.evictor.evicted == told
+    observed = [len(attempt.failure.victims) for attempt in world.log.attempts if attempt.failure is not None]
     assert sum(observed) == 4, "metrics observe this: each victim once"
 
 
@@ -228,7 +227,7 @@ class Failing:
         self.evicted: list[str] = []
         preemption: Any = world.scheduler.attempts.preemption
         object.__setattr__(preemption, "sleep", self.sleep)
-        world.ports.evict = self.evict  # type: ignore[method-assign]
+        world.evictor.evict = self.evict  # type: ignore[method-assign]
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, on: str) -> None:
         if self.failures.get(victim.name, 0):
@@ -375,7 +374,7 @@ async def test_kubernetes_own_groups(name: str) -> None:
         await gone(world)
     assert left(world) == leave
     assert sorted(bound(world)) == placed
-    by = {note.split()[2] for _, _, reason, _, note in world.ports.events if reason == "Preempted"}
+    by = {note.split()[2] for _, _, reason, _, note in world.events.recorded if reason == "Preempted"}
     assert by == ({"podgroup" if situation[3][0][3] else "pod"} if leave else set())
 
 
@@ -392,5 +391,5 @@ async def test_a_budget_is_respected_where_another_pod_can_leave() -> None:
 async def test_a_victim_is_told_which_group_made_it_leave() -> None:
     world = native_world(*SITUATIONS["the less important leave"][:4])
     await after(world)
-    notes = {note for _, _, reason, _, note in world.ports.events if reason == "Preempted"}
+    notes = {note for _, _, reason, _, note in world.events.recorded if reason == "Preempted"}
     assert notes == {"Preempted by podgroup uid-big on node cluster"}

@@ -12,7 +12,7 @@ from .makers import group, member, members, tried
 async def told(world: World) -> str:
     """What the event of the first member says about its group."""
     await tried(world)
-    notes = [note for name, _, reason, _, note in world.ports.events if (name, reason) == ("job-0", "FailedScheduling")]
+    notes = [note for name, _, reason, _, note in world.events.recorded if (name, reason) == ("job-0", "FailedScheduling")]
     return notes[-1]
 
 
@@ -25,7 +25,7 @@ async def test_each_resource_is_named_with_the_members_that_lack_it() -> None:
 
 
 async def test_other_reasons_are_told_in_their_own_words() -> None:
-    world = World().nodes(node("a").tainted("gpu-only"))
+    world = World().nodes(node("a").taint("gpu-only"))
     world.intake.cluster_object(group("job", 2))
     world.pods(*members("job", 2))
     assert "needs 2 more members placed: 2 find no node (node(s) had untolerated taint" in await told(world)
@@ -37,9 +37,9 @@ async def test_members_that_are_kept_back_by_something_else_are_counted() -> Non
     world.pods(*members("job", 3, "2"))
     queued = world.pop()
     assert queued.pod.name == "job-2", "the last one opened the gate"
-    world.intake.unscheduled_pod(member("job", 0).gates("quota").info())
+    world.intake.unscheduled_pod(member("job", 0).gates("quota").build())
     assert world.schedule(queued) is None
-    assert any("needs 2 more members placed: 2 are not there to be tried" in note for _, _, _, _, note in world.ports.events)
+    assert any("needs 2 more members placed: 2 are not there to be tried" in note for _, _, _, _, note in world.events.recorded)
 
 
 async def test_a_member_that_was_let_in_before_others_left_says_how_many_there_are() -> None:
@@ -47,9 +47,9 @@ async def test_a_member_that_was_let_in_before_others_left_says_how_many_there_a
     world.intake.cluster_object(group("job", 3))
     world.pods(*members("job", 3, "2"))
     queued = world.pop()
-    world.intake.unscheduled_pod_gone(member("job", 0).info())
+    world.intake.unscheduled_pod_gone(member("job", 0).build())
     assert world.schedule(queued) is None
-    notes = [note for _, _, _, _, note in world.ports.events]
+    notes = [note for _, _, _, _, note in world.events.recorded]
     assert any("spec.minMember is 3, but there are 2 pods of it" in note for note in notes), notes
 
 
@@ -59,8 +59,8 @@ async def test_a_group_over_two_profiles_waits_and_is_told_so() -> None:
     world.intake.cluster_object(group("job", 2))
     world.pods(member("job", 0), member("job", 1).scheduler("other"))
     await tried(world)
-    assert world.ports.bound == []
-    assert world.requested_cpu("a") == 0
+    assert world.binder.bound == []
+    assert world.requested("a") == 0
 
 
 @pytest.mark.parametrize("count", [0, -3])
@@ -69,4 +69,4 @@ async def test_a_group_that_is_declared_wrongly_waits(count: int) -> None:
     world.intake.cluster_object(group("job", count))
     world.pods(*members("job", 2))
     await tried(world)
-    assert world.ports.bound == []
+    assert world.binder.bound == []

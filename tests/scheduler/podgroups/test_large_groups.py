@@ -68,7 +68,7 @@ async def test_nobody_else_is_decided_between_the_members() -> None:
     busy = Busy()
     busy.meanwhile[4] = lambda: busy.world.pods(pod("urgent").priority(1000).requests(cpu="1"))
     await busy.run()
-    names = [attempt.pod.name for attempt in busy.world.observed.attempts]
+    names = [attempt.pod.name for attempt in busy.world.log.attempts]
     assert sorted(names)[:COUNT] == sorted(f"job-{index}" for index in range(COUNT))
     assert "urgent" in names
 
@@ -115,13 +115,13 @@ async def test_who_loses_the_lead_meanwhile_takes_all_back() -> None:
 async def test_the_bindings_of_a_large_group_begin_and_go_on_in_turns() -> None:
     busy = Busy()
     sent: list[int] = []
-    bind = busy.world.ports.bind
+    bind = busy.world.binder.bind
 
     async def counted(*args: Any) -> None:
         sent.append(len(busy.seen))
         await bind(*args)
 
-    busy.world.ports.bind = counted  # type: ignore[method-assign]
+    busy.world.binder.bind = counted  # type: ignore[method-assign]
     await busy.run()
     assert len(sent) == COUNT
     assert max(sent.count(turn) for turn in sent) <= 2 * MEMBERS_A_TURN
@@ -182,11 +182,11 @@ def test_what_is_kept_of_a_group_is_what_its_members_say(changes: list[tuple[int
         else:
             maker = member("job", index)
             if what == "gate":
-                maker._spec["schedulingGates"] = [{"name": "g"}]
+                maker = maker.gates("g")
             if what == "other":
-                maker._spec["schedulerName"] = "other"
+                maker = maker.scheduler("other")
             if what == "urgent":
-                maker.priority(5)
+                maker = maker.priority(5)
             world.pods(maker)
         for pod_group in world.queue.pod_groups:
             tried = [queued.pod for queued in pod_group.members.values() if queued.pod.may_be_tried]

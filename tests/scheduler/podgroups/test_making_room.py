@@ -17,7 +17,7 @@ def important(count: int, cpu: str = "1", of: str = "job") -> list:  # type: ign
 
 async def gone(world: World) -> None:
     """Victims leave, and whoever waits for that is tried."""
-    for victim, _, _ in world.ports.evicted:
+    for victim, _, _ in world.evictor.evicted:
         world.intake.assigned_pod_gone(f"uid-{victim}")
     world.now += 3
     world.queue.flush_backoff()
@@ -31,7 +31,7 @@ async def test_a_group_makes_as_many_leave_as_it_needs_and_is_placed() -> None:
     world.pods(*important(3))
     assert world.decide() is None
     await world.scheduler.drain()
-    assert len(world.ports.evicted) == 3
+    assert len(world.evictor.evicted) == 3
     await gone(world)
     assert sorted(bound(world)) == ["job-0", "job-1", "job-2"]
 
@@ -44,9 +44,9 @@ async def test_nobody_leaves_for_a_group_that_would_not_fit_all_the_same() -> No
     world.pods(*important(3))
     assert world.decide() is None
     await world.scheduler.drain()
-    assert world.ports.evicted == []
+    assert world.evictor.evicted == []
     assert bound(world) == []
-    assert all(nominated in (None, "") for _, _, _, nominated in world.ports.statuses)
+    assert all(nominated in (None, "") for _, _, _, nominated in world.status.written)
 
 
 async def test_members_that_fit_as_it_is_keep_their_room_while_others_wait_for_theirs() -> None:
@@ -56,7 +56,7 @@ async def test_members_that_fit_as_it_is_keep_their_room_while_others_wait_for_t
     world.pods(*important(2))
     assert world.decide() is None
     await world.scheduler.drain()
-    assert [victim for victim, _, _ in world.ports.evicted] == ["low"]
+    assert [victim for victim, _, _ in world.evictor.evicted] == ["low"]
     assert {world.queue.nominator.node_of(f"uid-job-{n}") for n in range(2)} == {"a", "b"}
     world.pods(pod("sneaky").requests(cpu="1"))
     await tried(world)
@@ -72,7 +72,7 @@ async def test_a_group_does_not_make_others_leave_while_its_victims_are_still_le
     world.pods(*important(2, "2"))
     assert world.decide() is None
     await world.scheduler.drain()
-    assert len(world.ports.evicted) == 4
+    assert len(world.evictor.evicted) == 4
     world.intake.assigned_pod_gone("uid-low-0")
     world.now += 3
     world.queue.flush_backoff()
@@ -88,20 +88,17 @@ async def test_no_member_makes_another_member_leave() -> None:
     world.pods(member("job", 0).priority(1), member("job", 1).priority(100))
     assert world.decide() is None
     await world.scheduler.drain()
-    assert world.ports.evicted == []
+    assert world.evictor.evicted == []
 
 
 async def test_a_group_that_never_preempts_makes_nobody_leave() -> None:
     world = World().nodes(node("a").offers(cpu="2"))
     world.pods(*(pod(f"low-{n}").requests(cpu="1").on("a") for n in range(2)))
     world.intake.cluster_object(group("job", 2))
-    makers = important(2)
-    for maker in makers:
-        maker._spec["preemptionPolicy"] = "Never"
-    world.pods(*makers)
+    world.pods(*(maker.never_preempts() for maker in important(2)))
     assert world.decide() is None
     await world.scheduler.drain()
-    assert world.ports.evicted == []
+    assert world.evictor.evicted == []
 
 
 @seeds(range(40))
@@ -123,8 +120,8 @@ async def test_on_full_random_clusters_it_is_all_or_nobody(seed: int) -> None:
     world.pods(*[member("job", n, str(rng.randint(1, 3))).priority(100) for n in range(count)])
     await tried(world)
     await world.scheduler.drain()
-    minimum = world.cluster.pod_groups.get(member("job", 0).info().pod_group).min_member  # type: ignore[arg-type,union-attr]
-    if world.ports.evicted:
+    minimum = world.cluster.pod_groups.get(member("job", 0).build().pod_group).min_member  # type: ignore[arg-type,union-attr]
+    if world.evictor.evicted:
         await gone(world)
         assert len(bound(world)) >= minimum
     assert len(bound(world)) == 0 or len(bound(world)) >= minimum

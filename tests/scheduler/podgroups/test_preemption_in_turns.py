@@ -25,10 +25,7 @@ def full(seed: int, *, spread: bool = False) -> World:
         world.pods(pod(f"low-{index}").requests(cpu="1").priority(rng.choice((0, 1, 2))).on(f"n{index % 8}"))
     world.intake.cluster_object(group("job", MINIMUM))
     wanted = [maker.priority(100).requests(cpu=rng.choice(("1", "2"))) for maker in members("job", MINIMUM)]
-    for maker in wanted if spread else []:
-        constraint = {"maxSkew": 2, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
-        maker._spec["topologySpreadConstraints"] = [constraint | {"labelSelector": {"matchLabels": maker._meta["labels"]}}]
-    return world.pods(*wanted)
+    return world.pods(*(maker.spread("kubernetes.io/hostname", max_skew=2) if spread else maker for maker in wanted))
 
 
 def columns(world: World) -> dict[str, Any]:
@@ -73,7 +70,7 @@ class Hasty:
 
 def outcome(world: World) -> dict[str, Any]:
     nominated = {f"job-{n}": world.queue.nominator.node_of(f"uid-job-{n}") for n in range(MINIMUM)}
-    return {"left": sorted(world.ports.evicted), "nominated": nominated}
+    return {"left": sorted(world.evictor.evicted), "nominated": nominated}
 
 
 @seeds(range(20))
@@ -138,7 +135,7 @@ async def test_who_loses_the_lead_meanwhile_makes_nobody_leave() -> None:
     world.scheduler.attempts.failures = _without_lead(world, leading)
     hasty.meanwhile[20] = leading.clear
     await hasty.run()
-    assert world.ports.evicted == []
+    assert world.evictor.evicted == []
     assert columns(world) == before
 
 

@@ -37,7 +37,7 @@ async def test_nodes_are_kept_after_a_while_and_not_before() -> None:
     assert kept(world, "job-0", "job-1") == [None, None]
     await later(world, 50)
     assert sorted(map(str, kept(world, "job-0", "job-1"))) == ["a", "b"]
-    assert not any(nominated for _, _, _, nominated in world.ports.statuses), "nobody writes it to the API server"
+    assert not any(nominated for _, _, _, nominated in world.status.written), "nobody writes it to the API server"
 
 
 async def test_what_fits_beside_the_group_is_placed_and_what_does_not_waits() -> None:

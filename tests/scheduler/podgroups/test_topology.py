@@ -35,7 +35,7 @@ async def test_a_group_that_requires_a_domain_waits_while_none_holds_it() -> Non
     world.pods(*members("job", 4))
     assert await world.attempt() is None
     assert bound(world) == []
-    assert all("which comes closest" in note for _, _, _, _, note in world.ports.events)
+    assert all("which comes closest" in note for _, _, _, _, note in world.events.recorded)
     world.nodes(node("b2").labels(rack="b").offers(cpu="2"))
     world.now += 3
     world.queue.flush_backoff()
@@ -74,7 +74,7 @@ async def test_nodes_without_the_label_are_in_no_domain() -> None:
     world.pods(*members("job", 2))
     assert await world.attempt() is None
     assert bound(world) == []
-    assert all("no node has the label rack" in note for _, _, _, _, note in world.ports.events)
+    assert all("no node has the label rack" in note for _, _, _, _, note in world.events.recorded)
 
 
 async def test_whoever_joins_stands_in_the_groups_domain_or_waits() -> None:

@@ -56,16 +56,15 @@ def world_of(town: Town) -> World:
         elif declared_of.mode or declared_of.minimum is None:
             maker = native_member(each.group, each.name, str(each.cpus))
         else:
-            maker = coscheduled(each.group, 0, str(each.cpus))
-            maker._meta |= {"name": each.name, "uid": f"uid-{each.name}"}
-        maker._meta["labels"] = maker._meta.get("labels", {}) | (GUARDED if each.guarded else {})
-        maker._status["startTime"] = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=each.since)).isoformat()
+            maker = pod(each.name).in_coscheduling_group(each.group).requests(cpu=str(each.cpus))
+        start = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=each.since)).isoformat()
+        maker = maker.labels(GUARDED if each.guarded else {}).status(startTime=start)
         world.pods(maker.priority(each.priority).on(each.node))
     return world
 
 
 def left(world: World) -> set[str]:
-    return {victim for victim, _, _ in world.ports.evicted}
+    return {victim for victim, _, _ in world.evictor.evicted}
 
 
 #: A constraint that no cluster here can break; but a filter that looks at all nodes has a say then, so they are tried one by one.
@@ -80,7 +79,7 @@ async def test_a_pod_makes_those_leave_whom_the_plain_model_names(seed: int, *, 
     world = world_of(town)
     vip = pod("vip").requests(cpu=str(cpus)).priority(PREEMPTOR)
     if spread:
-        vip._spec["topologySpreadConstraints"] = [SPREAD | {"labelSelector": {"matchLabels": GUARDED}}]
+        vip = vip.spread("kubernetes.io/hostname", GUARDED, max_skew=100)
     world.pods(vip)
     await tried(world)
     await world.scheduler.drain()

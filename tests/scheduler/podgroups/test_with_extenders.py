@@ -36,7 +36,7 @@ async def test_a_refusal_of_one_takes_all_back() -> None:
     world.pods(*members("job", 3))
     assert await world.attempt() is False
     assert bound(world) == []
-    assert world.requested_cpu("b") == 0
+    assert world.requested("b") == 0
     assert {world.place(f"job-{n}") for n in range(3)} <= {SubQueue.UNSCHEDULABLE, SubQueue.BACKOFF}
 
 
