@@ -60,13 +60,14 @@ class Rules:
     exceptions: list[dict[str, str]]
     rooms: list[str]
     documents: list[str]
+    sections: list[str]
 
     @classmethod
     def read(cls, path: Path = RULES) -> Rules:
         """Read a file of rules."""
         told: dict[str, Any] = tomllib.loads(path.read_text())
         words, openings = ([_compiled(rule, begin) for rule in told[key]] for key, begin in (("words", r"\b"), ("openings", r"\A\s*")))
-        return cls(words, openings, told.get("exceptions", []), told["rooms"], told["documents"])
+        return cls(words, openings, told.get("exceptions", []), told["rooms"], told["documents"], told["sections"])
 
     def broken_by(self, prose: Prose) -> Iterator[tuple[int, str]]:
         """Find forbidden words, and in docstrings forbidden openings: line and problem of each."""
@@ -196,14 +197,14 @@ def check_file(path: Path, name: str, rules: Rules) -> Iterator[Finding]:
     Args:
         path: a module or a document.
         name: the path that findings show.
-        rules: for its words; its lists of rooms and documents are not read.
+        rules: for its words, and for the rooms that need sections.
 
     Yields:
         One finding for each broken rule.
     """
     for prose in prose_of(path):
         yield from (Finding(name, line, problem) for line, problem in rules.broken_by(prose))
-    if path.suffix == ".py":
+    if name.startswith(tuple(f"{OPERATOR.name}/{room}/" for room in rules.sections)):
         for function in public_functions(ast.parse(path.read_text())):
             lacking = sorted(lacking_sections(function))
             if lacking:

@@ -39,8 +39,7 @@ WORDS = [
     ("The pods, those that wait, are told.", "those that"),
     ("The pods and those who made them.", "those who"),
     ("An error is what goes wrong.", "what goes"),
-    ("Returns what was there before.", "what was"),
-    ("Says what it costs.", "what it"),
+    ("Reports what happened to the pod.", "what happened"),
     ("Volumes, claims and so on.", "and so on"),
 ]
 OPENINGS = [
@@ -63,7 +62,8 @@ def findings(path: Path, text: str, name: str = "operator/room/module.py") -> li
     file = path / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(dedent(text))
-    return [finding.problem for finding in PROSE.check_file(file, name, RULES)]
+    rules = PROSE.Rules(RULES.words, RULES.openings, [], ["room"], [], ["room"])
+    return [finding.problem for finding in PROSE.check_file(file, name, rules)]
 
 
 # --- what is held ------------------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def test_the_rooms_and_documents_that_hold_break_no_rule() -> None:
 
 
 def test_every_room_and_document_that_holds_is_there() -> None:
-    assert [room for room in RULES.rooms if not list((ROOT / "operator" / room).rglob("*.py"))] == []
+    assert [room for room in (*RULES.rooms, *RULES.sections) if not list((ROOT / "operator" / room).rglob("*.py"))] == []
     assert [pattern for pattern in RULES.documents if not list(ROOT.glob(pattern))] == []
 
 
@@ -186,6 +186,10 @@ def test_a_section_that_a_function_needs_and_lacks_is_found(tmp_path: Path, sect
     assert findings(tmp_path, sectioned(*there)) == [f"lowest needs {section} in its docstring"]
 
 
+def test_a_room_that_is_not_listed_needs_no_sections(tmp_path: Path) -> None:
+    assert findings(tmp_path, sectioned(), "operator/other/module.py") == []
+
+
 def lacking(source: str) -> set[str]:
     """The sections that the first function of a source lacks."""
     return set(PROSE.lacking_sections(next(PROSE.public_functions(ast.parse(dedent(source))))))
@@ -228,7 +232,7 @@ def tree(path: Path, *exceptions: dict[str, str]) -> list[str]:
     for folder in (module.parent, module.parent.parent):
         (folder / "__init__.py").write_text('"""A package."""\n')
     module.write_text('"""A room."""\n\nMESSAGE = "0 of the nodes, of which none fits"  # why it is so\n')
-    rules = PROSE.Rules(RULES.words, RULES.openings, list(exceptions), ["package/room"], [])
+    rules = PROSE.Rules(RULES.words, RULES.openings, list(exceptions), ["package/room"], [], [])
     return [str(finding) for finding in PROSE.check(path, rules)]
 
 

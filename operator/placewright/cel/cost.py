@@ -54,7 +54,7 @@ _ENTRIES_A_STEP: Final = 6
 _PATTERN: Final = 200
 #: For each character, each state of a pattern may be looked at.
 _STATE: Final = 0.02
-#: Steps, entries and characters beyond which nobody asks how many: what is estimated grows with towers of powers.
+#: Steps, entries and characters that are counted, at most: larger estimates do not matter exactly, and grow with towers of powers.
 _ENDLESS: Final = 10**15
 #: Functions that make lists.
 _MAKE_LISTS: Final = frozenset({"map", "filter", "split", "bind", "optional"})
@@ -211,7 +211,7 @@ def _calls(expression: Brackets, name: str) -> list[Brackets]:
 
 
 def _literals(expression: Brackets) -> list[list[Item]]:
-    """What is written between brackets that are no index, and between braces."""
+    """The text between brackets that are no index, and between braces."""
     return [
         item.items
         for brackets in walk(expression)

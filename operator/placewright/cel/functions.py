@@ -31,7 +31,7 @@ def _ascii_lower(text: str) -> str:
 
 
 def _utf8(text: str) -> bytes:
-    """Of bytes, only letters of ASCII have another case; a table of letters takes many times as long with other characters."""
+    """Steps for bytes: only letters of ASCII have another case; a table of letters takes many times as long with other characters."""
     return _text(text).encode("utf-8", "surrogatepass")
 
 

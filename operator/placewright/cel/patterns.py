@@ -1,4 +1,4 @@
-"""What the patterns of `matches()` cost: they are matched in linear time, but are built anew each time.
+"""The cost of the patterns of `matches()`: they are matched in linear time, but are built anew each time.
 
 They are counted as the library gets them, with the escapes of the literal undone. Of its syntax only what kube-scheduler's (RE2) has, too,
 may change how a pattern is read: in verbose mode a repetition could be hidden.
@@ -21,7 +21,7 @@ _FOLDED_SET: Final = 70_000
 _CASES: Final = 4
 _REPETITION: Final = re.compile(r"\{\s*(\d*)\s*(?:,\s*(\d*)\s*)?\}")
 _UNICODE: Final = re.compile(r"\\[pPwWdDsSbB]")
-#: Sets of which nobody here knows how large they are; and those that are large within brackets.
+#: Sets of unknown size, and sets that are large within brackets.
 _PROPERTY: Final = re.compile(r"\\[pP]")
 _COMPLEMENT: Final = re.compile(r"\\[DSW]")
 #: One end of a range beyond ASCII, in whichever way it is written.

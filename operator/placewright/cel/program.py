@@ -25,11 +25,11 @@ DOES_NOT_COMPILE: Final = "does not compile: "
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What the expressions of one user may name.
+    """The names that the expressions of one user may use.
 
     Attributes:
         variables: their names.
-        functions: those that this user adds to `FUNCTIONS`.
+        functions: the functions that this user adds to `FUNCTIONS`.
         standard: functions of the language that not every user allows.
         respellings: by name; a loop cannot give such a name to something else.
     """
@@ -75,7 +75,7 @@ class Program:
         """The value. Raises `ExpressionError` if there is none (a missing key, an overflow).
 
         Args:
-            variables: by name; handing over those that are not in `self.variables` costs time for nothing.
+            variables: by name; handing over ones that are not in `self.variables` costs time for nothing.
             functions: that differ from one evaluation to the next, by name.
         """
         import cel  # noqa: PLC0415 - see above
@@ -84,7 +84,7 @@ class Program:
             return self._program.execute(cel.Context(dict(variables), {**self._functions, **(functions or {})}))
         except KeyError as error:
             raise ExpressionError(f"no such key: {error.args[0]}") from None
-        except Exception as error:  # noqa: BLE001 - whatever the library raises is the expression's fault
+        except Exception as error:  # noqa: BLE001 - any error of the library is the expression's fault
             raise ExpressionError(one_line(str(error))) from None
 
 

@@ -20,7 +20,7 @@ _SETS: Final = ("contains", "equivalent", "intersects")
 
 #: Respells all of what is in brackets.
 Respell: TypeAlias = Callable[[Sequence[Item]], list[Item]]
-#: Respells what begins with a name that stands at a position: what comes in its place, and how many items that replaces.
+#: Respells an expression from a name at a position on: the new items, and the number of items that they replace.
 Respelling: TypeAlias = Callable[[Sequence[Item], int, Respell], tuple[list[Item], int]]
 
 

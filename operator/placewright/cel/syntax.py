@@ -56,7 +56,7 @@ class Token:
 
 @dataclass(slots=True)
 class Brackets:
-    """What stands between two brackets; the outermost has none."""
+    """The items between two brackets; the outermost has none."""
 
     opening: str
     items: list[Item] = field(default_factory=list)
@@ -157,7 +157,7 @@ def tree(source: str) -> Brackets:
 
 
 def walk(brackets: Brackets) -> Iterator[Brackets]:
-    """These brackets and all within them."""
+    """Return these brackets and all within them."""
     yield brackets
     for item in brackets.items:
         if isinstance(item, Brackets):

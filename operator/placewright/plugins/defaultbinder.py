@@ -18,7 +18,7 @@ class DefaultBinder(BindPlugin):
     name = NAME
 
     async def bind(self, state: CycleState, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> Status:
-        """SUCCESS, or an error with what the API server said; raises `BindError` when nobody knows what became of it."""
+        """SUCCESS, or an error with the API server's words; raises `BindError` when the outcome of the Binding is unknown."""
         try:
             await self.handle.binder.bind(pod, node, annotations)
         except BindError as refusal:

@@ -1,6 +1,6 @@
 """GangScheduling: pods that name a group are placed all or none. Implements `PodGroupPlugin`; `scheduler.podgroups` decides.
 
-A pod that names a group is not tried before somebody declares the group and enough of its members are there. Once a member of a group
+A pod that names a group is not tried before an object declares the group and enough of its members are there. Once a member of a group
 stands on a node, the others are pods like any other: they join.
 """
 

@@ -62,7 +62,7 @@ class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
     added_affinity: kube.NodeAffinity | None = None
 
     def validate(self) -> list[tuple[str, str, str]]:
-        """What an API server checks in a pod's affinity nobody has checked here: operators, and how many values they take."""
+        """Checks a pod's affinity as an API server does, because here none has: operators, and how many values they take."""
         problems = []
         for path, term in _terms_by_path(self.added_affinity or kube.NodeAffinity()):
             try:
@@ -92,7 +92,7 @@ class RequiredNodeAffinity:
         return self.terms is None or any(term.matches(labels, node.metadata.name) for term in self.terms)
 
     def column(self, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """The same for many rows; shape (len(rows),)."""
+        """The required node affinity on these rows; shape (len(rows),)."""
         matched = _all_match(self.pairs.expressions, cluster, rows)
         if self.terms is not None:
             anywhere = np.zeros(len(rows), np.bool_)
@@ -141,7 +141,7 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         return matched
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """The profile's demand is looked at first; with the pod's goes what nobody can read in it, which upstream keeps to itself."""
+        """The profile's demand first, then the pod's, with the terms in it that cannot be read, which upstream keeps to itself."""
         enforced = self._enforced.column(cluster, rows)
         groups = (((REASON_ENFORCED,), rows[~enforced]), ((REASON_POD, *_unreadable_terms(pod)), rows[enforced]))
         return [Rejection(unresolvable(*reasons), group) for reasons, group in groups if len(group)]
@@ -227,7 +227,7 @@ def _labels_wanted(pod: PodInfo, added: kube.NodeAffinity | None, node: Node, cl
 
 
 def _nearest_term(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: str) -> NodeTerm | None:
-    """The term that the fewest labels stand against, among those that the node's name does not."""
+    """The term with the fewest unmet labels, among terms that the node's name does not rule out."""
     possible = [term for term in terms if all(each.matches(name) for each in term.names)]
     return min(possible, key=lambda term: sum(not each.matches(labels.get(each.key)) for each in term.labels), default=None)
 
@@ -339,7 +339,7 @@ def _all_match(expressions: Iterable[CompiledRequirement], cluster: Cluster, row
 
 
 def _matching(expression: CompiledRequirement, column: LabelColumn, rows: Rows) -> BoolColumn:
-    """By whichever is fewer: the values that the expression lists, or those that nodes have."""
+    """Loop over the shorter list: the values of the expression, or the values that nodes have."""
     operator, codes = expression.operator, column.codes(rows)
     if operator in ("Exists", "DoesNotExist"):
         has_label: BoolColumn = codes != column.code(None)

@@ -59,7 +59,7 @@ class NodeDeclaredFeatures(ConstantReasonFilter, PreFilterPlugin):
 
 
 def required_features(spec: PodSpec) -> frozenset[str]:
-    """What a kubelet must be able to do to run such a pod."""
+    """The features that a kubelet must have to run such a pod."""
     restarts_all = _restarts_all(spec)
     own_users = spec.host_network and spec.host_users is False
     if not (restarts_all or own_users):

@@ -29,7 +29,7 @@ _NOWHERE: Final[frozenset[int]] = frozenset()
 
 
 class Controller(NamedTuple):
-    """Whose pods are to be avoided."""
+    """The controllers whose pods are to be avoided."""
 
     kind: str
     uid: str
@@ -65,7 +65,7 @@ class NodePreferAvoidPods(ScorePlugin[NoArgs]):
         self._avoided = _Avoided()
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The pod's controller, if some node avoids it. Otherwise nothing: whom nobody avoids scores the same on all nodes."""
+        """The pod's controller if some node avoids it, else an empty signature: all other pods score the same on all nodes."""
         controller = _controller(pod)
         return controller if controller and self._avoided.rows(controller, self.handle.cluster) else ()
 

@@ -44,7 +44,7 @@ _NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 @dataclass(frozen=True, slots=True)
 class _InUse:
-    """What the pod wants and others have.
+    """The pod's disks and claims, and the ones in use by others.
 
     Attributes:
         disks: rows where a disk of the pod is taken.
@@ -56,7 +56,7 @@ class _InUse:
 
 
 class _RowwiseUse(RowVerdict):
-    """What is in use where one row alone is different."""
+    """The disks and claims in use when one row alone is different."""
 
     def __init__(self, pod: PodInfo, exclusive: frozenset[str], cluster: Cluster) -> None:
         """`exclusive`: the pod's claims that one pod alone may use, and that are in use."""
@@ -68,7 +68,7 @@ class _RowwiseUse(RowVerdict):
         self._total = sum(self._users.values(), Counter())
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """True where the pod's disks are free, and nobody uses its exclusive claims anywhere."""
+        """True where the pod's disks are free, and no pod uses its exclusive claims anywhere."""
         return ~self._taken(rows) & ~np.fromiter(map(self._claimed, rows.tolist()), np.bool_, len(rows))
 
     def explain(self, rows: Rows) -> list[Rejection]:
@@ -124,11 +124,11 @@ class VolumeRestrictions(PreFilterPlugin, RowwiseFilter):
         return _by_reason(rows, np.isin(rows, list(state.read(NAME, _InUse).disks)))
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
-        """The same with one row changed at a time."""
+        """Rules that judge one changed row at a time."""
         return _RowwiseUse(pod, state.read(NAME, _InUse).claims, cluster)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
-        """What is taken; None, a value like any other, for pods that Filter skips."""
+        """The disks and claims in use; None, a value like any other, for pods that Filter skips."""
         return (state.data.get(NAME), cluster.size)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
@@ -149,7 +149,7 @@ def _disks(pod: PodInfo) -> list[Disk]:
 
 
 def _frees_a_volume(pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-    """True for a pod of the same namespace that used one of the pod's claims, whatever its access modes, or one of its disks."""
+    """True for a pod of the same namespace that used one of the pod's claims, with any access modes, or one of its disks."""
     if not isinstance(old, PodInfo) or old.namespace != pod.namespace:
         return QueueingHint.SKIP
     if not set(podclaims.named_claims(pod)).isdisjoint(podclaims.named_claims(old)):

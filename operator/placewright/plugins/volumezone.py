@@ -46,7 +46,7 @@ class Topology(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What all volumes of the pod ask for."""
+    """The zones and regions of all volumes of the pod."""
 
     topologies: tuple[Topology, ...]
 

@@ -1,7 +1,7 @@
 """One node under trial on which members of groups stand that would not leave alone.
 
-Those of their group on other nodes leave, too. Where a filter may look at them such nodes are tried one after another, with everybody taken
-away who leaves; else in step with others, each with its own pods alone.
+Members of these groups on other nodes leave, too. Where a filter may look at them, such nodes are tried one after another, with all
+leaving pods taken away; else in step with others, each with its own pods alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from placewright.plugins.defaultpreemption.candidates import Candidate, Outcome
 
 
 class BoundTrial:
-    """A node with everybody taken away who may leave, and units that may come back, one by one.
+    """A node with all pods taken away that may leave, and units that may come back, one by one.
 
     Members of a group that has some to spare come back one by one. If more of them have to leave than the group can spare, the group is
     lost: the trial has to begin again with the group as one unit, which `run` does.
@@ -46,7 +46,7 @@ class BoundTrial:
         self._violations = 0
 
     def rank(self, budgets: Budgets) -> None:
-        """Begin: who may come back, those that a budget protects first, then the most important."""
+        """Begin: units that may come back, units that a budget protects first, then the most important."""
         units = sorted(self._units(), key=lambda unit: unit.rank)
         violations = budgets.violations(unit.pods for unit in units)
         here = {pod.uid for pod in self.evictable}
@@ -57,11 +57,11 @@ class BoundTrial:
 
     @property
     def turns(self) -> int:
-        """So many returns are tried."""
+        """Number of returns that are tried."""
         return len(self._ranked)
 
     def to_reprieve(self, index: int) -> Sequence[PodInfo]:
-        """The pods of this node whose return is tried at this turn, from 0; nobody when all had theirs."""
+        """The pods of this node whose return is tried at this turn, from 0; empty when all had their turn."""
         return self._ranked[index][2] if index < len(self._ranked) else ()
 
     def condemn(self, index: int) -> None:
@@ -71,7 +71,7 @@ class BoundTrial:
         self._violations += breaks
 
     def torn(self) -> set[GroupRef]:
-        """Groups of which more members would leave than the group can spare."""
+        """Groups that would lose more members than they can spare."""
         members = {pod.uid: ref for ref, pods in self._leaving.members.items() if ref not in self._lost for pod in pods}
         leaving = Counter(members.get(unit.pods[0].uid) for unit in self._victims if unit.ref is None)
         bonds = self._leaving.bonds
@@ -107,7 +107,7 @@ class BoundTrial:
             return error(str(problem))
 
     def _reprieve(self, handle: Handle, preemptor: PodInfo, budgets: Budgets, dry_run: DryRunCluster) -> None:
-        """Everybody is away who may leave; let units come back."""
+        """Take away all pods that may leave; let units come back."""
         self.rank(budgets)
         dry_run.add(self._elsewhere())
         for turn, (unit, _, _) in enumerate(self._ranked):

@@ -61,7 +61,7 @@ def pick(candidates: Iterable[Candidate]) -> Candidate:
 
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
-#: What came of a trial: a candidate, or why evicting does not help there.
+#: The outcome of a trial: a candidate, or why evicting does not help there.
 Outcome = Candidate | Status
 
 
@@ -70,7 +70,7 @@ class NodeTrial:
 
     Attributes:
         evictable: the pods that may be made to leave.
-        protected: those that a disruption budget protects; the first to be let back.
+        protected: the pods that a disruption budget protects; the first to be let back.
         others: the rest; each list has the most important pod first.
     """
 
@@ -93,11 +93,11 @@ class NodeTrial:
 
     @property
     def turns(self) -> int:
-        """So many returns are tried."""
+        """Number of returns that are tried."""
         return len(self.evictable)
 
     def to_reprieve(self, index: int) -> Sequence[PodInfo]:
-        """The pod whose return is tried at this turn, from 0; nobody when all had theirs."""
+        """The pod whose return is tried at this turn, from 0; None when all had their turn."""
         if index < len(self.protected):
             return self.protected[index : index + 1]
         index -= len(self.protected)
@@ -109,7 +109,7 @@ class NodeTrial:
         self._violations += index < len(self.protected)
 
     def outcome(self) -> Outcome:
-        """The candidate, once every pod had its turn; an error when nobody had to leave, for then the node was rejected for nothing."""
+        """The candidate, once every pod had its turn; an error when no pod had to leave, for then the node was rejected for nothing."""
         if not self._victims:
             return error(f'expected at least one victim pod on node "{self.node}"')
         return Candidate(self.node, tuple(sorted(self._victims, key=importance)), self._violations)

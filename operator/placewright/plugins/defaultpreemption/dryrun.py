@@ -1,4 +1,4 @@
-"""Who would have to leave a node so that the pod fits there: tried on the columns, and undone, until there are enough candidates.
+"""The pods that would have to leave a node so that the pod fits there, tried on the columns until there are enough candidates.
 
 On every node all evictable pods are taken away; where the pod then fits, they come back one by one, as long as it still does. Nodes are
 tried in step, one look at the columns for all of them, as far as that can tell (see `RowTrials`). Others are tried one after another, once
@@ -49,7 +49,7 @@ class DryRun:
 
     @property
     def pointless(self) -> bool:
-        """True when nobody anywhere has a lower priority."""
+        """True when no pod in the cluster has a lower priority."""
         return self._together.pointless
 
     def on(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
@@ -60,7 +60,7 @@ class DryRun:
         nodes, kept = list(nodes), self._kept
         fresh = [(row, node) for row, node in nodes if row not in kept]
         found = dict(zip([row for row, _ in fresh], self._tried(fresh), strict=True))
-        # What broke may be mended by the next attempt.
+        # The next attempt may mend the error.
         kept.update((row, outcome) for row, outcome in found.items() if isinstance(outcome, Candidate) or outcome.code is not Code.ERROR)
         yield from [found[row] if row in found else kept[row] for row, _ in nodes]
 
@@ -141,7 +141,7 @@ class DryRun:
 
 
 def _check(together: RowTrials, trials: Sequence[AnyTrial]) -> tuple[dict[int, Status], set[int]]:
-    """Why the pod does not fit, by row; and the rows of which that cannot be told. It fits on all others."""
+    """Why the pod does not fit, by row; and the rows where that cannot be told. It fits on all others."""
     rejections, unsettled = together.check(np.fromiter((trial.row for trial in trials), np.intp, len(trials)))
     return {row: status for status, rejected in rejections for row in rejected.tolist()}, set(unsettled.tolist())
 
@@ -156,7 +156,7 @@ _SMALLEST_BATCH: Final = 64
 
 @dataclass(slots=True)
 class CandidateSearch:
-    """What was found so far.
+    """The findings so far.
 
     Attributes:
         wanted: stop at so many candidates, as soon as one of them breaks no budget.
@@ -192,7 +192,7 @@ class CandidateSearch:
 
     @property
     def problem(self) -> str:
-        """What broke while nodes were tried, or ""."""
+        """The error while nodes were tried, or ""."""
         return ", ".join(sorted({status.message for status in self.rejections if status.code is Code.ERROR}))
 
     def summary(self, node_count: int) -> str:

@@ -80,8 +80,8 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
     def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
         """SUCCESS with a node and its victims, most important first; else UNSCHEDULABLE with why no eviction helps.
 
-        Victims that are leaving already count when nodes are compared, but nobody need evict them: they are left out of the result.
-        Nothing is changed: whoever called evicts the victims and keeps the nomination.
+        Victims that are leaving already count when nodes are compared, but need no eviction: they are left out of the result.
+        No state is changed: the caller evicts the victims and keeps the nomination.
         """
         if reason := why_not_eligible(pod, cluster, diagnosis):
             return PostFilterResult(unschedulable(f"preemption: {reason}"))
@@ -97,7 +97,7 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         return replace(_evicting(cluster, search.candidates), alternatives=Alternatives(victims, partial(_among, cluster, pod)))
 
     def _known_outcomes(self, state: CycleState, pod: PodInfo) -> MutableMapping[int, Outcome] | None:
-        """What came of trials for pods like this one; None where groups stand on nodes, as whoever leaves may take others along."""
+        """Outcomes of trials for pods like this one; None where groups stand on nodes, because a victim may take other pods along."""
         cluster = self.handle.cluster
         budgets = [budget.metadata for budget in cluster.objects.disruption_budgets.values()]
         if cluster.pod_groups.placed_groups or not all(budget.resource_version for budget in budgets):
@@ -111,7 +111,7 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
 
 
 def _among(cluster: Cluster, pod: PodInfo, victims: Mapping[NodeName, NodeVictims]) -> PostFilterResult:
-    """The result when extenders left these nodes, perhaps with other victims; whoever cannot stay without these leaves, too."""
+    """The result when extenders left these nodes, perhaps with other victims. Pods that cannot stay without these leave, too."""
     if not victims:
         return PostFilterResult(unschedulable("preemption: no candidate node for preemption"))
     together = Together(cluster, pod)

@@ -1,7 +1,7 @@
-"""What is free on each device of each node.
+"""The free part of each device of each node.
 
 Kubernetes counts a node's devices in one number. Which of them a pod has is written on the pod (`api.annotations.DEVICES`): with the
-Binding for those that were placed here, and from the moment of the choice on pods that are assumed. So what is free follows from nodes and
+Binding for pods that were placed here, and from the moment of the choice on pods that are assumed. So the free parts follow from nodes and
 the pods on them alone, for every profile and after a restart alike.
 
 Pods that carry no annotation, or one that cannot be (an extender bound them, or another scheduler), are thought of as packed: after those

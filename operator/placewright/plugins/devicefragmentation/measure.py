@@ -52,7 +52,7 @@ class Nodes(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """What a pod that is to be placed asks for; `units` of the devices' resource, 0 for none."""
+    """The demand of a pod that is to be placed; `units` of the devices' resource, 0 for none."""
 
     units: int
     cpu: int
@@ -82,7 +82,7 @@ class FragmentationMeasure:
         self._wholes = sizes[sizes > units] // units
 
     def useful(self, nodes: Nodes) -> IntColumn:
-        """What is expected to be of use to the next pod, times `total`: sum over m of p_m U_n(m); shape (rows,)."""
+        """The amount that the next pod is expected to use, times `total`: sum over m of p_m U_n(m); shape (rows,)."""
         fits = self._fitting(nodes)
         shared: IntColumn = self._of_devices(fits, nodes.devices).sum(axis=1)
         return shared + self._of_whole_ones(fits, _whole(nodes.devices, self._units))
@@ -140,12 +140,12 @@ class FragmentationMeasure:
         return _Fitting(_up_to_each(of_size[:, : len(self._shares)]), _up_to_each(of_size[:, len(self._shares) :]))
 
     def _of_devices(self, fits: _Fitting, devices: IntTable) -> IntTable:
-        """What each device is worth to classes that ask for a share; shape (rows, devices)."""
+        """The worth of each device to classes that ask for a share; shape (rows, devices)."""
         served: IntTable = fits.shares[np.arange(len(devices))[:, None], self._shares.searchsorted(devices, "right")]
         return devices * served
 
     def _of_whole_ones(self, fits: _Fitting, whole: IntColumn) -> IntColumn:
-        """What so many free whole devices are worth to classes that ask for several; shape (rows,)."""
+        """The worth of this number of free whole devices to classes that ask for several; shape (rows,)."""
         if not len(self._wholes):
             return np.zeros(len(whole), np.int64)
         served = fits.wholes[np.arange(len(whole)), self._wholes.searchsorted(whole, "right")]

@@ -1,7 +1,7 @@
 """The mix of pods seen: a bounded record of the last pods that asked for devices, and the classes that it comes to.
 
 A class is what of a pod says where pods like it could go. A pod counts once, however often it is tried, and until `window` others have come
-after it. At a start the record begins with the pods that stand on nodes, in the order of their creation; those that wait are seen as the
+after it. At a start the record begins with the pods that stand on nodes, in the order of their creation; waiting pods are seen as the
 queue takes them in. So after a restart the mix is that of the pods that are there, which with pods that come and go alike is what it was
 before.
 
@@ -57,12 +57,12 @@ def selection_of(pod: PodInfo) -> bytes:
 
 
 def selection_from(selector: Mapping[str, str] | None, required: NodeSelector | None = None) -> bytes:
-    """The same from its parts."""
+    """The mix that these parts describe."""
     return msgspec.json.encode((selector, required), order="deterministic") if selector or required else ANY_NODE
 
 
 def demand_of(selection: bytes) -> RequiredNodeAffinity:
-    """What `selection_of` wrote down, ready to be asked of nodes."""
+    """The demand that `selection_of` wrote down, ready to be asked of nodes."""
     if selection == ANY_NODE:
         return RequiredNodeAffinity()
     selector, required = msgspec.json.decode(selection, type=tuple[dict[str, str] | None, NodeSelector | None])
@@ -83,7 +83,7 @@ Typical = tuple[tuple[Shape, int], ...]
 
 
 class Mix:
-    """What pods look like here.
+    """The classes of pods here.
 
     Attributes:
         version: grows whenever `typical` becomes another.
@@ -100,7 +100,7 @@ class Mix:
         self._begun = False
 
     def see(self, pod: PodInfo) -> None:
-        """Count a pod that is to be placed; those that ask for no device, or for what no pod may, change nothing."""
+        """Count a pod that is to be placed. Pods that ask for no device, or for an amount that no pod may have, change nothing."""
         asked = pod.requests.get(self._args.resource, 0)
         if not self._fixed and pod.uid not in self._seen and may_be_asked(asked, self._args.units_per_device):
             shape = shape_of(pod, self._args.resource)
@@ -122,7 +122,7 @@ class Mix:
         return self._typical
 
     def _begin(self, cluster: Cluster) -> None:
-        """The pods on nodes came before those that were seen so far."""
+        """Count the pods on nodes as older than the pods that were seen so far."""
         self._begun = True
         seen, self._seen, self._counts = self._seen, OrderedDict(), Counter()
         for pod in sorted((placement.pod for placement in cluster.placements()), key=lambda pod: (pod.created, pod.uid)):
@@ -143,7 +143,7 @@ class Mix:
 
 
 def _most_frequent(counts: Counter[Shape], most: int) -> Typical:
-    """Those with equal counts by what they ask for, so that no order of arrival shows."""
+    """Classes with equal counts, ordered by their demand, so that no order of arrival shows."""
     return tuple(sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))[:most])
 
 

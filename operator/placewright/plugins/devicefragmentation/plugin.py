@@ -71,7 +71,7 @@ class DeviceFragmentation(
         self._standing = UsefulColumn()
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """What the pod requests, and the mix that columns are computed for."""
+        """The pod's requests, and the mix that columns are computed for."""
         self._current()
         return self._mix.version, self._ask(pod)
 
@@ -81,7 +81,7 @@ class DeviceFragmentation(
         return SUCCESS
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Skip pods that ask for no device; refuse those that ask for what is neither a share of one nor whole ones."""
+        """Skip pods that ask for no device; refuse pods that ask for neither a share of one nor whole ones."""
         state.write(_WORKLOAD, self._workload)
         asked, units = self._ask(pod).units, self.args.units_per_device
         if not asked:
@@ -96,7 +96,7 @@ class DeviceFragmentation(
         return self._has_room(self._devices.at(cluster, rows), self._ask(pod).units)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """What is free is spread over devices; unresolvable where the node has not enough of them in all."""
+        """Unschedulable where the free amount is spread over devices; unresolvable where the node has too few devices in all."""
         units, asked = self.args.units_per_device, self._ask(pod).units
         wanted = "on one device" if asked <= units else "in whole devices"
         reason = f"Insufficient {self.args.resource} {wanted}"
@@ -105,7 +105,7 @@ class DeviceFragmentation(
         return [Rejection(status, rejected) for status, rejected in verdicts if len(rejected)]
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Skip while no pod that asks for devices has been seen: then nothing can be stranded for anybody."""
+        """Skip while no pod that asks for devices has been seen: then no device can be stranded for a later pod."""
         return SUCCESS if self._of(state).total else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
@@ -176,7 +176,7 @@ class DeviceFragmentation(
         return room
 
     def _useful(self, workload: FragmentationMeasure, cluster: Cluster, rows: Rows) -> IntColumn:
-        """What is of use on these rows as they stand."""
+        """The usable amount on these rows as they stand."""
 
         def work_out(some: Rows) -> IntColumn:
             return workload.useful(self._nodes(workload, cluster, some, self._devices.at(cluster, some)))

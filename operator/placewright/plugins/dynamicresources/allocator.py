@@ -34,7 +34,7 @@ from placewright.plugins.dynamicresources.pools import (
 
 
 class Counters:
-    """What is left of the counters of pools while devices are being chosen, in nano-units."""
+    """The counters of pools that are left while devices are being chosen, in nano-units."""
 
     def __init__(self, usage: Usage, effort: StepBudget) -> None:
         self._usage = usage
@@ -44,7 +44,7 @@ class Counters:
     def take(self, pool: Pool, offer: Offer) -> bool:
         """Draw what this device consumes; False, and nothing drawn, where less is left of any counter.
 
-        As in kube-scheduler, nothing more that draws on counters is had from a pool of which any counter is overdrawn.
+        As in kube-scheduler, a pool with any overdrawn counter yields no more devices that draw on counters.
         """
         left = self._left_of(pool)
         self._effort.spend(DRAW * len(left))
@@ -227,7 +227,7 @@ class DeviceSearch:
         self._effort.spend(cost)
 
     def _needs(self) -> list[Need]:
-        """What can be told of claims before the search; nothing where that may end with an error."""
+        """The facts about claims that are known before the search; empty where the search may end with an error."""
         needs = []
         for number, claim in enumerate(self._claims):
             for demand in (request[0] for request in claim.requests if len(request) == 1):

@@ -91,7 +91,7 @@ MAX_KEPT_BYTES: Final = 64 * 2**20
 
 
 class _ShapeAnswers:
-    """What was found for one shape: by row with the version of the row's devices that it was found in, and as columns.
+    """Answers found for one shape: by row, with the version of the row's devices that each was found in, and as columns.
 
     Attributes:
         fits: rows that can serve the claims.
@@ -178,7 +178,7 @@ class RowAnswers:
         return points
 
     def answer(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], row: int) -> Allocated | Refusal:
-        """What these claims get on the node of a row, or why nothing."""
+        """The devices that these claims get on the node of a row, or why they get none."""
         self.devices.refresh()
         return self._answer(self._answers(signature), row, claims)
 

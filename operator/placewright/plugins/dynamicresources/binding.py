@@ -1,8 +1,8 @@
 """From the choice of a node to claims that are written and devices that are ready, and the way back.
 
 Allocations are pending in the table of claims from Reserve on: no other pod gets those devices. Pods that share a claim and are decided
-together share its pending allocation; whoever comes first to PreBind writes it, the others add themselves. A release that was begun ends
-whatever becomes of the pod, and until then nobody counts on the claim.
+together share its pending allocation; the first of them in PreBind writes it, the others add themselves. A release that was begun ends
+in any case, also when the pod is gone, and until then no decision counts on the claim.
 
 Devices may have conditions that a driver must report before a pod may be bound. Source: kube-scheduler `dynamicresources.go`,
 `isClaimReadyForBinding` and `isClaimTimeout`.
@@ -145,7 +145,7 @@ async def _release(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimW
 
 
 def _end_release(claim: ResourceClaim, pod: PodInfo, table: ClaimTable) -> None:
-    """What was pending is not any more. The watch may have shown all of that before the answer, so whoever waits is told now."""
+    """End the pending allocation. The watch may have shown all of that before the answer, so waiting pods are told now."""
     meta = claim.metadata
     before = table.get(meta.name, meta.namespace)
     table.end_release(claim)
@@ -169,7 +169,7 @@ async def remove(claim: ResourceClaim, table: ClaimTable, writer: ClaimWriter) -
 
 
 async def deallocate(claim: ResourceClaim, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
-    """Free the devices of a claim that nobody uses; `begin_release` came before."""
+    """Free the devices of a claim that no pod uses; `begin_release` came before."""
     try:
         await writer.release(claim, pod, deallocate=True)
     except ClaimError as problem:

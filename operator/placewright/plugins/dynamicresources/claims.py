@@ -55,7 +55,7 @@ class Variant:
 
 @dataclass(slots=True)
 class Extension:
-    """What of a pod's requests devices may have to serve.
+    """The part of a pod's requests that devices may have to serve.
 
     Attributes:
         classes: resource to class, in order of the resources.
@@ -117,7 +117,7 @@ def extension_of(pod: PodInfo, cluster: Cluster) -> Extension | None:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What one container asks of one resource; `index`: of the container, init containers first; `always`: it restarts whenever it ends."""
+    """One container's request of one resource; `index`: of the container, init containers first; `always`: it restarts whenever it ends."""
 
     index: int
     container: str
@@ -176,7 +176,7 @@ def _requests(asking: Sequence[_Asked], init: int, mappings: list[ContainerExten
         mappings.append(asked.mapping(asked.name))
         yield asked.name, asked.count
     if len(lasting) > MAX_RESULTS:
-        return  # no claim gets as many devices, whatever the others use
+        return  # more than a claim may have, even if the others use none
     passing = [(asked, _reused(asked, lasting)) for asked in asking if asked.index < init and not asked.always]
     more = {asked: asked.count - sum(each.count for each in used) for asked, used in passing}
     extra = max(more.values(), default=0)
@@ -205,7 +205,7 @@ class NotReady(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PodDeviceClaims:
-    """What a pod's claims ask of a node.
+    """The demand of a pod's claims on a node.
 
     Attributes:
         allocated: claims that have their devices, or will have them before this pod is bound.
@@ -244,7 +244,7 @@ NOTHING_CLAIMED = PodDeviceClaims()
 
 
 def shape_of(claim: ResourceClaim) -> bytes:
-    """What a claim asks for, as canonical text or its digest: claims made from one template have one shape."""
+    """The demand of a claim, as canonical text or its digest: claims made from one template have one shape."""
     return short_key(msgspec.json.encode(claim.spec, order="deterministic"))
 
 
@@ -284,7 +284,7 @@ def named_claims(pod: PodInfo) -> Iterator[str]:
 
 
 def reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
-    """Whether the claim names the pod among those that use it."""
+    """Whether the claim lists the pod among its users."""
     return any(consumer.uid == pod.uid for consumer in claim.status.reserved_for or ())
 
 

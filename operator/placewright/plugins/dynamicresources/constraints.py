@@ -1,4 +1,4 @@
-"""What devices of one claim must have in common, or each for itself, and quick proofs that no choice of devices can hold to it.
+"""Constraints between devices of one claim or on each device, and quick proofs that no choice of devices can satisfy them.
 
 Each proof is a necessary condition only, and leaves out what it cannot count simply: alternatives, administrators, shared devices. It
 spares a search that would try every order of devices that are all alike.
@@ -134,7 +134,7 @@ _MOST_VISITS: Final = 20_000
 
 
 class Need(NamedTuple):
-    """A demand without alternatives, for a number of devices, and those that it may have, none of which can be shared."""
+    """A demand without alternatives: a number of devices, and the devices that it may have; none of these can be shared."""
 
     claim: int
     demand: DeviceDemand
@@ -170,7 +170,7 @@ class Proofs:
         return any(self._can_seat(list(zip(counts, offers, strict=True))) for offers in alike)
 
     def _can_seat(self, parties: Sequence[tuple[int, Collection[Hashable]]]) -> bool:
-        """Whether each party gets as many seats of those that it may have; each seat is for one. True for more than can be tried."""
+        """Whether each party gets its number of seats among the seats it may have; a seat is for one. True for more than can be tried."""
         self._effort.spend(VISIT * len(parties))
         if any(count > len(seats) for count, seats in parties):
             return False

@@ -32,7 +32,7 @@ MOST_SELECTOR_TEXT: Final = 64 * 1024
 
 
 class DemandError(ValueError):
-    """What is wrong with a claim, its class, or an answer of their selectors; names the object and the field."""
+    """The fault of a claim, its class, or an answer of their selectors; names the object and the field."""
 
 
 class SelectorFailed(DemandError):
@@ -72,11 +72,11 @@ class DeviceDemand:
 
     @property
     def look_steps(self) -> int:
-        """Of looking at one device for it, without its taints."""
+        """Steps for looking at one device, without its taints."""
         return LOOK + ASK * (len(self.conditions) + len(self.capacity))
 
     def taint_steps(self, offer: Offer) -> int:
-        """Of seeing whether it tolerates the taints of a device, at most."""
+        """Steps for comparing tolerations with the taints of a device, at most."""
         return TOLERATE * len(offer.taints) * (1 + len(self.wish.tolerations or ()))
 
     def selects(self, offer: Offer) -> bool:
@@ -181,7 +181,7 @@ class ClaimReader:
 
 
 def _check_selectors(claim: ResourceClaim, key: str) -> None:
-    """Refuse a claim that has more selectors than anybody writes: with the largest that the API allows, reading them takes seconds."""
+    """Refuse a claim that has more selectors than any user writes: with the largest that the API allows, reading them takes seconds."""
     requests = claim.spec.devices.requests or ()
     wishes = [wish for each in requests for wish in (each.exactly, *(each.first_available or ())) if wish is not None]
     written = [selector.cel.expression for wish in wishes for selector in wish.selectors or () if selector.cel is not None]

@@ -119,7 +119,7 @@ def _node_selector(picks: Sequence[Pick], node: str) -> NodeSelector | None:
 
 
 def _distinct(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """Each once, in whatever order its values are."""
+    """Each value once, in any order."""
     first: dict[tuple[str, str, frozenset[str]], Requirement] = {}
     for each in requirements:
         first.setdefault((each.key, each.operator, frozenset(each.values or ())), each)
@@ -173,7 +173,7 @@ class FreeCounts:
         self._columns: dict[object, _Column] = {}
 
     def forget(self) -> None:
-        """Everything has changed."""
+        """Note that every answer may have changed."""
         self._columns.clear()
 
     def ask(self, demand: DeviceDemand, size: int, count: Callable[[int], int]) -> NDArray[np.int64]:
@@ -216,7 +216,7 @@ INVALID_POOLS: Final = "invalid resource pools were encountered"
 #: Of all rows together, in one decision, and for each row of a large cluster.
 MOST_STEPS_IN_ALL: Final = 10 * MOST_STEPS
 _STEPS_A_ROW: Final = 100
-#: Beyond these nobody is told how many devices a node lacks: somebody waits for the answer, and decisions wait meanwhile.
+#: Steps for telling how many devices a node lacks, at most: the answer is waited for, and decisions wait meanwhile.
 MOST_STEPS_TO_TELL: Final = 2 * MOST_STEPS
 _MOST_CLAIMS: Final = 256
 #: Bytes of claims that are kept as read; a claim may be as large as an API server takes.
@@ -225,7 +225,7 @@ _MOST_CLAIM_BYTES: Final = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """What each claim gets, in the order in which they were asked for."""
+    """The allocation of each claim, in the order in which they were asked for."""
 
     allocations: tuple[AllocationResult, ...]
 
@@ -297,7 +297,7 @@ class ClusterDevices:
         return self._expressions.effort.turn
 
     def check(self, claims: Sequence[ResourceClaim]) -> Status:
-        """What is wrong with these claims whatever the node is; names the object and the field. An error where reading them takes too long.
+        """The fault of these claims on any node; names the object and the field. An error where reading them takes too long.
 
         A decision begins with this, or with other claims than before: what searches and selectors may take is then counted anew.
         """
@@ -375,7 +375,7 @@ class ClusterDevices:
             return Refusal(str(ended), error=True, unfinished=True)
 
     def _outlook(self, row: int) -> Outlook:
-        """What the node of a row has in reach. Raises `OutOfSteps`, and `KeyError` for a row without a node."""
+        """The devices in reach of a row's node. Raises `OutOfSteps`, and `KeyError` for a row without a node."""
         self._expressions.effort.spend(LOOK + self._inventory.steps_to_look_out(row))
         return self._inventory.outlook(row)
 

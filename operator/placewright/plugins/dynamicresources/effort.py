@@ -1,4 +1,4 @@
-"""What the search for one pod's devices may cost, on all nodes together: counted work, so that a decision ends alike on any machine.
+"""The budget of the search for one pod's devices, on all nodes together: counted work, so that a decision ends alike on any machine.
 
 Everything that grows with what a claim, a class or a driver says draws on one `StepBudget`: expressions on devices, devices that are looked
 at, tried and counted, attributes that constraints compare. A step is about a tenth of a microsecond. A search that runs out of steps says
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: About two seconds, whatever the number of nodes: the lead must be renewed meanwhile. Most selectors need as much for a hundred thousand
+#: About two seconds on any number of nodes: the lead must be renewed meanwhile. Most selectors need as much for a hundred thousand
 #: devices that all differ.
 MOST_STEPS_IN_ALL: Final = 20_000_000
 #: About 0.4 seconds for a pod on the smallest cluster, and for each node as much as a thousand devices that are looked at once take.

@@ -33,7 +33,7 @@ def interests(objects: Callable[[], DeviceObjects]) -> Sequence[ClusterEventWith
         # Upstream is not told of claims that are gone, and tries such pods again after minutes.
         interest(EventResource.RESOURCE_CLAIM, Action.ALL, claim_changed, keys=CLAIM_KEYS),
         interest(EventResource.POD, Action.UPDATE_POD_GENERATED_CLAIM, pod_changed, is_itself),
-        # Upstream is not told of pods whose devices were taken and never written, and tries those that want them again after minutes.
+        # Upstream is not told of pods whose devices were taken and never written, and tries pods that want them again after minutes.
         interest(EventResource.ASSIGNED_POD, Action.DELETE, pod_left),
         interest(EventResource.DEVICE_CLASS, _NEW_OR_CHANGED),
         interest(EventResource.RESOURCE_SLICE, _NEW_OR_CHANGED),
@@ -43,7 +43,7 @@ def interests(objects: Callable[[], DeviceObjects]) -> Sequence[ClusterEventWith
 
 
 def after_claim_change(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None, table: ClaimTable) -> QueueingHint:
-    """Devices that became free may be anybody's; else only what happens to the pod's own claims counts, once all of them are there."""
+    """Devices that became free may serve any pod; else only changes of the pod's own claims count, once all of them are there."""
     if not isinstance(new, ResourceClaim):
         return QueueingHint.QUEUE if isinstance(old, ResourceClaim) and _frees(old, pod) else QueueingHint.SKIP
     try:
@@ -65,7 +65,7 @@ def keys_of_pod(pod: PodInfo) -> Iterator[str]:
 
 
 def keys_of_claim_change(old: ResourceClaim | None, new: ResourceClaim | None) -> tuple[str, ...] | None:
-    """The pods that name the claim, or own it; anybody where devices become free."""
+    """The pods that name the claim, or own it; all pods where devices become free."""
     before = old if isinstance(old, ResourceClaim) else None
     if isinstance(new, ResourceClaim):
         return None if before is not None and _loses_devices(before, new) else (key_of(new.metadata),)

@@ -1,6 +1,6 @@
 """All devices of the cluster and their use, kept up to date with the tables, and what of that each row sees.
 
-Devices are in use by the allocations of claims: those that are written, and those that we assume. What a change costs: that of a claim, the
+Devices are in use by the allocations of claims, both written and assumed. The cost of a change: of a claim, the
 rows that its devices can be reached from; that of a slice, its pool; that of a node, its row.
 """
 
@@ -31,7 +31,7 @@ class Use:
     """How a device is used.
 
     Attributes:
-        owners: claims that have it for themselves; more than one only if somebody made a mistake.
+        owners: claims that have it for themselves; more than one only after a mistake of another writer.
         shares: shares of it that are given out.
         taken: of its capacities, by all shares together, in nano-units.
     """
@@ -59,12 +59,12 @@ class Usage:
         return use is not None and use.shares > 0
 
     def taken(self, device: DeviceId) -> Mapping[str, int]:
-        """What is taken of a device's capacities, in nano-units."""
+        """The used part of a device's capacities, in nano-units."""
         use = self._uses.get(device)
         return _NOTHING if use is None else use.taken
 
     def in_use(self, device: DeviceId) -> bool:
-        """True when anybody has this device, or a share of it."""
+        """True when some claim has this device, or a share of it."""
         return device in self._uses
 
     def set_claim(self, key: str, claim: ResourceClaim | None) -> Iterable[DeviceId]:
@@ -176,13 +176,13 @@ class Inventory:
         return self._pools.values()
 
     def steps_to_look_out(self, row: int) -> int:
-        """What the next `outlook` of a row takes (`effort`): nothing where it is known."""
+        """Steps that the next `outlook` of a row takes (`effort`): 0 where it is known."""
         if row in self._outlooks:
             return 0
         return sum(DRAW * (1 + len(pool.reaches) + len(pool.general)) for pool in self._of_many_nodes.values())
 
     def outlook(self, row: int) -> Outlook:
-        """What the node of a row has in reach."""
+        """The devices in reach of a row's node."""
         known = self._outlooks.get(row)
         if known is None:
             node = self._cluster.node(row)

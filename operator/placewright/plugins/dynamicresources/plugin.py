@@ -1,7 +1,7 @@
 """DynamicResources: devices for pods that claim them. Its arguments are those of KubeSchedulerConfiguration v1.
 
 Implements PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, PreBind. `devices` says what a claim can get on a node,
-`claims` which claims a pod has, and `binding` what happens to them once a node is chosen.
+`claims` which claims a pod has, and `binding` how they are written once a node is chosen.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class DynamicResources(
     # --- before nodes ----------------------------------------------------------------------------------------------------------
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """What the pod's claims ask for: pods whose claims were made from one template look alike."""
+        """The shapes of the pod's claims: pods whose claims were made from one template look alike."""
         extension = extension_of(pod, self.handle.cluster)
         if not pod.pod.spec.resource_claims and extension is None:
             return ()
@@ -252,7 +252,7 @@ class DynamicResources(
         return SUCCESS
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """What cannot be allocated goes before what is elsewhere, as upstream."""
+        """Unallocatable claims come before claims with devices elsewhere, as upstream."""
         demand = state.read(NAME, PodDeviceClaims)
         by_reason: dict[str, list[int]] = {}
         for row in rows.tolist():
@@ -270,7 +270,7 @@ class DynamicResources(
         return NOT_AVAILABLE if demand.allocated else CANNOT_ALLOCATE
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """More devices of the classes of which the node has too few."""
+        """Remedy: more devices of the classes that the node has too few of."""
         more = self._shortage(state, cluster, row)
         if not more:
             return []
@@ -331,7 +331,7 @@ class DynamicResources(
         return PlainRowVerdict(self, state, pod, cluster)
 
     def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
-        """UNSCHEDULABLE; the devices of one claim of the pod's that binds it to nodes where it does not fit, and nobody to the claim, go.
+        """UNSCHEDULABLE, after releasing one claim that binds the pod to nodes where it does not fit, and that no other pod uses.
 
         An error when another plugin had refused the pod before this one's PreFilter could look at it: kube-scheduler then attempts no
         preemption, so neither do we.

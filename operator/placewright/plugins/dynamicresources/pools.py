@@ -50,7 +50,7 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What may be asked, in steps from the least on."""
+    """The amounts that may be asked for, in steps from the least on."""
 
     least: int | None
     most: int | None
@@ -73,7 +73,7 @@ class Capacity:
     range: Range | None = None
 
     def taken_by(self, asked: Amount | None) -> Amount:
-        """What a request takes that asks for this much, rounded up as the policy says."""
+        """The amount that a request for this much takes, rounded up as the policy says."""
         if asked is None:
             return self.default or self.total
         if self.range is not None and self.range.least is not None:
@@ -105,7 +105,7 @@ def read_capacity(capacity: DeviceCapacity) -> Capacity:
 
 
 def takes(capacities: Mapping[str, Capacity], asked: Mapping[str, Amount], used: Amounts, taking: Amounts) -> dict[str, Amount] | None:
-    """What of each capacity a request takes; None when there is not as much left, or it may not be asked for.
+    """The amount of each capacity that a request takes; None when less is left, or the amount may not be asked for.
 
     Args:
         capacities: of the device.
@@ -157,7 +157,7 @@ def _written(nanos: int) -> str:
 # --- pools -----------------------------------------------------------------------------------------------------------------------
 
 
-#: Taints of other effects do not keep anybody away.
+#: Taints of other effects keep no claim away.
 REPELLING = ("NoSchedule", "NoExecute")
 #: A counter set of the pool and a counter in it.
 CounterName = tuple[str, str]
@@ -186,7 +186,7 @@ class DeviceId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeviceReach:
-    """From which nodes something can be used: one by name, all, those that a selector takes, or none that we know of."""
+    """The nodes that can use a device: one by name, all, the nodes that a selector takes, or none that we know of."""
 
     node: str = ""
     everywhere: bool = False
@@ -208,7 +208,7 @@ class Offer:
         slice: which of the pool's slices, by name, lists it.
         reach: its own where the slice says so, the slice's otherwise; `selector` is what it was read from, if there was one.
         shared: several claims can have it at a time.
-        taints: those that keep claims away.
+        taints: the taints that keep claims away.
         plain: nothing but being free and selected decides whether a request can have it, as long as that asks for no capacity.
         values: of attributes that constraints asked for.
     """
@@ -237,13 +237,13 @@ class Pool:
         problem: why nothing can be had from it though it is complete, or nothing.
         offers: its devices by name, in the order in which they are tried: slices by name, then as they are listed.
         counters: what its devices share, in nano-units.
-        nodes: those that slices or devices name; `reaches`: other ways in which they can be reached.
+        nodes: the nodes that slices or devices name; `reaches`: other ways in which they can be reached.
         node: the only node from which it can be used, or nothing.
         local: devices by the node that they name; `general`: the others.
         binding: slices with devices that have binding conditions.
         sets: names of the counter sets.
         read: devices by the name of the slice that they were read from, with that slice.
-        rules: those that were heeded.
+        rules: the rules that were heeded.
     """
 
     id: PoolId
@@ -287,7 +287,7 @@ class Pool:
 
 
 class PoolError(ValueError):
-    """What is wrong with a pool."""
+    """The fault of a pool."""
 
 
 def read_pool(
@@ -425,7 +425,7 @@ def _terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """What one node has in reach.
+    """The devices in reach of one node.
 
     Attributes:
         offers: devices of usable pools, by driver and pool, in the order of the pool; pools with binding conditions come last.
@@ -437,7 +437,7 @@ class Outlook:
 
 
 def look_out(pools: Iterable[Pool], name: str, labels: Mapping[str, str]) -> Outlook:
-    """What a node of this name and with these labels has in reach."""
+    """The devices in reach of a node of this name and with these labels."""
     usable: list[tuple[bool, Pool, list[Offer]]] = []
     unusable = []
     for pool in pools:

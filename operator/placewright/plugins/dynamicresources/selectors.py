@@ -42,7 +42,7 @@ DeviceDomains = dict[str, dict[str, Any]]
 
 
 class DeviceShape:
-    """What expressions can tell of a device; devices that look the same share one.
+    """The view of a device that expressions have; devices that look the same share one.
 
     Attributes:
         problem: why no expression can be evaluated on such a device, or nothing.
@@ -157,7 +157,7 @@ class CompiledSelector:
 
 
 class CompiledSelectors:
-    """Compiled expressions, the most recently used ones within the limits; those that do not compile are remembered as well.
+    """Compiled expressions, the most recently used ones within the limits; expressions that do not compile are remembered as well.
 
     Attributes:
         effort: what evaluating them may take.
@@ -192,7 +192,7 @@ class CompiledSelectors:
 
 
 def steps_for_a_device(selector: Brackets) -> int:
-    """What one evaluation may take. Raises `ExpressionError` for more than `MOST_STEPS`."""
+    """The steps that one evaluation may take. Raises `ExpressionError` for more than `MOST_STEPS`."""
     steps = steps_of(selector, _DEVICE_SIZES)
     if steps > MOST_STEPS:
         advice = "use fewer loops, sums, patterns, and shorter texts"

@@ -23,7 +23,7 @@ _MOST_SEARCHES: Final = 40
 
 
 class DeviceShortage:
-    """What one node lacks for some claims.
+    """The shortage of one node for some claims.
 
     Attributes:
         steps: that were taken.

@@ -1,4 +1,4 @@
-"""Terms of existing pods, found by what they look for: a newcomer is compared with those that name one of its labels, not with all."""
+"""Terms of existing pods, indexed by the labels that they select: a newcomer is compared with terms that name one of its labels."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CarriedTerms:
         return self._index.version
 
     def follow(self) -> bool:
-        """Take up what came since, and lay down what went; False when that is longer ago than the cluster remembers."""
+        """Add terms that appeared since, and drop terms that vanished; False when that is longer ago than the cluster remembers."""
         changed = self._counts.carrier_changes
         if changed.position == self._position:
             return True
@@ -69,7 +69,7 @@ class CarriedTerms:
         return True
 
     def mentioned(self, labels: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-        """Those labels at which some term looks; the others cannot make a difference."""
+        """The labels that some term selects; the others cannot make a difference."""
         return frozenset([pair for pair in labels if pair[0] in self._mentioned])
 
     def meeting(self, namespace: str, labels: Iterable[tuple[str, str]]) -> Iterator[CarriedTerm]:

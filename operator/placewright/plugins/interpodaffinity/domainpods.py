@@ -1,4 +1,4 @@
-"""What pods in a node's domain mean for a newcomer: that it may go there, that it may not, or points."""
+"""The effect of pods in a node's domain on a newcomer: required, forbidden, or points."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def occupied_anywhere(place: Domains, tally: Tally) -> bool:
 
 
 class DomainPoints:
-    """What the scoring terms over one label add up to: by row where domains are single nodes, else by code."""
+    """The sum of the scoring terms over one label: by row where domains are single nodes, else by code."""
 
     def __init__(self, place: Domains) -> None:
         self._place = place

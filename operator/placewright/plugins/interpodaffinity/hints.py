@@ -63,7 +63,7 @@ def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
 
 
 def keys_of_pod_change(old: PodInfo | None, new: PodInfo | None) -> Iterator[Hashable]:
-    """Whose terms may mean the pod, as it was or as it is; whom its anti-affinity meant, where it goes; and itself."""
+    """The pods whose terms may mean the pod before or after; the pods that its anti-affinity meant, where it goes; and itself."""
     for pod in (old, new):
         if isinstance(pod, PodInfo):
             yield pod.uid

@@ -1,7 +1,7 @@
-"""Whose terms meet whom: what an incoming pod's terms select, and which existing pods' terms mean the incoming pod.
+"""Matches of terms: the pods that an incoming pod's terms select, and the existing pods' terms that mean the incoming pod.
 
 Both are worked out once per look of pod and kept: a pod's own terms until namespaces change, what it faces until a term comes or goes that
-its labels come past. What comes out are selections to be counted; the counting itself happens in every cycle.
+its labels come past. The results are selections to be counted; the counting itself happens in every cycle.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class Ban(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OwnTerms:
-    """What an incoming pod's terms ask for.
+    """The demand of an incoming pod's terms.
 
     Attributes:
         keys: the labels of the required affinity terms.
         wanted: pods that all required affinity terms mean; None when there can be none.
         wants_itself: whether the pod itself is such a pod.
         bans, pulls: from required anti-affinity, and from all preferred terms.
-        prefers: whether there are preferred terms at all, whatever they select.
+        prefers: whether there are preferred terms at all, also ones that select no pod.
     """
 
     keys: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class OwnTerms:
 
 @dataclass(frozen=True, slots=True)
 class FacingTerms:
-    """What existing pods' terms hold for an incoming pod."""
+    """The effect of existing pods' terms on an incoming pod."""
 
     bans: tuple[Ban, ...] = ()
     pulls: tuple[Pull, ...] = ()
@@ -83,14 +83,14 @@ NONE_FACING: Final = FacingTerms()
 
 
 class _BothWays(NamedTuple):
-    """The own terms of pods with the same affinity: of those that they do not mean themselves, and of those that they do."""
+    """The own terms of pods with the same affinity: terms that do not mean these pods themselves, and terms that do."""
 
     others: OwnTerms
     likes: OwnTerms
 
 
 class _Kept:
-    """What some labels face, and how to tell that it still holds.
+    """The terms that some labels meet, and a stamp that tells whether they still hold.
 
     Attributes:
         labels: in the order in which the stamps were taken.

@@ -83,7 +83,7 @@ _NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What required terms allow, by domain."""
+    """The verdict of required terms, by domain."""
 
     rules: tuple[FixedRule, ...]
     keys: tuple[str, ...]
@@ -91,7 +91,7 @@ class _Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Pulls:
-    """What all scoring terms add up to: the points of each label's domains, of one label at least."""
+    """The sum of all scoring terms: the points of each label's domains, of one label at least."""
 
     fields: tuple[DomainPoints, ...]
 
@@ -111,7 +111,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         self._averse = Memory(_MAX_AVERSE)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Nothing: the fingerprint holds everything a kept column depends on, so pods of all labels may share the other columns."""
+        """An empty signature: the fingerprint has everything that a kept column depends on, so pods of all labels share other columns."""
         return ()
 
     def prepare(self, pod: PodInfo, cluster: Cluster) -> Iterator[None]:
@@ -167,7 +167,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         return DomainRemedies(self.name, pod, cluster, row).all(own, self._matcher.facing(pod, cluster))
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
-        """The same rules with one row changed at a time. Bans that nobody stands for now may come with pods nominated to a row."""
+        """Rules that judge one changed row at a time. A ban without a pod behind it may apply once pods are nominated to a row."""
         own = self._matcher.own(pod, cluster)
 
         def distances(bans: Iterable[Ban], verdict: Status) -> list[TopologyRule]:
@@ -192,7 +192,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         return list(zip(own.keys, rules, strict=True))
 
     def _barred(self, bans: Iterable[Ban], verdict: Status, cluster: Cluster) -> list[tuple[str, FixedRule]]:
-        """A rule for each label that any node has: where none has it, nobody is near."""
+        """A rule for each label that some node has: over any other label, no pod is near."""
         found = [ban for ban in bans if ban.key in cluster.label_keys]
         return [(key, far(domains(self._memory, cluster, key), tally_of(cluster, pods), verdict)) for key, pods in found]
 
@@ -220,7 +220,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
         known = cluster.label_keys
         for key, weight, pods in (*own.pulls, *self._matcher.facing(pod, cluster).pulls):
             if key not in known:
-                continue  # nobody is near over a label that no node has
+                continue  # over a label that no node has, no pod is near
             field = fields.get(key) or DomainPoints(domains(self._memory, cluster, key))
             if field.add(weight, tally_of(cluster, pods)):
                 fields[key] = field
@@ -258,7 +258,7 @@ class InterPodAffinity(PreFilterPlugin[InterPodAffinityArgs], RowwiseFilter, Rem
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Pods that the terms on either side concern, nodes that gain, lose or change a label of these terms, and namespaces' labels.
 
-        kube-scheduler hears neither of nodes that go, whose pods bar nobody any more, nor of namespaces: there pods wait for the timeout.
+        kube-scheduler hears neither of nodes that go, whose pods bar no pod any more, nor of namespaces: there pods wait for the timeout.
         """
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL | Action.DELETE

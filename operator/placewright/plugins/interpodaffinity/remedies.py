@@ -29,7 +29,7 @@ class DomainRemedies:
         self._labels = cluster.node(row).metadata.labels or NO_LABELS
 
     def all(self, own: OwnTerms, facing: FacingTerms) -> list[Remedy]:
-        """What the pod wants, then what it excludes, then what excludes it."""
+        """Remedies for the pod's required affinity, then for its anti-affinity, then for other pods' anti-affinity."""
         found = [remedy for key in own.keys for remedy in self._wanted(key, own.wanted, first=own.wants_itself)]
         found += [remedy for ban in own.bans for remedy in self._banned(ban, _OWN)]
         return found + [remedy for ban in facing.bans for remedy in self._banned(ban, _FACING)]

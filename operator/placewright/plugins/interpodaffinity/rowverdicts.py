@@ -16,7 +16,7 @@ from placewright.framework.topology import MISSING, Codes, Domains
 
 
 class _Occupancy:
-    """Pods of a selection near each row; rows without the label are near nobody."""
+    """Number of a selection's pods near each row; 0 for rows without the label."""
 
     def __init__(self, cluster: Cluster, pods: PodSelection | None, place: Domains) -> None:
         self.codes: Codes = place.codes

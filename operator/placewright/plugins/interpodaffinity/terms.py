@@ -71,11 +71,11 @@ NO_TERMS: Final = PodTerms()
 
 
 class CompiledTerms(NamedTuple):
-    """What came of a pod's terms.
+    """A pod's terms after parsing.
 
     Attributes:
-        terms: a kind of terms of which one does not parse counts as absent: so kube-scheduler reads existing pods.
-        problems: what did not parse.
+        terms: a kind of terms counts as absent when one of them does not parse: so kube-scheduler reads existing pods.
+        problems: the errors of terms that did not parse.
     """
 
     terms: PodTerms

@@ -33,7 +33,7 @@ class DiskKind:
         provisioner: of classes whose volumes are such disks, and the name of the in-tree plugin.
         resource: under which a node states how many it takes.
         name_of: how the disk is called that a volume stands for; None for all other volumes.
-        usual_limit: how many a node takes where nobody says.
+        usual_limit: how many a node takes where neither it nor the profile says.
     """
 
     provisioner: str

@@ -25,7 +25,7 @@ from placewright.plugins.shared.csimigration import migrated_plugins
 class LegacyVolumeLimitsArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """How many disks every node takes that does not state it itself; without, what the cloud's machines take.
 
-    kube-scheduler read this from its environment, KUBE_MAX_PD_VOLS. Here it stands in the profile, where those who wonder why a pod waits
+    kube-scheduler read this from its environment, KUBE_MAX_PD_VOLS. Here it stands in the profile, where users who wonder why a pod waits
     can see it, and it may differ by profile and by kind of disk.
     """
 

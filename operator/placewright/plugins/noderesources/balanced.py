@@ -39,7 +39,7 @@ _A_PAIR: Final = 2
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationArgs], ScorePlugin):
-    """Scores how evenly CPU, memory and whatever else is configured are used."""
+    """Scores how evenly CPU, memory and other configured resources are used."""
 
     name = NAME
     reads = Reads.NODE_AND_ITS_PODS
@@ -50,7 +50,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationArgs], Sc
         self._tables: dict[tuple[str, ...], _BalanceTable] = {}
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """What the pod really requests."""
+        """The pod's requests, without defaults."""
         return frozenset(pod.requests.items())
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
@@ -137,7 +137,7 @@ def _evenness_with(balance: _Balance, own: Sequence[float]) -> Fractions:
 
 
 def _evenness_of_row(fractions: Sequence[float]) -> int:
-    """What `evenness` says of one row, given the fractions that count there."""
+    """`evenness` of one row, given the fractions that count there."""
     if len(fractions) < _A_PAIR:
         return MAX_NODE_SCORE
     if len(fractions) == _A_PAIR:
@@ -149,7 +149,7 @@ def _evenness_of_row(fractions: Sequence[float]) -> int:
 
 
 def _evenness_of_two(one: Fractions, other: Fractions) -> Fractions:
-    """What `evenness` says of two fractions that count everywhere, in the order of upstream's operations; changes its arguments."""
+    """`evenness` of two fractions that count everywhere, in the order of upstream's operations; changes its arguments."""
     one -= other
     np.abs(one, out=one)
     one /= 2

@@ -71,14 +71,14 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         self._loads = {spec.name: LoadTable(spec.name) for spec in args.scoring_strategy.resources}
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """What the pod requests, and which of that devices may serve."""
+        """The pod's requests, and the ones that devices may serve."""
         signature: Hashable = frozenset(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory
         if served := self._served_by_devices(pod):
             signature = (signature, served)
         return signature if pod.pod.spec.resources is None else (signature, frozenset(_bid(pod).items()))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Nothing to find out beforehand."""
+        """No fact has to be found out beforehand."""
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
@@ -151,7 +151,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return found
 
     def _lacking(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> dict[str, int]:
-        """How much of which resources a rejected row lacks; `pods` are one of them."""
+        """Missing amounts of a rejected row, by resource; `pods` are one of them."""
         (rejection,) = self.explain(state, pod, cluster, np.array([row], np.intp))
         lacks = {}
         for reason in rejection.status.reasons:
@@ -173,7 +173,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return rows[np.argsort(lacks, kind="stable")]
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Nothing to find out beforehand."""
+        """No fact has to be found out beforehand."""
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
@@ -258,7 +258,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return self._loads[spec.name].load(cluster, rows, own, spec.weight or 1)
 
     def _offer(self, node: Node) -> Mapping[str, int]:
-        """What the node offers; kept, because each pod that waits asks about the same node. With it the node, or its id may come back."""
+        """The node's offer; kept, because each pod that waits asks about the same node. With it the node, or its id may come back."""
         return self._offers.recall(id(node), lambda: (node, canonical(node.status.allocatable or {})))[1]
 
 
@@ -277,7 +277,7 @@ def _pod_left_a_node(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -
 
 
 def _bid(pod: PodInfo) -> Mapping[str, int]:
-    """What the score takes the pod to ask for. kube-scheduler 1.36 leaves out here what is said of the pod as a whole; filters do not."""
+    """The pod's request as the score counts it. kube-scheduler 1.36 leaves out pod-level resources here; filters do not."""
     if pod.pod.spec.resources is not None:
         return scoring_requests_of_containers(pod.pod.spec)
     return {**pod.requests, CPU: pod.scoring_cpu, MEMORY: pod.scoring_memory}

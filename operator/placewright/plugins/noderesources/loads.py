@@ -62,7 +62,7 @@ class LoadTable(RowTable):
         self._resource = resource
 
     def whole(self, cluster: Cluster) -> WholeNumbers:
-        """What is asked for, as scores count it, and what there is."""
+        """Requested amounts, as scores count them, and the offered amounts."""
         column = cluster.resources.column(self._resource)
         if self._resource == CPU:
             return WholeNumbers(cluster.scoring_cpu, column.allocatable)

@@ -35,7 +35,7 @@ def strategy_score(strategy: ScoringStrategy, loads: Sequence[Load], rows: int) 
 
 
 def score_of_row(strategy: ScoringStrategy, loads: Sequence[tuple[int, int, int]]) -> int:
-    """The same for one row, of each resource: used with the pod, capacity, weight; for the strategies that have no shape."""
+    """Score one row from (used with the pod, capacity, weight) of each resource, for the strategies that have no shape."""
     most = strategy.type == "MostAllocated"
     total = weights = 0
     for used, capacity, weight in loads:

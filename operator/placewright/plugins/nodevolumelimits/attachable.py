@@ -1,4 +1,4 @@
-"""What has to be attached to a node for a pod: its volumes as those who attach them know them, followed through claims and volumes."""
+"""The volumes that a pod has attached to its node, as their drivers know them: followed through claims and volumes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class UnusableVolumeError(ValueError):
 
 
 def nobody(_lookup: Lookup) -> None:
-    """Nobody wants to know."""
+    """Notes nothing."""
 
 
 class Resolver(ABC):
@@ -70,11 +70,11 @@ class Resolver(ABC):
         """The volume of a claim that names none, or one that does not exist; None when it is not counted."""
 
     def of_new_pod(self, pod: PodInfo) -> frozenset[Attachable]:
-        """What a pod would need. Raises `ClaimNotFoundError` or `UnusableVolumeError`."""
+        """The volumes that a pod would need. Raises `ClaimNotFoundError` or `UnusableVolumeError`."""
         return frozenset(found for volume in pod.volumes if (found := self._resolve(pod, volume)) is not None)
 
     def of_placed_pod(self, pod: PodInfo) -> Iterator[Attachable]:
-        """What a pod on a node has; volumes that lead nowhere count for nothing."""
+        """The volumes of a pod on a node; volumes that lead nowhere count for nothing."""
         for volume in pod.volumes:
             try:
                 found = self._resolve(pod, volume)
@@ -84,7 +84,7 @@ class Resolver(ABC):
                 yield found
 
     def attached(self, node: str) -> Iterator[Attachable]:
-        """What else is attached to a node."""
+        """Other volumes that are attached to a node."""
         return iter(())
 
     def _look_up(self, kind: str, table: Table[Any], name: str, namespace: str = "") -> Any:
@@ -118,7 +118,7 @@ class CsiResolver(Resolver):
     """Volumes as CSI drivers know them; in-tree ones too, where a driver has taken over."""
 
     def attached(self, node: str) -> Iterator[Attachable]:
-        """What VolumeAttachments say of a node. Only volumes that were made for CSI drivers are counted."""
+        """The volumes that VolumeAttachments show on a node. Only volumes that were made for CSI drivers are counted."""
         for attachment in self._storage.attachments.where(node):
             self._noted(Lookup(ATTACHMENT, attachment.metadata.name))
             name = attachment.spec.source.persistent_volume_name

@@ -43,10 +43,10 @@ _NO_LIMIT: Final = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """What one row holds.
+    """The volumes of one row.
 
     Attributes:
-        pods: those that were counted; only pods with volumes.
+        pods: the pods that were counted; only pods with volumes.
         used: volumes of its pods, each once.
         attached: volumes that are attached, whether a pod uses them or not.
         counts: volumes by driver, used or attached.
@@ -119,7 +119,7 @@ class AttachedVolumes:
         return passes
 
     def has_room(self, wanted: AbstractSet[Attachable], row: int, *, free_riders: bool) -> bool:
-        """The same for one row with the pods that are on it at this moment, counted or not; everything else as counted last."""
+        """The volumes of one row with the pods that are on it at this moment, counted or not; everything else as counted last."""
         node = self._nodes.get(row)
         if node is None:
             return True

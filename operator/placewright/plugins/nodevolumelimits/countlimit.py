@@ -1,4 +1,4 @@
-"""What all limits of volumes a node have in common, whoever sets them: PreFilter, Filter, and preemption's trials."""
+"""The base of all plugins that limit the volumes of a node: PreFilter, Filter, and preemption's trials."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What must be attached for the pod, or why that cannot be known: then no node will do."""
+    """The volumes that must be attached for the pod, or why that cannot be known: then no node will do."""
 
     volumes: frozenset[Attachable]
     problem: Status | None = None
@@ -82,7 +82,7 @@ class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
         """How many, and what counts."""
 
     def may_bring(self, pod: PodInfo) -> bool:
-        """False for pods that cannot bring volumes that count, whatever their claims turn out to be."""
+        """False for pods that cannot bring volumes that count, with any claims."""
         return bool(pod.volumes)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
@@ -120,7 +120,7 @@ class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
         return CountingJudge(self._counted(cluster), wanted.volumes, _FULL, free_riders=self.free_riders)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
-        """What the pod wants, and the volumes on the nodes as they were counted last."""
+        """The pod's volumes, and the volumes on the nodes as they were counted last."""
         return (state.data.get(self.name), self._counted(cluster).version)
 
     def _counted(self, cluster: Cluster) -> AttachedVolumes:

@@ -19,7 +19,7 @@ _UNLIMITED: Final = float("inf")
 
 
 def after_csi_node_change(_pod: PodInfo, old: CSINode | None, new: CSINode | None) -> QueueingHint:
-    """Some driver takes more volumes than before; or all of them take any number, as nobody says how many."""
+    """Some driver takes more volumes than before; or all of them take any number, as the CSINode states none."""
     if not isinstance(new, CSINode) and not isinstance(old, CSINode):
         return QueueingHint.SKIP
     before = limits_of(old if isinstance(old, CSINode) else None)
@@ -63,7 +63,7 @@ NAME: Final = "NodeVolumeLimits"
 class NodeVolumeLimits(VolumeCountLimit):
     """Rejects nodes where the pod's volumes would exceed a limit that the node's CSINode states.
 
-    Which volumes count: those of the node's pods, each once, and those that VolumeAttachments show besides. A volume of the pod that a pod
+    Volumes count that the node's pods use, each once, and further volumes that VolumeAttachments show. A volume of the pod that a pod
     on the node uses already comes for free.
     """
 
@@ -71,7 +71,7 @@ class NodeVolumeLimits(VolumeCountLimit):
     free_riders = True
 
     def limits(self, cluster: Cluster) -> CsiLimits:
-        """Those of the CSINodes."""
+        """The limits of the CSINodes."""
         return CsiLimits(cluster)
 
     def may_bring(self, pod: PodInfo) -> bool:

@@ -1,4 +1,4 @@
-"""Which pods default constraints count: those that the pod's Services and owner select."""
+"""The pods that default constraints count: the pods that the pod's Services and owner select."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Namespace:
     """One namespace's Services that select something, and what follows from them.
 
     Attributes:
-        selectors: what they select, by name; `index` finds those that may select a pod.
+        selectors: by name; `index` finds the ones that may select a pod.
         mentioned: keys of labels that these selectors name, and how many do.
         version: no two states of any namespaces have the same; 0 where nothing is selected.
     """
@@ -66,7 +66,7 @@ class _Namespace:
             self.mentioned.update(selector.keys())
 
     def selecting(self, labels: Iterable[tuple[str, str]]) -> Selector:
-        """What all Services ask for that select a pod with these labels."""
+        """The combined selectors of all Services that select a pod with these labels."""
         has = dict(labels)
         pairs: dict[str, str] = {}
         for name in self.index.meeting("", has.items()):

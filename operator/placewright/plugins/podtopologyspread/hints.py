@@ -45,7 +45,7 @@ def after_node_change(constraints: Sequence[Constraint], old: Node | None, new: 
 
 
 def after_selector_change(pod: PodInfo, old: SelectingObject | None, new: SelectingObject | None) -> QueueingHint:
-    """What selects the rejected pod's peers changed: a Service of its namespace that selects it before or after, or what it belongs to."""
+    """Whether the selector of the rejected pod's peers changed: of a Service that selects it before or after, or of its owner."""
     known = [each for each in (old, new) if each is not None and each.metadata.namespace == pod.namespace]
     if pod.pod.spec.topology_spread_constraints or not known:
         return QueueingHint.SKIP
@@ -68,7 +68,7 @@ def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
 
 
 def keys_of_pod_change(old: PodInfo | None, new: PodInfo | None) -> Iterator[Hashable]:
-    """Whose constraints may count the pod, as it was or as it is; and itself."""
+    """The pods whose constraints may count the pod, before or after; and itself."""
     for pod in (old, new):
         if isinstance(pod, PodInfo):
             yield pod.uid

@@ -29,8 +29,8 @@ class Field:
     """One constraint's domains.
 
     Attributes:
-        place: the domains, whatever counts in them.
-        counting: the same for rows that count; those that do not are together in one more domain, the last.
+        place: the domains, with all rows.
+        counting: the same for rows that count; rows that do not are together in one more domain, the last.
         recorded: codes that at least one counting row has.
         same_as_missing: the code of the label value "" where it is one domain with the rows that lack the label, else None.
         complete: whether every node has the label.
@@ -68,7 +68,7 @@ class Field:
     def distinct_among(self, rows: Rows) -> int:
         """How many domains these rows, which ascend, lie in.
 
-        A row of each domain is remembered: where all of them are among the rows nobody need look at the others.
+        A row of each domain is remembered: where all of them are among the rows, the others need no look.
         """
         if not len(rows):
             return 0
@@ -99,7 +99,7 @@ class Layout:
 
 
 def placement_wishes(pod: PodInfo) -> bytes:
-    """What of the pod decides whether a node counts, as text, or its digest, that can key a cache."""
+    """The part of the pod that decides whether a node counts, as text, or its digest, that can key a cache."""
     spec = pod.pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     if not (spec.node_selector or affinity or spec.tolerations):

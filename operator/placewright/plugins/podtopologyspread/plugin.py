@@ -94,7 +94,7 @@ class DomainStanding(NamedTuple):
 
     @property
     def skew(self) -> int:
-        """What it would be with the pod added."""
+        """The skew with the pod added."""
         return (self.matching or 0) + self.constraint.counts_itself - self.least
 
 
@@ -125,7 +125,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         self._looked_at = Memory(_MAX_COMPILED)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Nothing: the fingerprint holds everything a kept column depends on, so pods of all labels may share the other columns."""
+        """An empty signature: the fingerprint has everything that a kept column depends on, so pods of all labels share other columns."""
         return ()
 
     def prepare(self, pod: PodInfo, cluster: Cluster) -> Iterator[None]:
@@ -337,7 +337,7 @@ def _rule(constraint: Constraint, field: Field, cluster: Cluster) -> FixedRule:
 
 
 def _rule_by_row(constraint: Constraint, field: Field, cluster: Cluster) -> RowRule:
-    """The same where each domain is one row: nearly all of them are empty."""
+    """Count where each domain is one row: nearly all of them are empty."""
     rows, counts = NO_PODS
     if constraint.counted is not None:
         rows, counts = field.counting.rows_with(tally_of(cluster, constraint.counted))

@@ -1,4 +1,4 @@
-"""What soft constraints make of nodes: matching pods nearby, weighed by how many domains there are."""
+"""Scores of soft constraints: matching pods nearby, weighed by the number of domains."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def preference(constraint: Constraint, field: Field, scored: Rows, cluster: Clus
     slack = float(constraint.max_skew - 1)
     tally = None if constraint.counted is None else tally_of(cluster, constraint.counted)
     if constraint.key == HOSTNAME:
-        rows, counts = NO_PODS if tally is None else tally.taken()  # a host's pods count whatever the inclusion policies say
+        rows, counts = NO_PODS if tally is None else tally.taken()  # inclusion policies do not apply to a host's own pods
         points: _Floats = counts * math.log(len(scored) + 2) + slack
         return HostPreference(field, slack, rows, points)
     if tally is None:

@@ -1,1 +1,1 @@
-"""What several plugins have in common: topology domains, bases of filters, memories, and the claims and drivers of volumes."""
+"""Code that several plugins share: tables by row, lookups, and the claims and drivers of volumes."""

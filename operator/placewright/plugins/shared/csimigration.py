@@ -1,7 +1,7 @@
 """In-tree volumes that CSI drivers have taken over: which driver, under which handle it knows the volume, and from where it reaches it.
 
 After the CSI translation library of Kubernetes. NodeVolumeLimits takes the migration of these plugins as done on every node that has a
-CSINode, whatever its annotation says (nodes without one have no limits anyway). VolumeBinding looks at the annotation: where it does not
+CSINode, with any annotation (nodes without one have no limits anyway). VolumeBinding looks at the annotation: where it does not
 name the plugin, a volume's node affinity is taken as it is written. So do both in kube-scheduler.
 """
 

@@ -28,7 +28,7 @@ def belongs_to(claim: PersistentVolumeClaim, pod: PodInfo) -> bool:
 
 
 def not_found(name: str) -> str:
-    """What the API says of a claim that does not exist."""
+    """The API's words for a claim that does not exist."""
     return f'persistentvolumeclaim "{name}" not found'
 
 

@@ -29,7 +29,7 @@ BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
 @dataclass(frozen=True, slots=True)
 class ReservedVolumes:
-    """What a pod on its way to a node writes.
+    """The writes for a pod on its way to a node.
 
     Attributes:
         bindings: volumes that name their claim now, with that claim.

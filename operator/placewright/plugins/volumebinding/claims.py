@@ -86,7 +86,7 @@ def claims_of(pod: PodInfo, storage: StorageObjects) -> PodVolumeClaims | Status
 
 
 def fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """True when the claim has its volume, and whoever binds volumes is done with it."""
+    """True when the claim has its volume, and the volume's binder is done with it."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in (claim.metadata.annotations or {})
 
 

@@ -33,7 +33,7 @@ from placewright.plugins.volumebinding.volumematches import NONE, Matches, capac
 
 
 class Wrong(IntFlag):
-    """What is wrong with a node; flags in the order in which kube-scheduler lists their reasons."""
+    """The faults of a node; flags in the order in which kube-scheduler lists their reasons."""
 
     AFFINITY = 1
     NO_VOLUME = 2
@@ -51,13 +51,13 @@ REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class VolumeFindings:
-    """What was found, for all rows.
+    """The findings for all rows.
 
     Attributes:
         wrong: flags of `Wrong` a row; shape (size,) int64. 0: the pod's volumes are, or can be had, there.
         chosen: claims that wait for their consumer and take part in matching, by rising size.
         matches: by demand of `chosen`, the volume that it would take.
-        provisioned: claims that are provisioned in any case: somebody selected their node already.
+        provisioned: claims that are provisioned in any case, because their node is selected already.
     """
 
     wrong: NDArray[np.int64]
@@ -97,7 +97,7 @@ def _selected_node(demand: VolumeDemand) -> str | None:
 
 
 def _bound_elsewhere(claims: PodVolumeClaims, cluster: Cluster, reach: StorageReach) -> NDArray[np.int64]:
-    """What is wrong with bound claims: on each row the first claim that has a problem there speaks."""
+    """The faults of bound claims: on each row the first claim that has one there."""
     wrong = np.zeros(cluster.size, np.int64)
     for claim in claims.bound:
         volume = cluster.objects.storage.volumes.get(claim.spec.volume_name)
@@ -168,7 +168,7 @@ _NOT_COUNTED: Final = -1
 
 
 class _Share(NamedTuple):
-    """What one claim takes, by row: bytes asked for and bytes there, where `counted`."""
+    """The use of one claim, by row: bytes asked for and bytes there, where `counted`."""
 
     storage_class: str
     requested: int

@@ -1,7 +1,7 @@
 """VolumeBinding, its arguments as in KubeSchedulerConfiguration v1, and the changes that could help a pod that it rejected.
 
-Implements PreFilter, Filter, PreScore, Score, Reserve, PreBind. A pod's claims must be bound to volumes that its node can reach; those that
-wait for their first consumer must find a volume there, or have one made: that is assumed in Reserve, so that the next pod sees it, and
+Implements PreFilter, Filter, PreScore, Score, Reserve, PreBind. A pod's claims must be bound to volumes that its node can reach; claims
+that wait for their first consumer must find a volume there, or have one made: that is assumed in Reserve, so that the next pod sees it, and
 written in PreBind. Source of the changes: kube-scheduler `volumebinding/volume_binding.go`.
 """
 
@@ -151,7 +151,7 @@ def interests(storage: Callable[[], StorageObjects]) -> Sequence[ClusterEventWit
     def pod_left(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
         return _pod_left(old, storage())
 
-    # Upstream is not told of pods for which volumes were taken and never written, and tries those that want them again after minutes.
+    # Upstream is not told of pods for which volumes were taken and never written, and tries pods that want them again after minutes.
     return (*EVENTS, interest(EventResource.ASSIGNED_POD, Action.DELETE, pod_left))
 
 

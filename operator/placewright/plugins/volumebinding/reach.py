@@ -99,7 +99,7 @@ class StorageCapacities:
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
-    """The largest volume that can be made there, in bytes; None when it does not say, or nobody can read it."""
+    """The largest volume that can be made there, in bytes; None when it does not say, or the amount cannot be read."""
     return _bytes(capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size)
 
 
@@ -117,7 +117,7 @@ def _read(capacity: CSIStorageCapacity) -> _Read:
 
 
 def _selector(capacity: CSIStorageCapacity) -> Selector | None:
-    """The nodes that it speaks of; None for none at all, and where nobody can read which."""
+    """The nodes that the capacity speaks of; None for none at all, and where they cannot be read."""
     try:
         return None if capacity.node_topology is None else compile_label_selector(capacity.node_topology)
     except SelectorError:
@@ -181,9 +181,9 @@ class StorageReach:
         return self._selected(cluster, affinity.required if affinity is not None else None)
 
     def claimed_volume(self, cluster: Cluster, volume: PersistentVolume) -> Rows:
-        """The same for a volume that a claim has: where a CSI driver has taken over from its in-tree plugin, in the words of the driver.
+        """The rows that reach a claim's volume. Where a CSI driver has taken over from its in-tree plugin, the driver's words count.
 
-        Volumes that nobody has yet are not looked at in this way, neither here nor in kube-scheduler. Raises `TranslationError`.
+        Volumes without a claim are not looked at in this way, neither here nor in kube-scheduler. Raises `TranslationError`.
         """
         plugin = in_tree_plugin(volume.spec)
         taken_over = None if plugin is None else self._where_taken_over(cluster).get(plugin)
@@ -197,7 +197,7 @@ class StorageReach:
         return np.flatnonzero(reached)
 
     def room(self, cluster: Cluster, storage_class: str) -> StorageRoom:
-        """What drivers say of the room for volumes of a class."""
+        """The room that drivers report for volumes of a class."""
         table = cluster.objects.storage.capacities
         return self._capacities.of(storage_class, table, lambda selector: self._matching(cluster, selector), self._epoch)
 

@@ -70,7 +70,7 @@ def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def capacity_of(volume: PersistentVolume) -> int | None:
-    """Nano-bytes; None when nobody can read it. A volume that does not say has none."""
+    """Nano-bytes; None when the amount cannot be read. A volume that states none has none."""
     try:
         return nano((volume.spec.capacity or {}).get(STORAGE, 0))
     except QuantityError:
@@ -94,7 +94,7 @@ class _Class:
         self._free = sorted(free, key=lambda each: each[:2])
 
     def candidates(self, demand: VolumeDemand) -> _Candidates:
-        """Those that would do for a demand; the free ones by rising capacity, then by name."""
+        """The volumes that would do for a demand; the free ones by rising capacity, then by name."""
         claim = demand.claim
         named = self._prebound.get((claim.metadata.namespace, claim.metadata.name), ())
         prebound = [volume for size, volume in named if size >= demand.size and bound_to(volume, claim) and _alike(claim, volume)]
@@ -104,7 +104,7 @@ class _Class:
 
 
 def _alike(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """What even a volume that is pre-bound to the claim must satisfy."""
+    """The tests that even a volume that is pre-bound to the claim must pass."""
     wanted, has = claim.spec, volume.spec
     return (
         (wanted.volume_mode or _FILESYSTEM) == (has.volume_mode or _FILESYSTEM)
@@ -120,7 +120,7 @@ def _free_for(demand: VolumeDemand, volume: PersistentVolume) -> bool:
 
 
 def _enough(free: Sequence[PersistentVolume], earlier: int) -> list[PersistentVolume]:
-    """The volumes that can matter: of those that the same nodes reach, one more than earlier demands can have taken."""
+    """The volumes that can matter: of volumes that the same nodes reach, one more than earlier demands can have taken."""
     seen: Counter[NodeSelector | None] = Counter()
     kept: list[PersistentVolume] = []
     for volume in free:
