@@ -1,4 +1,4 @@
-"""The operator as a process: `placewright run`, and `kopf run` with our handlers."""
+"""The operator as a process: `placewright run`, `kopf run` with our handlers, and on a Kopf with the options that we propose."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ import pytest
 
 from kubesandbox.server import Sandbox, SandboxOptions
 
+from .patchedoperator import patched_kopf
 from .stage import DEADLINE, Stage
 
 RUN = ("-m", "placewright.cli.main", "run", "--secure-port", "0")
+TESTS = Path(__file__).parents[1]
 KOPF_RUN = ("-m", "kopf", "run", "-A", "-m", "placewright.handlers")
 
 
 @asynccontextmanager
-async def process(arguments: Sequence[str], kubeconfig: Path | str) -> AsyncIterator[Process]:
-    """A Python process that does not outlive the test."""
+async def process(arguments: Sequence[str], kubeconfig: Path | str, *paths: Path) -> AsyncIterator[Process]:
+    """A Python process that does not outlive the test; it looks for modules in these paths first."""
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": "/nonexistent"}
+    if paths:
+        environment["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths)
     started = await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environment, stdout=PIPE, stderr=STDOUT)
     try:
         yield started
@@ -96,3 +100,55 @@ async def test_without_the_definitions_there_is_one_line_and_exit_code_2() -> No
     assert code == 2
     assert "apply crds/ first" in output
     assert "Traceback" not in output
+
+
+# --- on a Kopf with the patches of docs/upstream ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def patched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the installed Kopf, patched."""
+    return patched_kopf(tmp_path_factory.mktemp("patched"))
+
+
+async def test_on_a_patched_kopf_pods_are_placed_without_the_adapter_and_without_workers(stage: Stage, patched: Path) -> None:
+    early = stage.pods(3)
+    async with process(("-m", "handlers.patchedoperator"), stage.sandbox.kubeconfig, patched, TESTS) as running:
+        await stage.until(lambda: stage.placed(*early))
+        late = stage.pods(3)
+        await stage.until(lambda: stage.placed(*late))
+        running.terminate()
+        code, output = await ended(running)
+    assert code == 0, output
+    workers, decoded = output.splitlines()[-2:]
+    assert workers == "workers: schedulingprofiles"
+    assert int(decoded.removeprefix("decoded: ")) >= len(early) + 2 * len(late), "each early pod leaves; each late one comes, too"
+
+
+OPTIONS = """
+import asyncio, kopf
+from kopf._core.reactor.processing import get_direct_processor
+
+async def handler(**_): pass
+async def another(**_): pass
+pods, registry, event = kopf.Resource("", "v1", "pods"), kopf.OperatorRegistry(), {"type": None, "object": {}}
+found = lambda: get_direct_processor(registry=registry, memobase=None, resource=pods)
+assert found() is None
+kopf.on.event("pods", direct=True, registry=registry)(handler)
+assert asyncio.run(found()(event)), "nothing is left to do for workers"
+kopf.on.event("pods", registry=registry)(another)
+assert not asyncio.run(found()(event)), "workers call the other handler"
+
+for refused, why in [({"when": lambda **_: True}, "filtered"), ({"labels": {"app": "web"}}, "filtered"), ({}, "asynchronous")]:
+    try:
+        kopf.on.event("pods", direct=True, registry=registry, **refused)(handler if refused else lambda **_: None)
+    except TypeError as problem:
+        assert why in str(problem), problem
+    else:
+        raise AssertionError(refused)
+"""
+
+
+async def test_on_a_patched_kopf_a_handler_that_needs_a_worker_has_one_or_is_refused(patched: Path) -> None:
+    async with process(("-c", OPTIONS), "/nonexistent", patched) as running:
+        assert await ended(running) == (0, "")

@@ -1,6 +1,6 @@
-"""Kopf handlers: `kopf run -A -m placewright.handlers`, or embedded by `placewright run`.
+"""The handlers that Kopf calls, for `kopf run -A -m placewright.handlers` and for `placewright run`, which embeds Kopf.
 
-Importing this package registers the handlers with Kopf.
+Importing this package registers them in Kopf's default registry.
 """
 
 from placewright.handlers import events, lifecycle

@@ -1,11 +1,11 @@
-"""The optional webhook: the API server asks before it stores a profile, and refuses one that could not come into effect.
+"""The optional validating webhook: the API server asks it before it stores a profile, and refuses a profile that could not take effect.
 
-Kopf serves it and finds the handler; what is checked is what `placewright validate` checks. Off unless asked for. Whoever keeps the
-ValidatingWebhookConfiguration himself (with cert-manager, say) names none here.
+Kopf parses the review and calls the handler, which checks as `placewright validate` does. The webhook is off unless a flag turns it on. A
+user who manages the ValidatingWebhookConfiguration otherwise, with cert-manager for one, names no configuration in the flags.
 
-Whoever reaches the port may ask, and it is the scheduler's own loop that answers. So a review is bounded before Kopf sees it: in bytes (a
-mebibyte, which is aiohttp's own bound) and in elements. Nothing of it is kept: Kopf would remember each object that is to be changed by
-its uid.
+Any client that reaches the port can send a review, and the scheduler's own event loop answers it. So a review is bounded before Kopf sees
+it: in bytes (a mebibyte, aiohttp's own bound) and in elements. Kopf would remember each reviewed object by its uid; every review gets
+the same uid here, so that nothing is kept.
 """
 
 from __future__ import annotations
@@ -43,23 +43,28 @@ _logger = logging.getLogger(__name__)
 
 _HANDLER: Final = "profiles"
 _REFUSED: Final = 422
-#: Bytes of a review that are read at all; aiohttp answers 413 to what has more than a mebibyte.
+#: Bytes of a connection that are read; aiohttp answers 413 to a body of more than a mebibyte.
 _LONGEST_REVIEW: Final = 2 * 2**20
-#: How often the certificate's files are looked at, seconds.
+#: Seconds between two looks at the certificate's files. cert-manager renews weeks ahead, so a minute is soon enough.
 CHECK_SECONDS: Final = 60.0
-#: Connections that the kernel holds until they are accepted.
+#: Connections that the kernel queues until they are accepted.
 _BACKLOG: Final = 1024
-#: Of a review's text; each element but the first of a list or an object follows one. A profile with a hundred extenders, before and after
-#: its change and with the names of who manages which field, has about ten thousand.
+#: Commas in a review's text, which count its elements: each but the first of a list or an object follows a comma. A profile with a hundred
+#: extenders, before and after its change and with its managed fields, has about ten thousand.
 _MOST_COMMAS: Final = 20_000
-#: Characters of an answer; an API server shows it to a person.
+#: Characters of an answer, which `kubectl` prints.
 _LONGEST_ANSWER: Final = 8000
-#: What Kopf gets for the uid of every object that is reviewed.
-_NOBODY: Final = "under-review"
+#: The uid that Kopf sees in every reviewed object.
+_REVIEWED_UID: Final = "under-review"
 
 
 class AdmissionServer(kopf.WebhookServer):
-    """Kopf's server, with certificates of our making, which tells the API server where it is once it listens."""
+    """Kopf's webhook server behind a doorway of ours, which writes its address into the ValidatingWebhookConfiguration.
+
+    Args:
+        options: address, port, certificate folder and the configuration's name. Without a folder the server makes its own certificate.
+        client: writes the configuration.
+    """
 
     def __init__(self, options: AdmissionOptions, client: ApiClient) -> None:
         folder = options.certificates
@@ -76,7 +81,11 @@ class AdmissionServer(kopf.WebhookServer):
         self._client = client
 
     async def __call__(self, fn: Any) -> AsyncIterator[Any]:
-        """Serve; yields how to be reached, again whenever the certificates were renewed."""
+        """Serve reviews. Yields the client configuration at the start and after each renewal of the certificate's files.
+
+        Args:
+            fn: Kopf's function that answers a review.
+        """
         while True:
             authority, tls = self._build_ssl()
             async with self._listening(fn, tls) as port:
@@ -91,7 +100,10 @@ class AdmissionServer(kopf.WebhookServer):
 
     @asynccontextmanager
     async def _listening(self, fn: Any, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
-        """Listen behind a doorway, as on every port of ours; Kopf would listen by itself. Yields the port."""
+        """Listen behind a `Doorway`, which bounds connections as on every port of ours; Kopf's own listening has no bound.
+
+        Yields the port.
+        """
 
         async def serve(request: web.Request) -> web.StreamResponse:
             try:
@@ -117,9 +129,9 @@ class AdmissionServer(kopf.WebhookServer):
             await runner.cleanup()
 
     async def _files_changed(self) -> None:
-        """Return when a file of the certificate has another content; without files never."""
+        """Return when the content of a certificate's file has changed; without files never."""
         begun_with = self._content()
-        while self._content() == begun_with:  # noqa: ASYNC110 - files tell nobody
+        while self._content() == begun_with:  # noqa: ASYNC110 - a file system sends no event
             await asyncio.sleep(CHECK_SECONDS)
 
     def _content(self) -> bytes:
@@ -131,7 +143,12 @@ class AdmissionServer(kopf.WebhookServer):
 
     @staticmethod
     async def _serve(fn: Any, request: web.Request) -> web.Response:
-        """Kopf's answer to a review that is one, and not too much of one."""
+        """Answer a review by Kopf.
+
+        Raises:
+            web.HTTPRequestEntityTooLarge: the review has too many elements.
+            web.HTTPBadRequest: the body is no AdmissionReview.
+        """
         body = await request.read()
         if body.count(b",") > _MOST_COMMAS:
             raise web.HTTPRequestEntityTooLarge(_MOST_COMMAS, body.count(b","), reason="a review of too many elements")
@@ -139,7 +156,7 @@ class AdmissionServer(kopf.WebhookServer):
         async def reviewed(review: dict[str, Any], **about: Any) -> Any:
             for part in ("object", "oldObject"):
                 if review["request"].get(part) is not None:
-                    review["request"][part]["metadata"]["uid"] = _NOBODY
+                    review["request"][part]["metadata"]["uid"] = _REVIEWED_UID
             return await fn(review, **about)
 
         try:
@@ -172,18 +189,26 @@ class AdmissionServer(kopf.WebhookServer):
 
     @staticmethod
     def build_certificate(hostnames: Collection[str], password: str | None = None) -> tuple[bytes, bytes]:
-        """A certificate and its key; Kopf's own needs libraries that we do not have."""
+        """Make a self-signed certificate and its key, both in PEM. Kopf's own function needs libraries that are no dependency here.
+
+        Args:
+            hostnames: names and addresses that the certificate is for.
+            password: of Kopf's signature; the key is not encrypted.
+        """
         del password
         return self_signed(hostnames, dt.datetime.now(dt.UTC))
 
 
 def registry_with_admission() -> kopf.OperatorRegistry:
-    """Kopf's handlers, and the one that answers the API server: Kopf refuses to start with it where no server is configured."""
+    """A copy of the default registry with the handler of reviews.
+
+    That handler is in no default registry: Kopf refuses to start with it where no webhook server is configured.
+    """
     catalogue = in_tree().extended(installed_plugins())
     registry = copy.deepcopy(kopf.get_default_registry())
 
     async def review(body: kopf.Body, old: kopf.Body | None, **_: Any) -> None:
-        """Refuse a profile that could not come into effect."""
+        """Refuse a profile that could not take effect."""
         answer_review(body, old, catalogue)
 
     declare = kopf.on.validate(GROUP, VERSION, PLURAL, id=_HANDLER, operations=["CREATE", "UPDATE"], registry=registry)
@@ -192,7 +217,16 @@ def registry_with_admission() -> kopf.OperatorRegistry:
 
 
 def answer_review(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogue: Registry) -> None:
-    """Raise `kopf.AdmissionError` with what is wrong, in one line."""
+    """Check a profile that is to be stored.
+
+    Args:
+        new: the object as it would be stored.
+        old: the stored object; None at its creation.
+        catalogue: the plugins that a profile may name.
+
+    Raises:
+        kopf.AdmissionError: the profile could not take effect; the message lists the problems in one line.
+    """
     problems = check_object(dict(new), None if old is None else dict(old), catalogue)
     if problems:
         said = "; ".join(str(problem) for problem in problems)

@@ -1,4 +1,4 @@
-"""What Kopf watches: unscheduled pods and SchedulingProfiles. Each handler is one call into the engine."""
+"""The handlers of what Kopf watches: unscheduled pods and SchedulingProfiles. Each is one call into the engine."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from placewright.api.objects import NodeName, Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION
 from placewright.engine.engine import Engine
 from placewright.engine.reflectors import readable_pod
+from placewright.handlers.directdelivery import delivered_directly
 
 _logger = logging.getLogger(__name__)
 
@@ -27,30 +28,51 @@ class _DepartedSpec(msgspec.Struct, rename="camel", frozen=True):
 
 
 class _DepartedPod(msgspec.Struct, frozen=True):
-    """A pod that left the watch: nearly each of them is bound, and the watch of assigned pods shows the rest of it."""
+    """A pod that left the selection of unscheduled pods.
+
+    Two fields are decoded, because nearly every such pod was bound: the watch of assigned pods shows the rest of it.
+    """
 
     metadata: _DepartedMeta
     spec: _DepartedSpec = _DepartedSpec()
 
     @property
     def uid(self) -> str:
-        """The pod's."""
+        """The pod's uid."""
         return self.metadata.uid
 
     @property
     def node_name(self) -> NodeName:
-        """Where it stands; empty for one that was deleted, or finished, without a node."""
+        """The node that the pod was bound to; empty where the pod was deleted or finished without a node."""
         return NodeName(self.spec.node_name)
 
 
 @kopf.on.event("", "v1", "pods")
+@delivered_directly
 async def pod_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None:
-    """An unscheduled pod came, changed, or left the selection."""
+    """Pass an event of an unscheduled pod on to the engine: the pod came, changed, or left the selection.
+
+    Under `placewright run` the call comes from `DirectDelivery`, which reads Kopf's watch: one event at a time, in the order of the
+    watch, on the event loop. Under `kopf run -m placewright.handlers`, and with a Kopf that has changed inside, it comes from Kopf's
+    worker of that pod. Either way Kopf's registry is where this function is found.
+
+    Args:
+        event: as the API server sent it: `type` (`ADDED`, `MODIFIED`, `DELETED`; None out of a list) and `object`, a v1 Pod. A pod that
+            is bound leaves the selection, and comes as `DELETED` with its node.
+        memo: has the engine. Directly delivered it is the operator's, else Kopf's copy for this pod.
+    """
     take_pod_event(memo.engine, event)
 
 
 def take_pod_event(engine: Engine, event: Mapping[str, Any]) -> None:
-    """Tell the engine what an event of Kopf's watch of unscheduled pods says."""
+    """Tell the engine that an unscheduled pod came, changed, or left the selection.
+
+    A pod that cannot be decoded is logged and left alone: the scheduler must not place a pod of which it reads only a part.
+
+    Args:
+        engine: its queue and cache take the pod.
+        event: as for `pod_event`.
+    """
     try:
         if event["type"] == "DELETED":
             _take_departure(engine, convert(event["object"], _DepartedPod))
@@ -62,7 +84,7 @@ def take_pod_event(engine: Engine, event: Mapping[str, Any]) -> None:
         return
     if pod is None:
         return
-    if event["type"] is None:  # out of a list of Kopf's, not out of a watch
+    if event["type"] is None:  # out of a list: Kopf tells of no pod that vanished before it, so the reconciler compares
         engine.reconcile_loop.pods_listed()
     engine.intake.unscheduled_pod(pod)
 
@@ -70,10 +92,17 @@ def take_pod_event(engine: Engine, event: Mapping[str, Any]) -> None:
 def _take_departure(engine: Engine, pod: _DepartedPod) -> None:
     engine.intake.unscheduled_pod_gone(pod)
     if pod.uid in engine.scheduler.binding.unresolved:
-        engine.reconcile_loop.pods_listed()  # bound or deleted: only asking tells
+        engine.reconcile_loop.pods_listed()  # its binding had no answer, and it is bound or deleted: only the API server knows
 
 
 @kopf.on.event(GROUP, VERSION, PLURAL)
 async def profile_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None:
-    """A profile came, changed, or was deleted."""
+    """Pass an event of a SchedulingProfile on to the engine: it came, changed, or was deleted.
+
+    Kopf's worker of that profile calls this: profiles are few, and one that is slow to check holds up no other.
+
+    Args:
+        event: as the API server sent it, with `type` and `object`.
+        memo: Kopf's copy for this profile; has the engine.
+    """
     memo.engine.profiles.take(event["type"], event["object"])

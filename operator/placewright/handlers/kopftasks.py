@@ -1,8 +1,8 @@
 """Runs Kopf beside the engine, in one event loop, and starts it again when a broken stream ends it.
 
 `kopf.operator()` is not used: when it ends, it takes every task of the loop that is younger than itself for its own, waits five seconds
-for them and then cancels them; here those would be bindings under way. So Kopf's root tasks are started by `kopf.spawn_tasks`, and what
-they start in turn is marked, ended with them, and nothing else is.
+for them and then cancels them. Here those would be bindings under way. So `kopf.spawn_tasks` starts Kopf's root tasks, a `TaskFamily`
+notes every task that they start, and only the tasks of the family are ended (decision 9).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import logging
 import weakref
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextvars import ContextVar
-from functools import partial
 from typing import Any, Final, cast
 
 import kopf
@@ -21,36 +20,38 @@ import kopf
 from placewright.engine.engine import Engine
 from placewright.handlers import lifecycle
 from placewright.handlers.admission import registry_with_admission
-from placewright.handlers.events import pod_event, take_pod_event
-from placewright.handlers.podstream import pods_go_directly_to
+from placewright.handlers.directdelivery import direct_delivery
+from placewright.handlers.events import pod_event
+from placewright.handlers.watchlines import quick_decoding
 from placewright.kube.retry import RetryBackoff
 
 _logger = logging.getLogger(__name__)
 
-#: Kopf running this long counts as recovered, in seconds.
+#: Seconds after which a Kopf that still runs counts as recovered: its next end is waited for as a first one.
 _RECOVERED_SECONDS: Final = 60.0
-#: How long Kopf may take to end: it says goodbye to its peers, over the network, in seconds.
+#: Seconds that Kopf's root tasks have to end: Kopf removes its record of peering, over the network.
 _END_SECONDS: Final = 5.0
+#: How often tasks that Kopf's roots left behind are cancelled, and the seconds between: some catch the first cancellation to clean up.
 _LAST_ROUNDS: Final = 10
 _ROUND_SECONDS: Final = 0.2
 
-#: Called whenever Kopf has started: it takes signals for itself, and somebody may want them back.
+#: Called whenever Kopf has started. Kopf installs signal handlers of its own then; `placewright run` puts its own back.
 KopfStarted = Callable[[], None]
 Task = asyncio.Task[Any]
 
-#: The family that tasks started in this context belong to; tasks inherit their parent's context.
+#: The family of the tasks started in this context. A task inherits its parent's context, and so the family.
 _family: ContextVar[TaskFamily | None] = ContextVar("family", default=None)
 
 
 class TaskFamily:
-    """Tasks that descend from those started inside `founding`."""
+    """The tasks started inside `founding`, and their descendants."""
 
     def __init__(self) -> None:
         self.members: weakref.WeakSet[Task] = weakref.WeakSet()
 
     @contextlib.contextmanager
     def founding(self) -> Iterator[None]:
-        """Tasks started inside, and all that they start, are members."""
+        """Make members of the tasks that are started inside the block, and of all tasks that those start, whenever they do."""
         loop = asyncio.get_running_loop()
         if not isinstance(loop.get_task_factory(), _Noting):
             loop.set_task_factory(_Noting(loop.get_task_factory()))
@@ -61,12 +62,15 @@ class TaskFamily:
             _family.reset(token)
 
     def alive(self) -> list[Task]:
-        """Members that have not ended."""
+        """The members that have not ended."""
         return [task for task in self.members if not task.done()]
 
 
 class _Noting:
-    """A loop's task factory that notes who belongs to which family; it stays for as long as the loop."""
+    """A task factory that adds each new task to the family of its context.
+
+    It stays in its event loop, around the factory that was there before: another may have wrapped it meanwhile.
+    """
 
     def __init__(self, make: Any) -> None:
         self._make = make or _make_task
@@ -84,14 +88,22 @@ def _make_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], 
 
 
 async def keep_kopf_running(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> None:
-    """Run Kopf again and again until `stop` is set; the engine, and its queue, stay."""
+    """Run Kopf until `stop` is set, and start it again when it ends by itself.
+
+    The engine and its queue stay meanwhile. Pauses between restarts grow as `RetryBackoff` says.
+
+    Args:
+        engine: given to the handlers in Kopf's memo.
+        stop: ends Kopf in order when it is set. Set here when Kopf ends without an error, as a signal makes it.
+        on_start: called after each start of Kopf.
+    """
     backoff, attempt = RetryBackoff(), 0
     loop = asyncio.get_running_loop()
     while not stop.is_set():
         started = loop.time()
         try:
             await _run(engine, stop, on_start)
-        except Exception as problem:  # noqa: BLE001 - whatever ended Kopf, the scheduler goes on
+        except Exception as problem:  # noqa: BLE001 - the scheduler goes on, whichever error ended Kopf
             if stop.is_set():
                 return
             attempt = 0 if loop.time() - started > _RECOVERED_SECONDS else attempt + 1
@@ -103,41 +115,47 @@ async def keep_kopf_running(engine: Engine, stop: asyncio.Event, on_start: KopfS
                 async with asyncio.timeout(backoff.delay(attempt)):
                     await stop.wait()
         else:
-            # Without an error Kopf comes back only when a signal told it to, or `stop` was set.
+            # Kopf ends without an error for two reasons: a signal, or `stop`.
             stop.set()
 
 
 async def _run(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> None:
-    """Run Kopf once, until one of its root tasks ends; raises what ended it."""
+    """Run Kopf once, until one of its root tasks ends.
+
+    Raises:
+        Exception: what ended the root task, such as Kopf's `WatchingError`.
+    """
+    registry, memo = _registry(engine), kopf.Memo(engine=engine)
     family = TaskFamily()
     roots: Collection[Task] = ()
-    try:
-        with family.founding(), pods_go_directly_to(partial(take_pod_event, engine)):
-            roots = await kopf.spawn_tasks(
-                registry=_registry(engine),
-                clusterwide=True,
-                identity=cast(Any, engine.replica.identity),  # a NewType of str that Kopf keeps private
-                memo=kopf.Memo(engine=engine),
-                stop_flag=stop,
-            )
-        on_start()
-        await asyncio.wait(roots, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        await _end(roots, family)
+    with direct_delivery(registry, memo), quick_decoding():
+        try:
+            with family.founding():
+                roots = await kopf.spawn_tasks(
+                    registry=registry,
+                    clusterwide=True,
+                    identity=cast(Any, engine.replica.identity),  # a NewType of str that Kopf keeps private
+                    memo=memo,
+                    stop_flag=stop,
+                )
+            on_start()
+            await asyncio.wait(roots, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _end(roots, family)
     for task in roots:
         if task.done() and not task.cancelled() and (problem := task.exception()) is not None:
             raise problem
 
 
-def _registry(engine: Engine) -> kopf.OperatorRegistry | None:
-    """The handlers that this engine needs; None: those that are declared."""
+def _registry(engine: Engine) -> kopf.OperatorRegistry:
+    """The handlers that this engine needs: profiles are handled unless files give them, reviews only where a webhook is configured."""
     if engine.options.profiles is not None:
         return _handlers_of_pods()
-    return None if engine.options.admission is None else registry_with_admission()
+    return kopf.get_default_registry() if engine.options.admission is None else registry_with_admission()
 
 
 def _handlers_of_pods() -> kopf.OperatorRegistry:
-    """Kopf's handlers without those of profiles."""
+    """Kopf's handlers without the one of profiles."""
     registry = kopf.OperatorRegistry()
     kopf.on.startup(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(lifecycle.start)
     kopf.on.login(registry=registry)(lifecycle.login)
@@ -147,16 +165,17 @@ def _handlers_of_pods() -> kopf.OperatorRegistry:
 
 
 async def _end(roots: Collection[Task], family: TaskFamily) -> None:
-    """End what Kopf started: its root tasks in its own order, with the goodbye to its peers, then what a broken root left behind.
+    """End Kopf's root tasks, then the members of the family that they left behind.
 
-    What is left behind is cancelled more than once: without Kopf's credentials even a goodbye would wait for ever.
+    The root tasks end in Kopf's own order and remove its record of peering. Tasks left behind are cancelled several times: without
+    credentials even the removal of a record would wait for ever.
     """
     await _cancel_and_wait(roots, _END_SECONDS)
     for _ in range(_LAST_ROUNDS):
         if not (left_behind := family.alive()):
             return
         await _cancel_and_wait(left_behind, _ROUND_SECONDS)
-    _logger.warning("Kopf does not end in time: %s", ", ".join(sorted(task.get_name() for task in family.alive())))
+    _logger.warning("Kopf does not end in time; tasks that still run: %s", ", ".join(sorted(task.get_name() for task in family.alive())))
 
 
 async def _cancel_and_wait(tasks: Collection[Task], seconds: float) -> None:

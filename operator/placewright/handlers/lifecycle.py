@@ -1,6 +1,7 @@
-"""Kopf's startup, login and cleanup.
+"""The handlers of Kopf's startup, login and cleanup.
 
-`placewright run` brings its own engine in the memo, so that it outlives a restart of Kopf; under `kopf run` the engine is made here.
+`placewright run` passes its engine in Kopf's memo, and the engine outlives each restart of Kopf. Under `kopf run` the startup handler makes
+the engine, and the cleanup handler stops it.
 """
 
 from __future__ import annotations
@@ -23,9 +24,14 @@ _logger = logging.getLogger(__name__)
 
 @kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
 async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
-    """Make and start the engine, unless somebody brought one."""
+    """Set Kopf up, and make and start the engine where the memo has none.
+
+    Args:
+        settings: Kopf's, changed in place.
+        memo: gets `engine`, and `owns_engine` and `health` where the engine is made here.
+    """
     if "engine" in memo:
-        # Kopf ends and comes back inside this process; it must not have the process killed some minutes after it ended.
+        # Kopf plans a SIGKILL of the process some minutes after its own end. Here it ends and is started again in one process.
         settings.process.ultimate_exiting_timeout = None
     else:
         memo.engine = engine = build_engine(load_config())
@@ -35,20 +41,27 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
     options = memo.engine.options
     configure(settings, memo.engine.replica)
     settings.peering.standalone = not options.leader_elect
-    settings.peering.mandatory = options.leader_elect  # else Kopf would wait for a peering that nobody is to watch
+    settings.peering.mandatory = options.leader_elect  # without election nothing keeps the peering object, and Kopf would wait for it
     if options.admission is not None:
         settings.admission.server = AdmissionServer(options.admission, memo.engine.client)
 
 
 async def _end_with(engine: Engine) -> None:
-    """End the process in order when a part of the engine has ended: what is left would only look alive."""
+    """End the process in order when a part of the engine has ended: the probes would still answer, and nothing would be scheduled."""
     _logger.critical("%s; the operator ends, to be started again", await engine.broken())
     signal.raise_signal(signal.SIGTERM)
 
 
 @kopf.on.login()
 async def login(memo: kopf.Memo, **_: Any) -> kopf.AiohttpSession:
-    """A session with the same server, certificates and token that the engine uses."""
+    """Give Kopf a session with the server, certificates and token of the engine.
+
+    Args:
+        memo: has the engine; notes that Kopf has logged in.
+
+    Returns:
+        A session of Kopf's own, which closes it: Kopf asks again after each 401.
+    """
     access = memo.engine.access
     if memo.get("logged_in"):
         access.rejected()  # Kopf logs in again only after a 401
@@ -63,7 +76,7 @@ async def login(memo: kopf.Memo, **_: Any) -> kopf.AiohttpSession:
 
 @kopf.on.cleanup()
 async def stop(memo: kopf.Memo, **_: Any) -> None:
-    """Stop the engine that was made here."""
+    """Stop the engine, where the startup handler made it."""
     memo.logged_in = False
     if memo.get("owns_engine"):
         if "health" in memo:

@@ -21,7 +21,8 @@ from placewright.leadership.leaseobject import CannotElect
 
 _logger = logging.getLogger(__name__)
 
-#: Objects that survive the first lists live for long; the collector need not look at them at every young generation.
+#: For `gc.set_threshold`. The cache's objects live for long: Python's own thresholds would have the collector walk all of them at each
+#: burst of pods.
 GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
@@ -31,12 +32,23 @@ def run(
     options: EngineOptions = EngineOptions(),  # noqa: B008
     beside: StandBeside = nothing_beside,
 ) -> int:
-    """Run until SIGTERM or SIGINT; returns the exit code. Raises `ConfigError` when there is no cluster, or none to work in.
+    """Run the operator until SIGTERM or SIGINT.
 
-    `beside`: what hears the engine, and is open for as long as it is there; what it raises when it is opened ends the run.
+    Args:
+        kubeconfig: path of a kubeconfig; None for `KUBECONFIG`, the default file, or the pod's ServiceAccount.
+        context: of the kubeconfig; None for its current one.
+        options: of the engine.
+        beside: makes the observers and servers that are open for as long as the engine is, such as metrics. An error of its opening
+            ends the run and is raised.
+
+    Returns:
+        The exit code: 0 after a signal, 1 when a part of the engine has ended.
+
+    Raises:
+        ConfigError: there is no cluster in the configuration, or its replicas cannot elect one.
     """
     access = load_config(kubeconfig, context)
-    gc.freeze()  # what is loaded by now stays, and need not be looked at
+    gc.freeze()  # modules and classes stay until the end: the collector need not walk them
     gc.set_threshold(*GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
@@ -71,7 +83,7 @@ async def _run_until_signal(access: ClusterAccess, options: EngineOptions, besid
 
 
 class EngineBroken(Exception):
-    """A part of the scheduler ended that never should; what is left would only look alive."""
+    """A part of the scheduler has ended that runs for as long as the process: without it the rest would only look alive."""
 
 
 async def operate(
@@ -81,12 +93,34 @@ async def operate(
     on_kopf_start: KopfStarted = lambda: None,
     beside: StandBeside = nothing_beside,
 ) -> None:
-    """Run the operator until `stop` is set. Raises `CannotElect` when replicas could not elect one, `EngineBroken`."""
+    """Run the operator until `stop` is set.
+
+    Args:
+        access: the API server, and the credentials for it.
+        stop: ends the operator in order when it is set.
+        options: of the engine.
+        on_kopf_start: called after each start of Kopf.
+        beside: as for `run`.
+
+    Raises:
+        CannotElect: replicas could not elect one of them: the peering's or the Lease's definition or rights are missing.
+        EngineBroken: a part of the engine has ended.
+    """
     await run_engine(build_engine(access, options, beside), stop, on_kopf_start)
 
 
 async def run_engine(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfStarted = lambda: None) -> None:
-    """`operate` with an engine that somebody wants to look into."""
+    """Run an engine that the caller has built, as `operate` does. Tests look into it meanwhile.
+
+    Args:
+        engine: not started yet.
+        stop: ends it in order when it is set.
+        on_kopf_start: called after each start of Kopf.
+
+    Raises:
+        CannotElect: as for `operate`.
+        EngineBroken: as for `operate`.
+    """
     try:
         async with engine.beside.open(engine):
             try:
@@ -95,11 +129,11 @@ async def run_engine(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfSta
             finally:
                 await engine.stop()
     finally:
-        await engine.close()  # where what is beside it could not be opened
+        await engine.close()  # also where the opening of `beside` failed, and nothing was started
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
-    """Await the work, or give it up when `stop` is set; True when it was done."""
+    """Await the work, or cancel it when `stop` is set. Returns whether the work was done."""
     working = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(stop.wait())
     try:
@@ -113,10 +147,13 @@ async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) 
 
 
 async def _work(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfStarted) -> None:
-    """Until `stop` is set, or something broke for good.
+    """Keep Kopf running until `stop` is set or a part of the engine ends.
 
-    The order of the end matters: no more decisions, bindings under way done, the Lease given back, and only then does Kopf leave the
-    peering, so that the next replica does not begin before this one has finished, and then begins at once.
+    The order of the end: decisions stop, bindings under way finish, the Lease is given back, and then Kopf leaves the peering. The next
+    replica so begins after the last Binding of this one, and at once.
+
+    Raises:
+        EngineBroken: a part of the engine has ended.
     """
     kopf_stop = asyncio.Event()
     watching = asyncio.create_task(keep_kopf_running(engine, kopf_stop, on_kopf_start), name="Kopf")

@@ -1,4 +1,4 @@
-"""How Kopf is set up: it filters on the server, writes nothing, and elects by peering. Measured reasons: `docs/architecture.md`."""
+"""Kopf's settings: the API server filters, Kopf writes nothing to pods and profiles, and its peering elects the active replica."""
 
 from __future__ import annotations
 
@@ -13,38 +13,45 @@ from placewright.leadership.peering import PEERING_NAME
 from placewright.leadership.peerrecord import ENROLLED_SECONDS
 from placewright.leadership.peers import Replica
 
-#: One worker an object lives this long after its last event, in seconds.
-_WORKER_IDLE: Final = 0.5
-_LIST_PAGE: Final = 500
+#: Seconds that Kopf's worker of an object waits for another event. Kopf's 5 s would keep ten times as many tasks in a storm of pods;
+#: much less would end and start workers between the events of one pod.
+_WORKER_IDLE_SECONDS: Final = 0.5
+#: Objects in a page of a list, as in client-go: a page is decoded in one go of the event loop.
+_PAGE_OBJECTS: Final = 500
 
 
-class _NoDiffBase(kopf.DiffBaseStorage):
-    """Remembers nothing: no handler here asks what changed, and computing it is half of Kopf's cost an event."""
+class NoDiffBase(kopf.DiffBaseStorage):
+    """Stores no state to compare objects with: no handler here asks for a difference, and computing it is half of Kopf's cost an event."""
 
     def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> Any:
-        """Nothing to compare."""
+        """Return nothing to compare."""
         return {}
 
     def fetch(self, *, body: kopf.Body) -> None:
-        """Nothing was stored."""
+        """Return that nothing was stored."""
 
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: Any) -> None:
-        """Nothing is stored."""
+        """Store nothing, so that no annotation is written."""
 
 
 def configure(settings: kopf.OperatorSettings, replica: Replica) -> None:
-    """Set what must be set before Kopf starts to watch."""
+    """Set Kopf up. To be called by a startup handler, before Kopf watches.
+
+    Args:
+        settings: Kopf's, changed in place.
+        replica: its priority is announced to Kopf's peering.
+    """
     settings.watching.field_selectors["", "v1", "pods"] = UNSCHEDULED_PODS
-    settings.watching.chunk_size = _LIST_PAGE
-    settings.persistence.diffbase_storage = _NoDiffBase()
+    settings.watching.chunk_size = _PAGE_OBJECTS
+    settings.persistence.diffbase_storage = NoDiffBase()
     settings.posting.enabled = False
-    settings.queueing.worker_limit = None
-    settings.queueing.idle_timeout = _WORKER_IDLE
+    settings.queueing.worker_limit = None  # a limit caps events a second at the limit divided by the idle timeout
+    settings.queueing.idle_timeout = _WORKER_IDLE_SECONDS
     settings.peering.name = PEERING_NAME
     settings.peering.clusterwide = True
     settings.peering.mandatory = True
     settings.peering.priority = replica.priority
-    settings.peering.lifetime = ENROLLED_SECONDS  # it enrols us; that we are there is told by `leadership.recordkeeper`
+    settings.peering.lifetime = ENROLLED_SECONDS  # Kopf writes the record once; `leadership.recordkeeper` renews it
     settings.peering.stealth = True
-    # One line an event is formatted whether or not anybody reads it.
+    # Kopf formats a line for each event before it looks at the level of the handlers.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
