@@ -371,7 +371,7 @@ async def test_what_fails_is_prepared_again(desk: Desk, caplog: pytest.LogCaptur
     desk.leader.turn(True)
     await asyncio.wait_for(desk.takeover.wait_active(), DEADLINE)
     assert desk.did == ["prepare", "prepare", "prepare", "prepared"]
-    assert "takeover: away; trying on" in caplog.text
+    assert "takeover: away; it is tried again" in caplog.text
 
 
 async def test_waiting_for_another_try_ends_with_the_term(desk: Desk) -> None:

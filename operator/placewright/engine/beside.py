@@ -1,6 +1,7 @@
-"""What stands beside an engine: listeners, which are arguments of its build, and what is open for as long as it is there.
+"""The companions of an engine: listeners that it is built with, and servers that are open for as long as it exists.
 
-Metrics, traces, the decision log and the HTTP endpoints stand there. They are made first, because an engine hears of nobody later.
+Metrics, traces, the decision log and the HTTP endpoints are companions. They are made before the engine, because the engine takes its
+listeners as arguments and registers none later.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """This process among those that may act on a cluster; nothing has been asked of the API server yet.
+    """This replica, for companions that are made before its engine. Nothing has been asked of the API server yet.
 
     Attributes:
-        access: how the API server is reached.
-        replica: who we are.
-        leads: whether this replica acts now; to be called once there is an engine.
+        access: address of the API server, and credentials for it.
+        replica: the identity and priority of this replica.
+        leads: whether this replica may bind now. Callable once the engine has been built.
     """
 
     access: ClusterAccess
@@ -39,16 +40,17 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who hears what an engine does.
+    """The listeners that an engine calls.
 
     Attributes:
-        attempts: hear of every attempt to place a pod, and where pods go in the queue.
-        groups: hear of every attempt to decide a group.
-        claims: hear what becomes of claims to devices.
-        requests: hear of every request to the API server.
-        intake: takes the time of what watches bring.
-        hints: takes the time of queueing hints.
-        details: whether decisions tell the next best nodes, and who rejected how many; it costs a share of their time.
+        attempts: called at each attempt to place a pod, and when a pod moves in the queue.
+        groups: called at each attempt to decide a group.
+        claims: called when a claim to devices is written or given back.
+        requests: called at each request to the API server.
+        intake: measures the handling of watch events.
+        hints: measures queueing hints.
+        details: whether decisions record the next best nodes and the number of nodes that each plugin rejected, which costs a share of
+            their time.
     """
 
     attempts: tuple[Observer, ...] = ()
@@ -60,7 +62,7 @@ class Listeners:
     details: bool = False
 
     def __add__(self, other: Listeners) -> Listeners:
-        """Both; of two that take the same time, the first."""
+        """Join the listeners of two companions. Of two stopwatches for the same thing, the first is kept."""
         return Listeners(
             self.attempts + other.attempts, self.groups + other.groups, self.claims + other.claims, self.requests + other.requests,
             self.intake or other.intake, self.hints or other.hints, self.details or other.details,
@@ -68,34 +70,40 @@ class Listeners:
 
 
 def nothing_open(_engine: Engine) -> AbstractAsyncContextManager[object]:
-    """For what only listens."""
+    """Open nothing, for a companion that only listens."""
     return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What stands beside one engine.
+    """The companions of one engine.
 
     Attributes:
-        listeners: who hears what the engine does.
-        open: opened before the engine asks the API server for anything, closed after its end; what it raises ends the run.
+        listeners: called by the engine.
+        open: a context, entered before the engine's first request to the API server and left after the engine's end. An error of entering
+            it ends the run.
     """
 
     listeners: Listeners = Listeners()
     open: Callable[[Engine], AbstractAsyncContextManager[object]] = nothing_open
 
 
-#: Makes what stands beside an engine that is about to be built; what it raises leaves nothing open.
+#: Makes the companions of an engine that is about to be built. It opens nothing, so that its error leaves nothing open.
 StandBeside = Callable[[Membership], Beside]
 
 
 def nothing_beside(_member: Membership) -> Beside:
-    """An engine by itself."""
+    """Make no companions."""
     return Beside()
 
 
 def together(*each: StandBeside) -> StandBeside:
-    """Several, as one: opened in order, closed in the opposite one; what one of them raises closes those before it."""
+    """Join several makers of companions into one.
+
+    Args:
+        each: their contexts are entered in this order and left in the opposite order. Where one cannot be entered, those that were
+            entered before are left.
+    """
 
     def stand(member: Membership) -> Beside:
         made = [one(member) for one in each]

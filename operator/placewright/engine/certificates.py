@@ -1,4 +1,4 @@
-"""Certificates of what the operator serves: made by itself for the webhook and the HTTPS port, or in files that are replaced under it."""
+"""TLS certificates of the webhook and the HTTPS port: self-signed, or read from files and read again when they change."""
 
 from __future__ import annotations
 
@@ -24,9 +24,17 @@ _VALID: Final = dt.timedelta(days=365)
 
 
 def self_signed(names: Iterable[str], now: dt.datetime, owner: str = "placewright-webhook") -> tuple[bytes, bytes]:
-    """Certificate and key, PEM, for these DNS names and IP addresses; valid for a year from `now`, and its own authority.
+    """Make a certificate that is its own authority.
 
-    `owner`: the certificate's common name.
+    It is valid from an hour before `now`, for clients whose clocks are behind, to a year after.
+
+    Args:
+        names: DNS names and IP addresses of the server.
+        now: with a time zone.
+        owner: the common name.
+
+    Returns:
+        The certificate and its unencrypted key, both PEM.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, owner)])
@@ -56,18 +64,29 @@ def _alternative(name: str) -> x509.GeneralName:
 
 _log = logging.getLogger(__name__)
 
-#: How often files are looked at, seconds. A mounted Secret is a minute old by itself.
+#: Seconds between two looks at the files. The kubelet takes about a minute to replace a mounted Secret, so ten seconds add little.
 LOOK_SECONDS: Final = 10.0
 
 
 class CertificateFiles:
-    """A certificate and its key in files, as `tls` for a listening socket; `look` takes over what has become of them.
+    """A certificate and its key in files, which may be replaced while they are served.
 
-    A pair that cannot be used, such as one of which half is written, leaves the last good one in use, and is said once.
+    A pair that cannot be used, such as one that is half written, is logged once, and the last good pair stays in use.
+
+    Attributes:
+        tls: for the listening socket; each handshake uses the newest good pair.
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Raises `InputError` where there is no usable pair to begin with."""
+        """Read the files.
+
+        Args:
+            certificate: PEM, with its chain.
+            key: PEM, not encrypted.
+
+        Raises:
+            InputError: the files are no usable pair.
+        """
         self._files = (certificate, key)
         self._seen = self._stamps()
         try:
@@ -75,20 +94,20 @@ class CertificateFiles:
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             raise InputError(f"--tls-cert-file, --tls-private-key-file: {certificate}, {key}: {_in_words(error)}") from None
         self.tls = _context(certificate, key)
-        # Asked at every handshake, with a name or without: connections that are open keep what they began with.
+        # OpenSSL calls this at each handshake, also where the client names no host. Open connections keep their certificate.
         self.tls.sni_callback = self._choose
 
     def _choose(self, connection: Any, _name: str | None, _tls: ssl.SSLContext) -> None:
         connection.context = self._good
 
     async def keep_looking(self) -> None:
-        """Look again and again, until cancelled."""
+        """Call `look` at a beat until cancelled, in a thread: a network file system may block."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             await asyncio.to_thread(self.look)
 
     def look(self) -> None:
-        """Take over the files where they have changed."""
+        """Read the files again where their time, inode or size has changed."""
         stamps = self._stamps()
         if stamps == self._seen:
             return
@@ -105,17 +124,17 @@ class CertificateFiles:
 
 
 def self_made() -> ssl.SSLContext:
-    """With a certificate of our own making, for localhost and this host's name: whoever asks must not expect to know it."""
+    """A TLS context with a self-signed certificate for localhost and this host's name. Clients must skip verification."""
     names = ("localhost", "127.0.0.1", "::1", socket.gethostname())
     certificate, key = self_signed(names, dt.datetime.now(dt.UTC), "placewright")
     with tempfile.TemporaryDirectory(prefix="placewright-") as folder:
-        chain = Path(folder, "pair.pem")  # the folder is for our eyes only
+        chain = Path(folder, "pair.pem")  # the folder's mode is 0700, and ssl reads files only
         chain.write_bytes(certificate + key)
         return _context(chain, chain)
 
 
 def _context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Raises `OSError` for files that cannot be read, or are no pair."""
+    """Load a pair. Raises `OSError` for files that cannot be read or are no pair, `ValueError` for an encrypted key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -128,7 +147,7 @@ def _no_password() -> NoReturn:
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:
-    """Changes when the file does; None while it is not there."""
+    """Time, inode and size of a file, which change when it is replaced or written; None where there is no file."""
     try:
         found = file.stat()
     except OSError:

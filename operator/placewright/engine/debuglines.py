@@ -1,7 +1,7 @@
-"""What the scheduler believes, as lines for the log on SIGUSR2.
+"""Writes profiles, cache and queue as lines for the log on SIGUSR2.
 
-Everything is bounded: of each list at most `most` entries are told, and how many more there are is said. Texts are as they came from the
-API server; the debugger escapes them.
+Each list is cut after `most` entries, and a line says how many more there are. Names are as the API server sent them; the debugger
+escapes them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from placewright.queue.check import InvariantError, check_invariants
 from placewright.queue.nominator import Nominator
 from placewright.queue.queue import SchedulingQueue
 
-#: Entries of a list.
+#: Entries of a list that are written: as many as a person reads, and a few hundred kilobytes at most.
 MOST: Final = 500
-#: Names of pods told of one node.
+#: Names of pods that are written of one node.
 MOST_NAMES: Final = 20
 
 
 class NodeAmounts(NamedTuple):
-    """What is asked of the node in a row, and what it offers: resource to amount (milli-CPU, bytes, counts), without zeros."""
+    """Requests and allocatable amounts of the node in a row: resource to milli-CPU, bytes or count, without zeros."""
 
     row: int
     requested: Mapping[str, int]
@@ -33,7 +33,7 @@ class NodeAmounts(NamedTuple):
 
 
 def node_amounts(cluster: Cluster) -> Iterator[NodeAmounts]:
-    """Of every node, in the order of rows."""
+    """The amounts of every node, in the order of rows."""
     columns = [(resource, cluster.resources.column(resource)) for resource in cluster.resources.names()]
     for row in cluster.rows().tolist():
         yield NodeAmounts(
@@ -44,7 +44,7 @@ def node_amounts(cluster: Cluster) -> Iterator[NodeAmounts]:
 
 
 def profile_lines(standings: Iterable[ProfileStanding]) -> Iterator[str]:
-    """A line each."""
+    """Write a line for each profile: the generation that decides, and the newest one with its standing."""
     for one in standings:
         active = "none" if one.active_generation is None else str(one.active_generation)
         decides = f"generation {active} decides, {one.observed_generation} is {one.reason}"
@@ -52,7 +52,10 @@ def profile_lines(standings: Iterable[ProfileStanding]) -> Iterator[str]:
 
 
 def cache_lines(cluster: Cluster, nominator: Nominator, most: int = MOST) -> Iterator[str]:
-    """A line a node, between the totals and rows that do not say what their pods add up to. O(pods on the nodes told)."""
+    """Write the totals, a line for each node, and a line for each column that differs from the sum of the node's pods.
+
+    O(pods on the written nodes).
+    """
     yield (
         f"debug: cached nodes: {cluster.node_count}; pods on nodes: {cluster.pod_count_total}; of these assumed: {cluster.assumed_count}"
     )
@@ -66,7 +69,7 @@ def cache_lines(cluster: Cluster, nominator: Nominator, most: int = MOST) -> Ite
 
 
 def queue_lines(queue: SchedulingQueue, most: int = MOST) -> Iterator[str]:
-    """kube-scheduler's summary, a line a pod, and the check that every pod is in one place. O(pods)."""
+    """Write kube-scheduler's summary, a line for each pod, and whether every pod is in exactly one place of the queue. O(pods)."""
     sizes = queue.sizes()
     yield f"debug: queue: activeQ:{sizes.active}; backoffQ:{sizes.backoff}; unschedulablePods:{sizes.unschedulable + sizes.gated}"
     yield f"debug: queue: of these gated: {sizes.gated}; in flight: {sizes.in_flight}"

@@ -31,20 +31,20 @@ _logger = logging.getLogger(__name__)
 DEBUG_SIGNAL: Final[signal.Signals | None] = getattr(signal, "SIGUSR2", None)
 #: Lines written in one go of the event loop.
 _SLICE: Final = 50
-#: Each line is wanted, however often somebody asks.
+#: Exempts a line from the log's rule for repeats: each signal asks for the whole dump.
 _NO_REPEAT: Final[Mapping[str, object]] = {"about": None}
-#: Characters of a line; a queue that contradicts itself may have much to say.
+#: Characters of a line. A contradiction of the queue lists pods, without a bound of its own.
 _LONGEST_LINE: Final = 2000
 
 
 def ignore_debug_signal() -> None:
-    """Until somebody listens, and after: left alone, the signal would end the process."""
+    """Ignore SIGUSR2 while no debugger listens: by default the signal ends the process."""
     if DEBUG_SIGNAL is not None:
         signal.signal(DEBUG_SIGNAL, signal.SIG_IGN)
 
 
 class Debugged(Protocol):
-    """What is looked into: the engine."""
+    """The part of the engine that the debugger reads."""
 
     cluster: Cluster
     queue: SchedulingQueue
@@ -54,29 +54,29 @@ class Debugged(Protocol):
 
     @property
     def replica(self) -> Replica:
-        """Who we are."""
+        """This replica."""
 
     @property
     def leadership(self) -> Lead:
-        """Whether we decide."""
+        """Whether this replica may decide."""
 
     def unsynced(self) -> list[str]:
-        """What has not been listed completely yet."""
+        """The kinds whose first list is not complete."""
 
 
 class Debugger:
-    """Compares and dumps when asked, by the signal or by `ask`."""
+    """Compares cache and queue with the API server and writes both to the log, on the signal or on `ask`."""
 
     def __init__(self, engine: Debugged) -> None:
         self._engine = engine
         self._asked = asyncio.Event()
 
     def ask(self) -> None:
-        """Compare and dump as soon as possible; asked twice meanwhile is once."""
+        """Request a comparison and a dump. Requests that come before the next one begins are one."""
         self._asked.set()
 
     async def run(self) -> None:
-        """Answer until cancelled."""
+        """Serve requests until cancelled."""
         with on_debug_signal(self.ask):
             while True:
                 await self._asked.wait()
@@ -86,7 +86,10 @@ class Debugger:
                 await self._dump(waiting)
 
     async def _waiting_pods(self) -> list[str]:
-        """They are decided afresh before anything is mended, which may bring pods back by itself. A line for the dump."""
+        """Decide the waiting pods afresh, and return a line about it for the dump.
+
+        This comes before the comparison: a repair of the comparison may bring pods back by itself.
+        """
         if not self._engine.leadership.active:
             return []
         before = self._engine.forgotten.counts.looked
@@ -99,7 +102,7 @@ class Debugger:
             _logger.info("debug: not compared with the API server: not listed yet: %s", ", ".join(unsynced), extra=_NO_REPEAT)
             return
         try:
-            # The queue of a replica that stands by is not fed: there is nothing to compare.
+            # Kopf feeds no pods to the queue of a replica that stands by, so there is nothing to compare.
             found = await self._engine.reconcile_loop.compare(queue=self._engine.leadership.active)
         except (RequestError, DecodeError, Malformed) as problem:
             _logger.warning("debug: cache and queue could not be compared with the API server: %s", problem, extra=_NO_REPEAT)
@@ -128,7 +131,7 @@ class Debugger:
 
 @contextlib.contextmanager
 def on_debug_signal(call: Callable[[], None]) -> Iterator[None]:
-    """Call `call` at each SIGUSR2; where there is no such signal, or it is not ours to take, never."""
+    """Call `call` in the event loop at each SIGUSR2 inside the block; never on Windows, or outside the main thread."""
     if DEBUG_SIGNAL is None:
         yield
         return

@@ -1,11 +1,12 @@
-"""Keeps the marks of decisions that may end the process: made before, counted by the next leader where they are left, gone on success.
+"""Keeps the marks of decisions that may end the process.
 
-A mark is made before a decision for which much work is expected, and before a suspect is tried again. Ordinary pods cost one comparison,
-and no write. A pod of a spec whose decision has ended in this term needs none again, unless it has grown.
+A mark is written before such a decision and removed after it. If the process ends in between, the mark stays, and the next leader counts a
+death for it. A decision is marked when much work is expected, or when its pod is a suspect that is tried again. An ordinary pod costs one
+comparison and no write. A spec that was decided in this term is not marked again, unless its work has more than doubled.
 
-Where the API server does not take the mark, the pod waits with backoff and others go on; nothing is written for a while then, so that a
-server that hangs costs one write's patience and not each pod's. Where it refuses for good (no right, no namespace) that is said once, and
-decisions go on without marks.
+If the API server does not take a mark, the pod waits with backoff and other pods go on. No mark is tried for a while then, so that a server
+that hangs delays one pod by the time of a write, and not each pod. If it refuses for good (no right, no namespace), one warning says so
+and decisions go on without marks.
 """
 
 from __future__ import annotations
@@ -34,25 +35,25 @@ from placewright.scheduler.ports import EventRecorder, EventType, StatusWriter
 _logger = logging.getLogger(__name__)
 
 BEAT_SECONDS: Final = 1.0
-#: How long a decision waits for its mark; others wait meanwhile.
+#: Seconds that a decision waits for its mark to be written. All decisions wait meanwhile, as the scheduler decides one at a time.
 WRITE_SECONDS: Final = 2.0
-#: A mark of which nothing was heard for so long goes: what it was about has been mended, or is gone.
+#: Seconds after its last death at which a mark is removed: in a day its pod has been mended or deleted.
 FORGET_SECONDS: Final = 24 * 3600.0
-#: Marks of one namespace, and of all: those whose last death is longest ago go first.
+#: Most marks of one namespace, and of all namespaces. Beyond that, those whose last death is longest ago are removed first.
 MOST_IN_NAMESPACE: Final = 16
 MOST_MARKS: Final = 256
 #: Members with which a group's decision counts as heavy.
 MANY_MEMBERS: Final = 256
-#: For how long decisions go on without marks where the API server refuses them.
+#: Seconds for which decisions go on without marks after the API server refused one for good.
 _WITHOUT_SECONDS: Final = 600.0
 _REFUSALS: Final = frozenset({INVALID, NOT_FOUND, FORBIDDEN})
-#: Specs whose decision has ended, the latest.
+#: Specs that are remembered as decided in this term; the oldest are forgotten first.
 _MOST_PROVEN: Final = 1024
 
 
 @dataclass(slots=True)
 class MarkCounts:
-    """What became of marks since the start."""
+    """Counts of marks since the start: written, removed, deaths counted, writes that failed."""
 
     opened: int = 0
     closed: int = 0
@@ -65,8 +66,8 @@ class _Deciding:
     """A mark that is open.
 
     Attributes:
-        work: how much was expected.
-        accused: all marks of this very spec or group, which this decision clears if it ends.
+        work: the expected work, as `heavy_work` counts it.
+        accused: all marks of this spec or group; they are removed when this decision ends.
     """
 
     mark: DecisionMark
@@ -75,7 +76,7 @@ class _Deciding:
 
 
 class MarkKeeper:
-    """Implements `scheduler.ports.Precautions`.
+    """Writes marks before decisions, removes them after, and counts deaths when a term begins: `scheduler.ports.Precautions`.
 
     Attributes:
         counts: for metrics.
@@ -91,14 +92,14 @@ class MarkKeeper:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Make one.
+        """Keep no marks yet; `begin_term` reads them.
 
         Args:
-            store: where marks are.
-            identity: how this replica signs them.
-            queue: has the suspects, and says whether a decision is over.
-            cluster: says so of pods that have a node.
-            clock: seconds, monotonic: the queue's.
+            store: reads and writes marks.
+            identity: of this replica; each mark names the replica that wrote it.
+            queue: has the suspects, and knows the pods in flight.
+            cluster: knows the pods that have a node, whose decision is over.
+            clock: the queue's: seconds, monotonic.
             now: seconds since 1970, for the times in marks.
         """
         self.counts = MarkCounts()
@@ -110,10 +111,10 @@ class MarkKeeper:
         self._now = now
         #: By uid of the pod that was handed out.
         self._open: dict[str, _Deciding] = {}
-        #: Held while a mark is opened or taken away: what is opened anew must not be taken away by a request of before.
+        #: Held while a mark is written or removed: the removal of an old mark must not remove a new one of the same name.
         self._writing = asyncio.Lock()
         self._to_close: dict[str, DecisionMark] = {}
-        #: By spec, the work that a decision about it was known to bear.
+        #: The most work with which a decision has ended, by the name of the spec's mark.
         self._proven: OrderedDict[str, int] = OrderedDict()
         self._backoff, self._failures, self._not_before = RetryBackoff(1.0, 60.0), 0, 0.0
         self._without_until = 0.0
@@ -122,14 +123,21 @@ class MarkKeeper:
     # --- before and after a decision -----------------------------------------------------------------------------------------------
 
     def due(self, queued: QueuedPod) -> bool:
-        """Whether a mark is to be made before this pod is decided. Cheap: asked of every pod."""
+        """Whether a mark must be written before this pod is decided. Called for every pod: one comparison for an ordinary one."""
         group, suspects = queued.pod_group, self._queue.suspects
         if group is not None and (len(group.members) >= MANY_MEMBERS or any(heavy_work(each.pod) for each in group.members.values())):
             return True
         return heavy_work(queued.pod) > 0 or (bool(suspects) and suspects.accuses(queued))
 
     async def take(self, queued: QueuedPod) -> str:
-        """Mark the decision about this pod, or its group; why that is not possible, empty where the decision may begin."""
+        """Write a mark for the decision about this pod, or its group.
+
+        Args:
+            queued: the pod that was handed out.
+
+        Returns:
+            Empty where the decision may begin; else the reason why there is no mark, for the pod's condition.
+        """
         self.review()
         heaviest = queued.pod if queued.pod_group is None else max((each.pod for each in queued.pod_group.members.values()), key=heavy_work)
         work = heavy_work(heaviest)
@@ -145,7 +153,7 @@ class MarkKeeper:
                 self._to_close.pop(whom.name, None)
                 mark = await self._store.open(whom, self._identity)
         except (RequestError, DecodeError, TimeoutError) as problem:
-            if not suspect:  # it may have been written all the same
+            if not suspect:  # without an answer the mark may have been written
                 self._to_close[whom.name] = DecisionMark(whom, opened_by=self._identity)
             return self._not_taken(problem)
         self._failures = 0
@@ -154,7 +162,7 @@ class MarkKeeper:
         return ""
 
     def _not_taken(self, problem: Exception) -> str:
-        """What a failed write comes to: marks are done without from now on, or the pod waits."""
+        """Judge a failed write. Returns empty where decisions go on without marks, else the reason for which the pod waits."""
         self.counts.failed += 1
         if isinstance(problem, DecodeError) or _for_good(problem):
             self._without_until = self._clock() + _WITHOUT_SECONDS
@@ -166,7 +174,7 @@ class MarkKeeper:
         return _cannot(str(problem) or "no answer in time")
 
     def review(self) -> None:
-        """Marks of decisions that are over are to go. Called before the next is made, and at every beat."""
+        """Have the marks of ended decisions removed. Called before each new mark and at every beat."""
         for uid, deciding in tuple(self._open.items()):
             flight = self._queue.in_flight.get(uid)
             if flight is None or flight.gone or self._cluster.placement(uid) is not None:
@@ -190,17 +198,21 @@ class MarkKeeper:
     # --- a loop that hangs: called from the watchdog's thread ------------------------------------------------------------------------
 
     def marked_already(self, uid: str) -> bool:
-        """Whether the decision about this pod is marked."""
+        """Whether the decision about the pod of this uid has a mark."""
         return uid in self._open
 
     def hung(self, mark: DecisionMark) -> None:
-        """A mark was made while the loop hung. Called in the loop, which turns again: that decision is over."""
+        """Have a mark removed that the watchdog wrote while the loop hung. Called in the loop: it turns again, so the decision is over."""
         self._to_close[mark.pod.name] = mark
 
     # --- terms ---------------------------------------------------------------------------------------------------------------------
 
     async def begin_term(self) -> None:
-        """Read what earlier leaders left, before the first decision: a mark that is open counts a death. Raises `RequestError`."""
+        """Read the marks that earlier leaders left, before the first decision of a term. A mark that is open counts a death.
+
+        Raises:
+            RequestError: the API server did not answer; the term cannot begin yet.
+        """
         self._open, self._to_close, self._failures, self._not_before, self._without_until = {}, {}, 0, 0.0, 0.0
         self._proven.clear()
         self._told.clear()
@@ -220,8 +232,8 @@ class MarkKeeper:
             return []
 
     async def _inherited(self, mark: DecisionMark) -> tuple[DecisionMark, float] | None:
-        """A mark with the time of its last death on our clock; None for one that counts none."""
-        if mark.opened_by == self._identity:  # of an earlier term of this very process
+        """A mark with the time of its last death on the clock; None for a mark that counts no death."""
+        if mark.opened_by == self._identity:  # this process wrote it in an earlier term, and is alive
             self._to_close[mark.pod.name] = mark
             return None
         if not mark.opened_by:
@@ -231,7 +243,7 @@ class MarkKeeper:
             died = await self._store.count_death(mark, self._now())
         except RequestError as problem:
             if isinstance(problem, ApiError) and problem.status == CONFLICT:
-                raise  # somebody changed it meanwhile: all is read again
+                raise  # another client changed the mark meanwhile: the caller reads all marks again
             _logger.warning("that deciding %s ended a replica could not be noted, and counts here alone: %s", mark.pod.subject, problem)
             died = mark._replace(deaths=mark.deaths + 1)
         self.counts.deaths += 1
@@ -240,7 +252,7 @@ class MarkKeeper:
         return died, self._clock()
 
     async def end_term(self) -> None:
-        """A clean end: no mark of ours stays open for the next leader to count. Best effort."""
+        """Remove all open marks at a clean end, so that the next leader counts no death. Best effort."""
         self.review()
         self._to_close.update({deciding.mark.pod.name: deciding.mark for deciding in self._open.values()})
         self._open.clear()
@@ -249,14 +261,20 @@ class MarkKeeper:
     # --- what runs -----------------------------------------------------------------------------------------------------------------
 
     async def run(self, leads: Callable[[], bool], events: EventRecorder, status: StatusWriter) -> None:
-        """At every beat at which this replica leads: take away marks, let a suspect in, tell suspects why they wait; until cancelled."""
+        """Call `beat` at every beat at which this replica leads, until cancelled.
+
+        Args:
+            leads: whether this replica may write.
+            events: for suspects that wait.
+            status: for their PodScheduled condition.
+        """
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             if leads():
                 await self.beat(events, status)
 
     async def beat(self, events: EventRecorder, status: StatusWriter) -> None:
-        """One of them."""
+        """Remove marks that are due, let one suspect into the queue, and tell suspects why they wait."""
         self.review()
         self._forget_old()
         await self._close_all()
@@ -289,7 +307,7 @@ class MarkKeeper:
             suspects.anew()
 
     def _tell(self, events: EventRecorder, status: StatusWriter) -> None:
-        """Each suspect that waits, once for each number of deaths."""
+        """Tell each waiting suspect why it waits, once for each number of deaths."""
         waiting = {queued.uid: queued for queued in self._queue.suspects}
         self._told = {uid: said for uid, said in self._told.items() if self._queue.get(uid) is not None}
         for uid, queued in waiting.items():
@@ -303,7 +321,12 @@ class MarkKeeper:
 
 
 def why_last(suspicion: Suspicion, now: float) -> str:
-    """Why a suspect waits, for its owner."""
+    """The reason for which a suspect waits, for its condition and event.
+
+    Args:
+        suspicion: the deaths, and the time before which the suspect is not tried.
+        now: of the same clock.
+    """
     times = "once" if suspicion.deaths == 1 else f"{suspicion.deaths} times"
     wait = max(suspicion.not_before - now, 0.0)
     when = f"not before {go_duration(float(round(wait)))} have passed" if wait >= 1 else "as soon as that is so"
@@ -316,7 +339,7 @@ def _cannot(why: str) -> str:
 
 
 def _for_good(problem: Exception) -> bool:
-    """Whether the API server would refuse the same again: no right, no namespace."""
+    """Whether the API server would refuse the same request again, for want of a right or a namespace."""
     return isinstance(problem, ApiError) and problem.status in _REFUSALS
 
 

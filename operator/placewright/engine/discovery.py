@@ -1,7 +1,7 @@
-"""What the API server serves: asked at start, and again at a slow beat, because it may be upgraded under a running scheduler.
+"""Asks the API server which kinds it serves, at the start and at a slow beat, because it may be upgraded under a running scheduler.
 
-What it serves now and did not before is reflected from then on; what has moved to another version is read there, and nothing known is lost
-by that. What it does not serve any more stays as it was last seen. The table of kinds is `placewright.kube.reflectedkinds`.
+A kind that is served newly is reflected from then on. A kind that has moved to another version is read there, and its known objects stay.
+Objects of a kind that is served no more stay as they were last seen. The table of kinds is `placewright.kube.reflectedkinds`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,25 @@ from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 _logger = logging.getLogger(__name__)
 
-#: While a group is silent it is asked again this soon, seconds: budgets that nobody sees protect nobody.
+#: Seconds until an API group that did not answer is asked again: until then its PodDisruptionBudgets, for one, protect no pod.
 SILENT_SECONDS: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """How an API server falls short of what the scheduler could use; `str` is one line. `version` None: it did not tell."""
+    """The difference between the kinds that the scheduler can use and those that an API server serves; `str` writes it in one line.
+
+    Attributes:
+        version: of the API server; None where it did not tell.
+        served: the kinds with the versions in which it serves them.
+    """
 
     version: ServerVersion | None
     served: ServedResources
 
     @property
     def lacking(self) -> tuple[Wanted, ...]:
-        """What is served in no version that can be read, but for what most servers do without."""
+        """The kinds that are served in no readable version, without those of which one of several is enough."""
         return tuple(row.wanted for row in REFLECTED if not row.one_of_several and self.served.find(row.wanted) is None)
 
     def __str__(self) -> str:
@@ -59,7 +64,7 @@ class Shortfall:
                 yield f"{row.wanted} in {found.version}"
 
     def _none_of_several(self) -> Iterator[str]:
-        """Once for each reader that has none of what it could do with any one of."""
+        """A part for each plugin that needs one of several kinds and has none of them."""
         by_reader: dict[str, list[Wanted]] = {}
         for row in REFLECTED:
             if row.one_of_several:
@@ -78,15 +83,20 @@ class Shortfall:
 
 
 async def survey(client: ApiClient) -> Shortfall:
-    """Ask the API server what it is and serves; raises `RequestError` when it does not answer."""
+    """Ask the API server for its version and the kinds that it serves.
+
+    Raises:
+        RequestError: it does not answer.
+        DecodeError: its answer cannot be read.
+    """
     return Shortfall(await server_version(client), await discover(client, GROUPS))
 
 
 class Discovery:
-    """Keeps what is reflected in step with what is served.
+    """Keeps a reflector for each kind that the API server serves.
 
     Attributes:
-        served: the API server's last answer; nothing before the first.
+        served: the API server's last answer; empty before the first.
     """
 
     def __init__(
@@ -97,7 +107,15 @@ class Discovery:
         beat_seconds: float,
         silent_seconds: float = SILENT_SECONDS,
     ) -> None:
-        """`reflectors`: to which is added what is served. `beat_seconds`, `silent_seconds`: how often the API server is asked."""
+        """Reflect nothing yet; `adopt` does.
+
+        Args:
+            client: asks the API server.
+            intake: takes the objects.
+            reflectors: reflectors of served kinds are added to these.
+            beat_seconds: seconds between two questions.
+            silent_seconds: the same while an API group does not answer.
+        """
         self._client = client
         self._intake = intake
         self._reflectors = reflectors
@@ -109,18 +127,26 @@ class Discovery:
         self._added: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
-        """Look at every beat, until cancelled. Raises what ended a reflector that was added here."""
+        """Ask at every beat until cancelled.
+
+        Raises:
+            Exception: the error that ended a reflector which was added here.
+        """
         while True:
             await self._wait()
             try:
                 found = await survey(self._client)
             except (RequestError, DecodeError) as problem:
-                _logger.debug("what the API server serves is asked again later: %s", problem)
+                _logger.debug("the API server did not say which kinds it serves, and is asked again later: %s", problem)
             else:
                 self.adopt(found)
 
     def adopt(self, found: Shortfall) -> None:
-        """Reflect what is served: before the reflectors start, and whenever it was asked again. Says in one line what lacks."""
+        """Reflect the kinds that are served, and log in one line which are missing, where that has changed.
+
+        Args:
+            found: the answer of the API server, before the reflectors start or at a later beat.
+        """
         self._note(found)
         self.served = found.served
         for row in REFLECTED:
@@ -137,7 +163,7 @@ class Discovery:
                 known.redirect(source)
 
     def version_of(self, kind: type[ClusterObject]) -> str:
-        """The version in which objects of that struct are read now; empty where none are."""
+        """The API version, such as `v1`, in which objects of a struct are read now; empty where the kind is not served."""
         for row in REFLECTED:
             if row.kind is kind and row.wanted in self._by_collection:
                 return self._by_collection[row.wanted].source.path.split("/")[3]

@@ -1,4 +1,4 @@
-"""The extenders of the profiles: made with a profile, opened when it takes effect, closed when what it began has ended."""
+"""The extenders of the profiles: made with a profile, opened when it takes effect, closed when the attempts under it have ended."""
 
 from __future__ import annotations
 
@@ -14,15 +14,21 @@ from placewright.kube.extenders.httpextender import HttpExtender
 from placewright.kube.fullobjects import FullObjects
 from placewright.profiles.live import Swap
 
-#: How long an attempt may go on after its profile was replaced, in seconds; then its next question fails, and the pod is tried again.
+#: Seconds for which an attempt may go on after its profile was replaced. Then its next request fails, and the pod is tried again.
 GRACE_SECONDS: Final = 60.0
 
 
 class Extenders:
-    """Owns the whole objects that extenders are sent, and says when their connections begin and end."""
+    """Opens and closes the extenders of all profiles, and owns the cache of whole objects (pods and nodes) that they are sent."""
 
     def __init__(self, client: ApiClient, nodes: Callable[[], int], grace: float = GRACE_SECONDS) -> None:
-        """`nodes`: how many there are; `grace`: see `GRACE_SECONDS`."""
+        """Open nothing yet.
+
+        Args:
+            client: reads whole objects.
+            nodes: the number of nodes, which bounds the answers of extenders.
+            grace: see `GRACE_SECONDS`.
+        """
         self._objects = FullObjects(client)
         self._nodes = nodes
         self._grace = grace
@@ -31,11 +37,15 @@ class Extenders:
         self._retiring: set[asyncio.Task[None]] = set()
 
     def make(self, profile: ResolvedProfile) -> tuple[HttpExtender, ...]:
-        """The profile's extenders, not yet open; raises `InputError` when the files that it names cannot be used."""
+        """Make the extenders of a profile, not opened yet.
+
+        Raises:
+            InputError: a file that the profile names cannot be used.
+        """
         return tuple([HttpExtender(settings, self._objects, nodes=self._nodes) for settings in profile.extenders])
 
     def swapped(self, swap: Swap[Evaluator]) -> None:
-        """Open those of a profile that took effect; close those of the one before in a while."""
+        """Open the extenders of a profile that took effect. Close those of the profile before after the grace."""
         before = swap.before.evaluator.runtime.extenders if swap.before else ()
         after = swap.after.evaluator.runtime.extenders if swap.after else ()
         self._in_effect.difference_update(before)
@@ -49,7 +59,7 @@ class Extenders:
             task.add_done_callback(self._retiring.discard)
 
     async def close(self) -> None:
-        """Close all; questions under way fail."""
+        """Close all extenders. Requests under way fail."""
         for task in tuple(self._retiring):
             task.cancel()
         await asyncio.gather(*self._retiring, return_exceptions=True)

@@ -1,9 +1,8 @@
-"""Guests of a room that come from many peers, and which of them makes room, so that no peer takes the places of the others.
+"""A room of guests (connections) from many peers, with the rule by which a guest leaves for another, so that no peer fills the room.
 
-Whoever asks for a place beyond those there are gets the place of the peer that has most guests, which loses its oldest: a peer that has
-one guest loses it only when all others have no more than one. Nobody is refused for the address that they come from, because addresses
-are shared: behind a node's address there may be its kubelet and a tenant. How many places there are, and how long a guest keeps
-theirs, is for the owner of the room to say.
+A newcomer to a full room takes a place of the peer with the most guests, whose oldest guest leaves. So a peer with one guest loses it only
+when no other peer has more than one. No peer is refused for its address, because addresses are shared: a node's address may be that of
+its kubelet and of a tenant. The owner of the room decides how many places there are and how long a guest stays.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from typing import Final, Generic, TypeVar
 
 G = TypeVar("G", bound=Hashable)
 
-#: Bits of an IPv6 address that say who it is: whoever has a network of his own has all addresses below.
+#: Bits of an IPv6 address that tell peers apart: a host can take any address of its /64 network.
 _IPV6_PREFIX: Final = 64
 
 
 class FairRoom(Generic[G]):
-    """Guests, each of some peer, in the order in which they came."""
+    """The guests of a room, each with its peer, in the order in which they came."""
 
     def __init__(self) -> None:
         self._guests: dict[G, str] = {}
@@ -32,45 +31,55 @@ class FairRoom(Generic[G]):
         return guest in self._guests
 
     def __iter__(self) -> Iterator[G]:
-        """Over those who are there now, the oldest first."""
+        """Iterate over a copy of the guests, the oldest first: callers let guests leave meanwhile."""
         return iter(tuple(self._guests))
 
     @property
     def peers(self) -> KeysView[str]:
-        """Those that have a guest here."""
+        """The peers that have a guest here."""
         return self._by_peer.keys()
 
     def guests_of(self, peer: str) -> int:
-        """How many guests a peer has."""
+        """The number of a peer's guests."""
         return len(self._by_peer.get(peer, ()))
 
     def oldest_of(self, peer: str) -> G | None:
-        """A peer's guest that came first; None if it has none."""
+        """The guest of a peer that came first; None where the peer has no guest."""
         return next(iter(self._by_peer.get(peer, ())), None)
 
     def who_makes_room(self, newcomer: str | None = None) -> G | None:
-        """The oldest guest of the peer that has most. None if nobody is here.
+        """Find the guest that leaves for a newcomer.
 
         Args:
-            newcomer: the peer that gets the place, and counts as having one guest more; None if they are here already.
+            newcomer: the peer that gets the place, counted with one guest more; None where its guest is in the room already.
+
+        Returns:
+            The oldest guest of the peer with the most guests; None where the room is empty.
         """
         if not self._by_peer:
             return None
         return self.oldest_of(max(self._by_peer, key=lambda peer: self.guests_of(peer) + (peer == newcomer)))
 
     def next_into(self, room: FairRoom[G]) -> G | None:
-        """Who is the next to go on into another room: the oldest guest of the peer that has fewest there. None if nobody is here."""
+        """Find the guest that moves on into another room.
+
+        Args:
+            room: the other room.
+
+        Returns:
+            The oldest guest of the peer with the fewest guests in the other room; None where this room is empty.
+        """
         if not self._guests:
             return None
         return self.oldest_of(min(self._by_peer, key=room.guests_of))
 
     def enter(self, guest: G, peer: str) -> None:
-        """Take a guest in."""
+        """Add a guest of a peer. O(1)."""
         self._guests[guest] = peer
         self._by_peer.setdefault(peer, {})[guest] = None
 
     def leave(self, guest: G) -> None:
-        """Let a guest go, if they are here."""
+        """Remove a guest; nothing where it is not here. O(1)."""
         peer = self._guests.pop(guest, None)
         if peer is None:
             return
@@ -81,7 +90,18 @@ class FairRoom(Generic[G]):
 
 
 def peer_of(address: str) -> str:
-    """What counts as one peer: an IPv4 address, in whichever way a socket spells it, or an IPv6 network."""
+    """Find the peer that an address belongs to.
+
+    Args:
+        address: as a socket spells it, perhaps with an IPv6 zone.
+
+    Returns:
+        An IPv4 address, also for one mapped into IPv6; an IPv6 /64 network; the text itself where it is no IP address.
+
+    Example:
+        >>> peer_of("::ffff:10.0.0.1"), peer_of("2001:db8::1")
+        ('10.0.0.1', '2001:db8::/64')
+    """
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,8 +1,8 @@
-"""Memory that is not used any more goes back to the system, so that a process that runs for months does not creep up to its limit.
+"""Returns unused memory to the system at a slow beat, so that a process that runs for months does not creep up to its limit.
 
-Two things keep it. Reference cycles (a replaced profile's plugins, a closed connection, a traceback) go only when Python's collector looks
-at the oldest generation, which it does by how much was allocated: hardly ever. And the C library gives back the end of its heap alone,
-where something small lies behind all the large buffers that were freed, such as those of TLS connections, of 256 KiB each.
+Two things keep unused memory. Reference cycles (a replaced profile's plugins, a closed connection, a traceback) are freed only when
+Python's collector walks the oldest generation, and with this operator's thresholds it hardly ever does. And the C library returns only
+the end of its heap: one small live object there keeps all freed buffers before it, such as those of TLS connections, of 256 KiB each.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-#: Seconds between two times, at least; and of all time it may take one part in so many.
+#: Least seconds between two collections.
 BEAT_SECONDS: Final = 60.0
-_PART: Final = 500
+#: The pause is at least this many times as long as a collection took: the event loop stands still meanwhile, for 0.2 % of the time at most.
+_PAUSE_FACTOR: Final = 500
 
 
 def trim_heap() -> bool:
-    """Have the C library give back what is free, wherever it lies; False where it is none that can."""
+    """Have the C library return free pages anywhere in its heap (`malloc_trim`). Returns whether it did; musl has no such function."""
     try:
         return bool(ctypes.CDLL(None).malloc_trim(0))
     except (AttributeError, OSError):
@@ -28,7 +29,7 @@ def trim_heap() -> bool:
 
 
 def give_back() -> None:
-    """Do both, now."""
+    """Collect reference cycles and return free memory, now. It blocks for milliseconds to tenths of a second."""
     gc.collect()
     trim_heap()
 
@@ -38,10 +39,16 @@ async def give_back_memory(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
-    """Do it at a slow beat, the slower the longer it takes; until cancelled."""
+    """Return unused memory at a beat until cancelled; the longer it takes, the slower the beat.
+
+    Args:
+        act: returns memory.
+        sleep: waits for so many seconds.
+        clock: seconds, to measure `act`.
+    """
     pause = BEAT_SECONDS
     while True:
         await sleep(pause)
         began = clock()
         act()
-        pause = max(BEAT_SECONDS, _PART * (clock() - began))
+        pause = max(BEAT_SECONDS, _PAUSE_FACTOR * (clock() - began))

@@ -1,9 +1,9 @@
-"""How much memory this process may use: what its container is allowed, or what the machine has.
+"""The memory that this process may use: its container's limit, or the machine's memory.
 
 A container sees its own limit at the root of its cgroup file system, whatever the node's tree looks like; a process may have limits of its
-own besides (`ulimit -d`, `ulimit -v`). They are read once, when the engine is built: a container that is resized in place keeps its columns
-within the limit that it began with until it is restarted. Pods without a limit may take what the machine has, and are evicted for it, so
-give the scheduler one.
+own besides (`ulimit -d`, `ulimit -v`). Limits are read once, when the engine is built: a container that is resized in place keeps its
+columns within its first limit until it is restarted. A pod without a limit may take all memory of its machine, and is evicted for it, so
+give the scheduler a limit.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-#: Of that, so much is for kept columns: a decision may do without them, and nodes, pods and requests under way may not do without memory.
+#: One part in so many is for kept columns. Without columns a decision is slower; without memory for nodes, pods and requests there is none.
 COLUMNS_SHARE: Final = 4
-#: And so much for what plugins remember of pods' constraints and terms, and never more than a cluster of any size needs.
+#: One part in so many is for constraints and terms of pods that plugins keep, and at most `MOST_FOR_PLUGINS` bytes, which suffice for a
+#: cluster of any size.
 PLUGINS_SHARE: Final = 16
 MOST_FOR_PLUGINS: Final = 64 * 2**20
 #: Limits of a container as cgroups of version 2 and 1 show them; "max", or a number beyond any memory, where there is none.
@@ -24,18 +25,26 @@ _LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory
 
 
 def memory_limit(limits: tuple[Path, ...] = _LIMITS, physical: int | None = None) -> int:
-    """Bytes. `physical`: what the machine has, and this process may take of it; asked where it is None."""
+    """Find the least of all limits.
+
+    Args:
+        limits: files of the cgroup file system, each with one limit.
+        physical: bytes of the machine that this process may take; None to ask the system.
+
+    Returns:
+        Bytes.
+    """
     most = min(_physical(), *_of_this_process()) if physical is None else physical
     return min([most, *[limit for path in limits if (limit := _limit(path)) is not None]])
 
 
 def column_bytes() -> int:
-    """Bytes for kept columns."""
+    """Bytes that kept columns may take."""
     return memory_limit() // COLUMNS_SHARE
 
 
 def plugin_bytes() -> int:
-    """Bytes for what plugins remember."""
+    """Bytes that plugins may keep of pods' constraints and terms."""
     return min(MOST_FOR_PLUGINS, memory_limit() // PLUGINS_SHARE)
 
 
@@ -49,7 +58,7 @@ def _physical() -> int:
 
 
 def _limit(path: Path) -> int | None:
-    """What the file says; None where there is no such file, or no limit."""
+    """The limit in a file, bytes; None where there is no such file, or it says `max`."""
     try:
         text = path.read_text().strip()
     except OSError:

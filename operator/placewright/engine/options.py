@@ -1,4 +1,4 @@
-"""What a person may choose about the operator, as `placewright run` and tests hand it to the engine."""
+"""The options of the operator, as `placewright run` and tests pass them to the engine."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from placewright.api.profile import SchedulingProfile
 
 @dataclass(frozen=True, slots=True)
 class AdmissionOptions:
-    """How the API server reaches us, and what it does when it cannot.
+    """The options of the validating webhook.
 
     Attributes:
-        address, port: where to listen.
+        address, port: where the webhook listens.
         certificates: folder with `tls.crt`, `tls.key` and perhaps `ca.crt`, as a mounted Secret has them; read again when they change.
-            None: we make our own, which only one replica at a time can do.
-        service: (namespace, name, port) of the Service in front of us; None: the API server calls the address itself.
-        configuration: name of the ValidatingWebhookConfiguration that we keep; empty: somebody else does.
-        failure_policy: `Ignore` or `Fail`: whether profiles are taken unseen while nobody answers.
+            None: the webhook makes its own. That works for one replica at a time, as the configuration names one authority.
+        service: (namespace, name, port) of the Service in front of the webhook; None: the API server calls the address itself.
+        configuration: name of the ValidatingWebhookConfiguration to write; empty: write none, because the user manages it.
+        failure_policy: `Ignore` stores profiles unchecked while the webhook does not answer, `Fail` refuses them.
     """
 
-    address: str = "0.0.0.0"  # noqa: S104 - the API server comes from elsewhere
+    address: str = "0.0.0.0"  # noqa: S104 - the API server connects from another machine
     port: int = 9443
     certificates: Path | None = None
     service: tuple[str, str, int] | None = None
@@ -31,18 +31,18 @@ class AdmissionOptions:
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What a person may choose.
+    """The options of the engine.
 
     Attributes:
-        seed: of the choice among equally good nodes; None for a different one every start.
-        reconcile_seconds: the slow beat of the reconciler.
-        peering_lifetime: how long a replica that vanished keeps its lead, in seconds.
-        leader_elect: False: there is no other replica, no peering and no Lease.
-        profiles: from a file; custom resources are not looked at then.
-        qps: requests a second to the API server, watches and Kopf's not counted; 0: no limit.
-        burst: how many of them may go at once.
-        admission: answer the API server's questions about profiles; None: no.
-        check_plugins: look at every call of a plugin that is not ours whether it wrote into objects; slow.
+        seed: of the random choice among nodes of equal score; None for another one at each start.
+        reconcile_seconds: seconds between two comparisons of cache and queue with the API server.
+        peering_lifetime: seconds for which a replica that vanished keeps the lead.
+        leader_elect: False: this is the only replica, and there is neither peering nor a Lease.
+        profiles: from a file; SchedulingProfile objects are then not watched. None: they are.
+        qps: requests a second to the API server, without watches and Kopf's requests; 0: no limit.
+        burst: requests that may go at once beyond `qps`.
+        admission: of the validating webhook; None: there is none.
+        check_plugins: check after each call of an out-of-tree plugin whether it wrote into objects, which is slow.
     """
 
     seed: int | None = None

@@ -1,7 +1,7 @@
-"""What the operator does in its own namespace and nowhere else, and the Role that allows it.
+"""The permissions that the operator needs in its own namespace only, and the Role that grants them.
 
-`python -m placewright.engine.ownrole` prints the Role. A profile is known to the whole cluster, but its history lies beside the operator:
-nobody should have to give a scheduler the right to delete the revisions of other people's workloads.
+`python -m placewright.engine.ownrole` prints the Role. Profiles are objects of the whole cluster, but their history is kept beside the
+operator: a right to delete revisions in the whole cluster would reach those of every workload.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HEADER: Final = """\
 
 
 def own_role_yaml() -> str:
-    """The Role as a file."""
+    """The Role as YAML, with the header that says how it is made."""
     return _HEADER + role_text("Role", {"name": ROLE_NAME, "namespace": DEFAULT_NAMESPACE}, NEEDS)
 
 

@@ -1,11 +1,10 @@
-"""What the operator asks an API server for, why, and the ClusterRole that allows it and nothing else.
+"""The permissions that the operator needs, the reason for each, and the ClusterRole that grants exactly them.
 
-`python -m placewright.engine.permissions` prints the role that is shipped: enough for every plugin of ours. With names of files it prints
-what the profiles in them need: whoever neither preempts nor binds volumes need not allow it. Reading does not depend on profiles, because
-one that is applied tomorrow finds its objects read already.
+`python -m placewright.engine.permissions` prints the shipped role, which suffices for every in-tree plugin. With names of files it prints
+a role for the profiles in them: one without preemption or volumes needs fewer rights. Rights to read do not depend on profiles, because a
+profile that is applied tomorrow finds its objects read already.
 
-The table is held from both sides: tests take each right away and see something go red, and the audit log of a real API server shows no
-right that is not used.
+Two tests hold the table: one removes each right and expects a failure, and one expects every right in the audit log of a real API server.
 """
 
 from __future__ import annotations
@@ -39,7 +38,14 @@ _HEADER: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
-    """One rule of the role; `names` as `resourceNames`, empty for all."""
+    """One rule of a role.
+
+    Attributes:
+        group: the API group; empty for the core group.
+        resources: with subresources, such as `pods/status`.
+        verbs: such as `list`.
+        names: the `resourceNames`; empty for all names.
+    """
 
     group: str
     resources: tuple[str, ...]
@@ -47,18 +53,19 @@ class PolicyRule:
     names: tuple[str, ...] = ()
 
     def manifest(self) -> dict[str, Any]:
-        """As RBAC writes it."""
+        """The rule as a `PolicyRule` of rbac.authorization.k8s.io/v1."""
         named = {"resourceNames": list(self.names)} if self.names else {}
         return {"apiGroups": [self.group], "resources": list(self.resources), **named, "verbs": list(self.verbs)}
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """Something that the operator does.
+    """One thing that the operator does, and the rules that it needs for that.
 
     Attributes:
-        why: for people, above the rules.
-        plugin: which does it; empty for what is always done.
+        why: a comment above the rules.
+        rules: of the role.
+        plugin: needed with this plugin only; empty: needed always.
     """
 
     why: str
@@ -67,7 +74,7 @@ class Permission:
 
 
 def needs() -> Iterator[Permission]:
-    """Everything, in the order in which the role shows it."""
+    """All permissions, in the order of the role."""
     yield Permission(
         "Placing: the decision itself. `get` is for looking before a binding is sent again, and for what an extender wants to see.",
         (PolicyRule("", ("pods/binding",), ("create",)), PolicyRule("", ("pods",), ("get", *_READ))),
@@ -123,7 +130,7 @@ def needs() -> Iterator[Permission]:
 
 
 def _reading() -> Iterator[Permission]:
-    """One need for each plugin that reads something, one rule for each group."""
+    """A permission for each plugin that reads kinds, with a rule for each API group."""
     by_reader: dict[str, dict[str, list[str]]] = {}
     for row in REFLECTED:
         wanted = row.wanted
@@ -133,18 +140,28 @@ def _reading() -> Iterator[Permission]:
 
 
 def needed_by(profiles: Iterable[ResolvedProfile]) -> list[Permission]:
-    """What profiles need; for none of them, what every plugin needs."""
+    """The permissions that profiles need.
+
+    Args:
+        profiles: the profiles; without any, the permissions of all plugins are returned.
+    """
     enabled = {plugin for profile in profiles for names in profile.points.values() for plugin in names}
     return [need for need in needs() if not need.plugin or not enabled or need.plugin in enabled]
 
 
 def role_yaml(wanted: Sequence[Permission]) -> str:
-    """The ClusterRole as a file."""
+    """The ClusterRole as YAML, with the header that says how it is made."""
     return _HEADER + role_text("ClusterRole", {"name": ROLE_NAME}, wanted)
 
 
 def role_text(kind: str, metadata: Mapping[str, str], wanted: Iterable[Permission]) -> str:
-    """A role, with why above each of its rules."""
+    """A role as YAML, with the reason above each of its rules.
+
+    Args:
+        kind: `ClusterRole` or `Role`.
+        metadata: of the role.
+        wanted: the permissions, in order.
+    """
     lines = ["apiVersion: rbac.authorization.k8s.io/v1", f"kind: {kind}", "metadata:"]
     lines += [f"  {key}: {value}" for key, value in metadata.items()]
     lines += ["  labels:", "    app.kubernetes.io/name: placewright"]
@@ -157,7 +174,7 @@ def role_text(kind: str, metadata: Mapping[str, str], wanted: Iterable[Permissio
 
 
 def rule_lines(rule: PolicyRule) -> Iterator[str]:
-    """One rule as lines of YAML."""
+    """A rule as lines of YAML, an item of the list `rules`."""
     lead = "- "
     for field, value in rule.manifest().items():
         yield f"{lead}{field}: [{', '.join(each or _CORE for each in value)}]"
@@ -172,7 +189,7 @@ def _profiles(files: Sequence[str]) -> Iterator[ResolvedProfile]:
 
 
 def main(files: Sequence[str]) -> int:
-    """Print the role; 2 for files that cannot be read as profiles."""
+    """Print the role for the profiles of these files. Returns the exit code: 2 for a file that cannot be read as profiles."""
     try:
         text = role_yaml(needed_by(_profiles(files)))
     except (ProfileError, OSError) as problem:

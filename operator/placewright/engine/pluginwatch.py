@@ -1,6 +1,7 @@
-"""What plugins of all profiles did wrong: a record for each generation, totals for metrics, and pods to be told.
+"""Records the failures of plugins: by generation of a profile, as totals for metrics, and on the pods that they hold back.
 
-A PreEnqueue plugin that fails keeps a pod out of the queue before any attempt, and only attempts tell pods anything: so they are told here.
+A PreEnqueue plugin that fails keeps a pod out of the queue, so that no attempt is made that could write the pod's condition. That is
+written here.
 """
 
 from __future__ import annotations
@@ -18,25 +19,29 @@ from placewright.scheduler.failures import FAILED_SCHEDULING, SCHEDULER_ERROR
 from placewright.scheduler.ports import EventRecorder, EventType, StatusWriter
 
 BEAT_SECONDS: Final = 1.0
-#: Generations of one profile that are remembered: the one in effect, and those refused since.
+#: Generations of a profile whose failures are kept: the one in effect, and those refused since.
 _MOST_GENERATIONS: Final = 20
 
 
 class PluginWatch:
-    """Failures by profile and generation.
+    """The failures of plugins, by profile and generation.
 
     Attributes:
-        totals: by profile, plugin and extension point, since the start.
+        totals: failures since the start, by (profile, plugin, extension point).
     """
 
     def __init__(self, *, untouched: bool = False) -> None:
-        """`untouched`: look at every call whether the plugin wrote into objects."""
+        """Record nothing yet.
+
+        Args:
+            untouched: check after each call whether the plugin wrote into objects, which is slow.
+        """
         self.totals: Counter[tuple[str, str, str]] = Counter()
         self._untouched = untouched
         self._kept: dict[str, dict[int, PluginFailures]] = {}
 
     def guarding(self, profile: ResolvedProfile) -> Guarding:
-        """How a generation's plugins are watched, however often it is built."""
+        """The guard for the plugins of a generation. A generation that is built again gets the same record of failures."""
         kept = self._kept.setdefault(profile.name, {})
         if profile.generation not in kept:
             kept[profile.generation] = PluginFailures(heard=self._counting(profile.name))
@@ -45,11 +50,11 @@ class PluginWatch:
         return Guarding(kept[profile.generation], self._untouched)
 
     def failures_of(self, name: str, generation: int | None) -> PluginFailures | None:
-        """What went wrong under this generation; None for one that was never built here."""
+        """The failures under a generation of a profile; None for a generation that was not built here."""
         return None if generation is None else self._kept.get(name, {}).get(generation)
 
     def forget(self, name: str) -> None:
-        """A profile is gone."""
+        """Drop the record of a deleted profile."""
         self._kept.pop(name, None)
         for key in [key for key in self.totals if key[0] == name]:
             del self.totals[key]
@@ -60,10 +65,17 @@ class PluginWatch:
 
         return heard
 
-    # --- pods that no attempt tells ------------------------------------------------------------------------------------------------
+    # --- pods without an attempt ---------------------------------------------------------------------------------------------------
 
     async def run(self, queue: SchedulingQueue, events: EventRecorder, status: StatusWriter, active: Callable[[], bool]) -> None:
-        """Tell them at every beat at which this replica leads, each once for each reason, until cancelled."""
+        """Call `tell` at every beat at which this replica leads, until cancelled.
+
+        Args:
+            queue: knows the gated pods.
+            events: of these pods.
+            status: for their PodScheduled condition.
+            active: whether this replica leads.
+        """
         told: dict[str, str] = {}
         while True:
             await asyncio.sleep(BEAT_SECONDS)
@@ -73,7 +85,14 @@ class PluginWatch:
                 told.clear()
 
     def tell(self, queue: SchedulingQueue, events: EventRecorder, status: StatusWriter, told: dict[str, str]) -> None:
-        """Tell pods that a failing PreEnqueue plugin keeps out; `told` is by uid what was said."""
+        """Tell the pods that a failing PreEnqueue plugin keeps out, each once for each message.
+
+        Args:
+            queue: knows the gated pods.
+            events: of these pods.
+            status: for their PodScheduled condition.
+            told: the last message by uid, changed in place.
+        """
         for uid in [uid for uid in told if queue.get(uid) is None]:
             del told[uid]
         for failures in [each for kept in self._kept.values() for each in kept.values()]:

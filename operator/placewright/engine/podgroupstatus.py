@@ -1,8 +1,8 @@
-"""What pods of groups and the objects that declare their groups are told: status of the objects, and events about both.
+"""Writes the status of PodGroups, and events about groups and their members.
 
-Implements the scheduler's `GroupStatusWriter`, and tells besides, at a beat, what no decision tells: how many members of a group run, and
-why members wait that are not even tried. A group whose object is wrong or missing, or that has too few members, never gets as far as a
-decision. So members that have waited for a moment (jobs make their pods one by one) are told at a beat, and again when the reason changes.
+`GroupStatusKeeper` implements the scheduler's `GroupStatusWriter` and writes at a beat how many members of a group run. `WaitingMembers`
+writes why members wait that no decision is made about: a group whose object is wrong or missing, or that has too few members, is never
+decided. It waits a moment before it writes, as jobs make their pods one by one, and writes again when the reason changes.
 """
 
 from __future__ import annotations
@@ -24,47 +24,67 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, QueuedPodGroup
 from placewright.scheduler.ports import EventRecorder, EventType, GroupStatusWriter, StatusWriter
 
-#: How often it is told how many members run, seconds.
+#: Seconds between two writes of the number of running members.
 RUNNING_BEAT_SECONDS: Final = 1.0
-#: How often it is looked which members wait, and how long a group may be incomplete before anything is said; seconds.
+#: Seconds between two looks at members that wait, and seconds for which a group may be incomplete before its members are told.
 BEAT_SECONDS: Final = 2.0
 PATIENCE_SECONDS: Final = 5.0
-#: After so many groups others have their turn.
+#: Groups that are looked at in one go of the event loop.
 _AT_ONCE: Final = 50
 _REPORTER: Final = "placewright"
 
 
 class GroupStatusKeeper:
-    """Tells of groups, in status and events."""
+    """Writes the status of groups, and events about them."""
 
     def __init__(
         self, cluster: Cluster, writer: HttpGroupStatusWriter, events: HttpEventRecorder, native_version: Callable[[], str]
     ) -> None:
-        """`native_version`: in which scheduling.k8s.io's PodGroups are read."""
+        """Write nothing yet.
+
+        Args:
+            cluster: knows the groups and their placed members.
+            writer: of the status.
+            events: about groups.
+            native_version: the version in which PodGroups of scheduling.k8s.io are read.
+        """
         self._cluster = cluster
         self._writer = writer
         self._events = events
         self._native_version = native_version
 
     def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
-        """Say on the object that it waits, and why."""
+        """Write that a group waits, into its status and as a warning event.
+
+        Args:
+            pod_group: as its object declares it.
+            placed: members that have a node.
+            missing: members that it needs besides.
+            message: the reason.
+            error: whether an error of the scheduler is the reason.
+        """
         self._writer.tell(GroupNews(pod_group, placed=False, error=error, message=message))
         self._events.record_about(self._regarding(pod_group), EventType.WARNING, "FailedScheduling", "Scheduling", message)
 
     def group_placed(self, pod_group: PodGroup, placed: int) -> None:
-        """Say on the object that it has what it needs."""
+        """Write that a group has as many placed members as it needs, into its status and as an event.
+
+        Args:
+            pod_group: as its object declares it.
+            placed: members that have a node.
+        """
         message = f"{placed} members have a node, {pod_group.min_member} are needed"
         self._writer.tell(GroupNews(pod_group, placed=True, message=message, owners=self._owners(pod_group)))
         self._events.record_about(self._regarding(pod_group), EventType.NORMAL, "Scheduled", "Binding", message)
 
     async def run(self) -> None:
-        """Tell at every beat how many members run, where that changed; until cancelled."""
+        """Call `tell_running` at every beat, until cancelled."""
         while True:
             await asyncio.sleep(RUNNING_BEAT_SECONDS)
             self.tell_running()
 
     def tell_running(self) -> None:
-        """Tell it now."""
+        """Write the number of running members of each group in which it changed."""
         pod_groups = self._cluster.pod_groups
         for ref in pod_groups.take_stirred():
             pod_group = pod_groups.get(ref) if ref.form is Form.COSCHEDULING else None
@@ -72,7 +92,7 @@ class GroupStatusKeeper:
                 self._writer.tell(GroupNews(pod_group, running=pod_groups.running(ref), owners=self._owners(pod_group)))
 
     def _owners(self, pod_group: PodGroup) -> str:
-        """Of one member, as all have the same: `namespace/name` of its owners."""
+        """The owners of one placed member, as all members have the same: `namespace/name`, joined by commas."""
         placements = (self._cluster.placement(uid) for uid in self._cluster.pod_groups.placed(pod_group.ref))
         member = next((placement.pod for placement in placements if placement is not None), None)
         owners = member.pod.metadata.owner_references if member is not None else None
@@ -91,7 +111,7 @@ class GroupStatusKeeper:
 
 @dataclass(frozen=True, slots=True)
 class Voices:
-    """Through which pods and groups are told."""
+    """The writers through which pods and groups are told."""
 
     events: EventRecorder
     status: StatusWriter
@@ -99,12 +119,20 @@ class Voices:
 
 
 class WaitingMembers:
-    """Tells members of groups what keeps them: those that are gated, and those that were tried when more of them were there."""
+    """Writes the PodScheduled condition of members that wait: gated members, and members whose group was last tried when it was larger."""
 
     def __init__(
         self, queue: SchedulingQueue, declared: PodGroups, policies: Policies, voices: Voices, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`clock`: the queue's."""
+        """Tell nobody yet.
+
+        Args:
+            queue: has the members that wait.
+            declared: the groups as their objects declare them.
+            policies: judge why a member is gated.
+            voices: write to pods and groups.
+            clock: the queue's: seconds, monotonic.
+        """
         self._queue = queue
         self._declared = declared
         self._policies = policies
@@ -114,7 +142,7 @@ class WaitingMembers:
         self._told: dict[GroupRef, tuple[str, frozenset[str]]] = {}
 
     async def run(self, active: Callable[[], bool]) -> None:
-        """Look at every beat at which this replica leads, until cancelled."""
+        """Call `look` at every beat at which this replica leads, until cancelled."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             if not active():
@@ -125,7 +153,7 @@ class WaitingMembers:
                     await asyncio.sleep(0)
 
     def look(self) -> Iterator[GroupRef]:
-        """Go through the groups, and tell those of which something is new; each is yielded when it is done."""
+        """Tell the members of each group whose reason is new. Yields each group afterwards, so that the caller can pause."""
         for pod_group in tuple(self._queue.pod_groups):
             if self._clock() - pod_group.since >= PATIENCE_SECONDS:
                 self._look_at(pod_group)
@@ -160,5 +188,5 @@ class WaitingMembers:
 
 
 def _is_kept(queued: QueuedPod) -> bool:
-    """By its group: before it was tried, or since."""
+    """Whether its group holds a member back: gated before an attempt, or rejected by the group's plugin since."""
     return queued.gating_plugin == NAME if queued.gated else NAME in queued.unschedulable_plugins

@@ -1,7 +1,7 @@
-"""Keeps the history of profiles: every generation that was seen, who wrote it, and what came of it.
+"""Keeps the history of profiles: every generation, its author, and its standing.
 
-Only the active replica writes. Where it may not, or where there is no namespace to write to, that is said once and nothing else changes:
-history is for people, and no decision waits for it.
+Only the active replica writes. Where it has no right to, or where there is no namespace to write to, one line says so and nothing else
+changes: history is for people, and no decision waits for it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from placewright.profiles.profilestate import ProfileStanding, Reason
 
 _logger = logging.getLogger(__name__)
 
-#: Revisions a profile; the one in effect is kept besides, however old it is.
+#: Revisions that are kept of a profile; the one in effect is kept besides, however old it is.
 KEPT: Final = 20
-#: What waits to be written at most, all profiles together; the oldest goes first.
+#: Most records that wait to be written, of all profiles together; beyond it the oldest is dropped.
 _MOST_WAITING: Final = 500
 _BEAT_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 30.0
-#: Two changes of one second are seen within that long, in seconds: news may be late.
+#: Seconds within which two changes may have the same `managedFields` time, which has whole seconds: an event may come that late.
 _QUICK_SECONDS: Final = 3.0
 _TOOK: Final = frozenset({Reason.ACTIVE, Reason.PAUSED})
 
@@ -55,7 +55,7 @@ class _Seen:
 
 
 class HistoryKeeper:
-    """Remembers what has to be written, and writes it."""
+    """Queues the records of generations and their standings, and writes them."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class HistoryKeeper:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Make one.
+        """Queue nothing yet.
 
         Args:
-            store: where it is kept.
-            standings: how every profile stands, by name.
-            may_write: whether we are the active replica.
-            clock: seconds, monotonic, for the pace of repeated trials.
-            now: for changes of which nobody tells the time.
+            store: reads and writes revisions.
+            standings: the standing of every profile, by name.
+            may_write: whether this replica is the active one.
+            clock: seconds, monotonic, for the pause after a failed write.
+            now: the time of a change whose managedFields have none.
         """
         self._store = store
         self._standings = standings
@@ -86,7 +86,11 @@ class HistoryKeeper:
         self._failing = False
 
     def saw(self, profile: Mapping[str, Any]) -> None:
-        """A profile as the API server shows it, after it was judged."""
+        """Queue a record for a profile's generation, where it is new.
+
+        Args:
+            profile: the object as the API server shows it, after it was judged.
+        """
         metadata = profile["metadata"]
         name, uid, generation = metadata["name"], metadata.get("uid", ""), metadata.get("generation", 0)
         fields = metadata.get("managedFields") or ()
@@ -112,12 +116,12 @@ class HistoryKeeper:
         self._note(self._seen[name], self._standings().get(name))
 
     def forget(self, name: str, uid: str) -> None:
-        """A profile was deleted; its history stays."""
+        """Drop what is known of a deleted profile. Its stored history stays."""
         if name in self._seen and self._seen[name].recorded.uid == uid:
             del self._seen[name]
 
     async def run(self) -> None:
-        """Write on change and at every beat, until cancelled."""
+        """Call `write` on change and at every beat, until cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_BEAT_SECONDS):
@@ -126,7 +130,7 @@ class HistoryKeeper:
             await self.write()
 
     async def write(self) -> None:
-        """Write what waits, if we are the active replica and it is time. Never raises for what the API server does."""
+        """Write the queued records, where this replica is active and no pause is due. An error of the API server is logged, not raised."""
         standings = self._standings()
         for name, seen in self._seen.items():
             self._note(seen, standings.get(name))
@@ -144,7 +148,7 @@ class HistoryKeeper:
             self._failing = False
 
     def _note(self, seen: _Seen, standing: ProfileStanding | None) -> None:
-        """Have a profile's newest generation written, unless what came of it is known already."""
+        """Queue a profile's newest generation with its standing, unless that standing is written or queued already."""
         if standing is None or standing == seen.told or standing.observed_generation != seen.recorded.generation:
             return
         seen.told = standing
@@ -189,7 +193,7 @@ class HistoryKeeper:
 
 @contextlib.contextmanager
 def _unless(status: int) -> Iterator[None]:
-    """An answer with this status means that somebody has done it already."""
+    """Ignore an answer with this status: another client has done the same already."""
     try:
         yield
     except ApiError as error:
@@ -202,10 +206,10 @@ def _same(one: RecordedGeneration, other: RecordedGeneration) -> bool:
 
 
 class LastGood:
-    """The last good generation of a profile whose newest one is refused, for a replica that has not seen it.
+    """Finds the last good generation of a profile whose newest generation is refused.
 
-    A replica that takes over, or is started again, sees only what the API server holds now; what was in effect before stands in the
-    history. It is looked up once for each generation that was refused.
+    A replica that takes over, or is started again, sees only the newest generation in the API server. The generation that was in effect
+    is in the history, which is read once for each refused generation.
     """
 
     def __init__(self, store: HistoryStore) -> None:
@@ -213,9 +217,17 @@ class LastGood:
         self._asked: set[tuple[str, int]] = set()
 
     async def before(self, refused: SchedulingProfile) -> SchedulingProfile | None:
-        """The newest earlier generation of this very object that took effect; None when none is recorded, or this was asked already.
+        """Find the newest earlier generation of the same object that took effect.
 
-        Raises `RequestError` or `DecodeError`; then it may be asked again.
+        Args:
+            refused: the newest generation.
+
+        Returns:
+            The profile with that generation's spec; None when none is recorded, or this was asked before.
+
+        Raises:
+            RequestError: the history could not be read; the caller may ask again.
+            DecodeError: the same.
         """
         meta = refused.metadata
         if (meta.uid, meta.generation) in self._asked:

@@ -1,6 +1,6 @@
-"""Says how profiles stand: in their status, and in an event whenever that changes.
+"""Writes the standing of profiles into their status, and an event whenever it changes.
 
-At most one write a profile and second, and none when nothing changed.
+There is at most one write a second for each profile, and none when nothing changed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from placewright.profiles.profilestate import OUR_CONDITIONS, READY, ProfileStan
 
 _logger = logging.getLogger(__name__)
 
-#: Between two writes of one profile's status, in seconds.
+#: Least seconds between two writes of one profile's status.
 WRITE_SECONDS: Final = 1.0
 
-#: Events about one profile that wait at most; of a storm of changes the last ones are told.
+#: Most events about one profile that wait to be sent; of a storm of changes the last ones are sent.
 _MOST_UNSAID: Final = 20
 
 #: Reasons of events about profiles.
@@ -41,16 +41,18 @@ REJECTED: Final = "ProfileRejected"
 
 @dataclass(slots=True)
 class _Report:
-    """What was said about one profile.
+    """The reports about one profile that were written, and those that wait.
 
     Attributes:
-        metadata, conditions: of the object as it was seen last; the conditions with what we wrote since.
-        written: the status that we wrote last; None when it has to be written anew.
-        announced: the standing that events tell of.
-        unsaid: standings since then, oldest first: one that was over before the status was due is announced, too.
-        due: when its status may be written again, seconds of the clock.
-        failing: the last write failed, and that has been said.
-        plugins: what is said of plugins that fail.
+        metadata: of the object as it was last seen.
+        conditions: of the same, with those that were written since.
+        shown: the status as it was first seen.
+        written: the status that was written last; None when it must be written anew.
+        announced: the standing of the last event.
+        unsaid: standings since then, oldest first. One that was over before the status was due is announced, too.
+        due: the time from which the status may be written again, seconds of the clock.
+        failing: the last write failed, and a warning has said so.
+        plugins: makes the condition about failing plugins.
     """
 
     metadata: ObjectMeta
@@ -65,7 +67,7 @@ class _Report:
 
 
 class StatusReporter:
-    """Remembers what was said about each profile, and says what changed."""
+    """Writes the status of each profile, and events about it, where they differ from those written last."""
 
     def __init__(
         self,
@@ -74,7 +76,14 @@ class StatusReporter:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`now`: for the times of conditions; `clock`: seconds, monotonic, for the pace of writing."""
+        """Report nothing yet.
+
+        Args:
+            client: writes the status.
+            events: about profiles.
+            now: the time of conditions.
+            clock: seconds, monotonic, for the pace of writes.
+        """
         self._client = client
         self._events = events
         self._now = now
@@ -82,7 +91,7 @@ class StatusReporter:
         self._reports: dict[str, _Report] = {}
 
     def seen(self, profile: SchedulingProfile) -> None:
-        """A profile as the API server shows it. Where its status is not what we wrote, somebody else did that: it is written anew."""
+        """Take a profile as the API server shows it. Where another client has changed its status, it is written anew."""
         metadata, status = profile.metadata, profile.status
         known = self._reports.get(metadata.name)
         if known is None or known.metadata.uid != metadata.uid:
@@ -93,22 +102,22 @@ class StatusReporter:
             known.written = None
 
     def note(self, standing: ProfileStanding) -> None:
-        """A profile stands so now; the next may follow before there is time to say so."""
+        """Queue a standing for an event. The next standing may follow before the event can be sent."""
         report = self._reports.get(standing.name)
         if report is not None:
             report.unsaid.append(standing)
 
     def uid_of(self, name: str) -> str | None:
-        """The profile that is reported under this name; None for nobody."""
+        """The uid of the profile that is reported under a name; None where there is none."""
         report = self._reports.get(name)
         return None if report is None else report.metadata.uid
 
     def forget(self, name: str) -> None:
-        """A profile is gone."""
+        """Drop what was reported of a deleted profile."""
         self._reports.pop(name, None)
 
     def seconds_until_due(self, name: str) -> float:
-        """How long until this profile's status may be written; 0 when it may be."""
+        """Seconds until the status of a profile may be written; 0 when it may be now."""
         report = self._reports.get(name)
         return 0.0 if report is None else max(0.0, report.due - self._clock())
 
@@ -120,7 +129,15 @@ class StatusReporter:
         shadow: ShadowStatus | None = None,
         failures: PluginFailures | None = None,
     ) -> None:
-        """Write the status and announce the standing, as far as they changed and are due. Never raises for what the API server does."""
+        """Write the status and announce the standing, where they changed and are due. An error of the API server is logged, not raised.
+
+        Args:
+            standing: of the profile now.
+            pending: the numbers of its pods in the queue.
+            hints: recommendations to its author.
+            shadow: how its decisions compare, for a shadow.
+            failures: of its plugins under the generation in effect.
+        """
         report = self._reports.get(standing.name)
         if report is None:
             return
@@ -145,12 +162,12 @@ class StatusReporter:
 
     async def _write(self, report: _Report, status: Mapping[str, Any]) -> None:
         try:
-            # What is sent may be shown before it is answered, so it counts as written from now on.
+            # A watch may show the new status before the request is answered, so it counts as written from now on.
             report.written = status
             await apply_status(self._client, report.metadata.name, status)
         except RequestError as problem:
             report.written = None
-            if not (isinstance(problem, ApiError) and problem.status == NOT_FOUND):  # then its deletion is on its way to us
+            if not (isinstance(problem, ApiError) and problem.status == NOT_FOUND):  # then a watch is about to show its deletion
                 level = logging.DEBUG if report.failing else logging.WARNING
                 _logger.log(level, "profile %s: status could not be written, will be tried again: %s", report.metadata.name, problem)
                 report.failing = True
@@ -159,7 +176,7 @@ class StatusReporter:
         report.conditions = msgspec.convert(status["conditions"], tuple[Condition, ...])
 
     async def _announce_former(self, report: _Report, standing: ProfileStanding) -> None:
-        """What held in between; what holds now is announced with its status."""
+        """Announce the queued standings but the present one, which is announced after its status is written."""
         while len(report.unsaid) > 1 or (report.unsaid and report.unsaid[0] != standing):
             await self._announce_once(report, report.unsaid.popleft())
 
@@ -168,7 +185,7 @@ class StatusReporter:
             return
         first, report.announced = report.announced is None, standing
         if first and _says(report.shown, standing):
-            return  # the replica before us, or this one before it was started again, announced it
+            return  # another replica, or this one before it was started again, announced it
         refused = standing.reason.stalls
         kind, reason = ("Warning", REJECTED) if refused else ("Normal", ACTIVE)
         if standing.reason is Reason.PLUGIN_HANGING:
@@ -178,13 +195,13 @@ class StatusReporter:
 
 
 def _ours(status: ProfileStatus) -> tuple[object, ...]:
-    """What we write of a status, to be compared."""
+    """The fields of a status that this operator writes, to be compared."""
     conditions = {each.type: each for each in status.conditions or () if each.type in OUR_CONDITIONS}
     return status.observed_generation, status.active_generation, status.pending, status.shadow, conditions
 
 
 def _says(status: ProfileStatus, standing: ProfileStanding) -> bool:
-    """Whether an object's status tells of this standing already."""
+    """Whether a status shows a standing already."""
     ready = next((each for each in status.conditions or () if each.type == READY), None)
     if ready is None or status.active_generation != (standing.active_generation or 0):
         return False

@@ -1,4 +1,4 @@
-"""What is reflected of this API server, and where its news goes: from the network's side to the scheduler's intake."""
+"""The reflectors of nodes and pods, and the sinks that pass objects of all reflectors on to the scheduler's event handlers."""
 
 from __future__ import annotations
 
@@ -21,19 +21,33 @@ C = TypeVar("C", bound=ClusterObject)
 PODS_PATH: Final = "/api/v1/pods"
 NODES_PATH: Final = "/api/v1/nodes"
 ASSIGNED_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-#: Those that Kopf watches.
+#: The field selector of the pods that Kopf watches.
 UNSCHEDULED_PODS: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 
 
 def reflected_core(client: ApiClient, intake: ClusterEventHandlers, pods_listed: Callable[[], None]) -> Reflectors:
-    """What every API server serves: nodes, and pods on them. What else this one serves, `Discovery` adds."""
+    """Make the reflectors of nodes and of pods on nodes, which every API server serves. `Discovery` adds those of other kinds.
+
+    Args:
+        client: lists and watches.
+        intake: takes the objects.
+        pods_listed: called after each list of pods.
+    """
     nodes: Reflector[Any] = Reflector(client, Source(NODES_PATH, Node), NodeSink(intake))
     pods = Source(PODS_PATH, Pod, field_selector=ASSIGNED_PODS)
     return Reflectors([nodes, Reflector(client, pods, AssignedPodSink(intake, pods_listed))])
 
 
 def readable_pod(pod: Pod, like: PodInfo | None = None) -> PodInfo | None:
-    """The pod with what follows from its spec, or None, with a log line, when a quantity in it cannot be read. `like`: as it was known."""
+    """Make a `PodInfo` of a pod.
+
+    Args:
+        pod: as the API server shows it.
+        like: the same pod as it was known, whose computed parts are reused where its spec is unchanged.
+
+    Returns:
+        None, after a warning, when a quantity in the pod cannot be read.
+    """
     try:
         return PodInfo(pod, like)
     except QuantityError as problem:
@@ -42,58 +56,63 @@ def readable_pod(pod: Pod, like: PodInfo | None = None) -> PodInfo | None:
 
 
 class AssignedPodSink:
-    """News of pods on nodes."""
+    """Passes pods on nodes to the scheduler."""
 
     def __init__(self, intake: ClusterEventHandlers, listed: Callable[[], None]) -> None:
-        """`listed`: called after every list; what broke this watch may have broken Kopf's, which does not say so."""
+        """Take the intake.
+
+        Args:
+            intake: takes the pods.
+            listed: called after each list. The failure that broke this watch may have broken Kopf's, and Kopf does not say so.
+        """
         self._intake = intake
         self._listed = listed
 
     def changed(self, old: Pod | None, new: Pod) -> None:
-        """Appeared or changed."""
+        """Take an object that appeared or changed."""
         if (pod := readable_pod(new, self._intake.known_on_node(new.metadata.uid))) is not None:
             self._intake.assigned_pod(pod)
 
     def deleted(self, old: Pod) -> None:
-        """Gone or finished."""
+        """Take a pod that was deleted or has finished."""
         self._intake.assigned_pod_gone(old.metadata.uid)
 
     def synced(self) -> None:
-        """The columns are right after every event; others may want to look."""
+        """Call `listed`. The columns themselves are right after every event."""
         self._listed()
 
 
 class NodeSink:
-    """News of nodes."""
+    """Passes nodes to the scheduler."""
 
     def __init__(self, intake: ClusterEventHandlers) -> None:
         self._intake = intake
 
     def changed(self, old: Node | None, new: Node) -> None:
-        """Appeared or changed."""
+        """Take an object that appeared or changed."""
         self._intake.node(new)
 
     def deleted(self, old: Node) -> None:
-        """Gone."""
+        """Take an object that was deleted."""
         self._intake.node_gone(NodeName(old.metadata.name))
 
     def synced(self) -> None:
-        """Nothing to do."""
+        """Do nothing: the columns are right after every event."""
 
 
 class ClusterObjectSink(Generic[C]):
-    """News of everything else that placement reads."""
+    """Passes objects of all other kinds to the scheduler."""
 
     def __init__(self, intake: ClusterEventHandlers) -> None:
         self._intake = intake
 
     def changed(self, old: C | None, new: C) -> None:
-        """Appeared or changed."""
+        """Take an object that appeared or changed."""
         self._intake.cluster_object(new)
 
     def deleted(self, old: C) -> None:
-        """Gone."""
+        """Take an object that was deleted."""
         self._intake.cluster_object_gone(old)
 
     def synced(self) -> None:
-        """Nothing to do."""
+        """Do nothing: the columns are right after every event."""

@@ -1,11 +1,12 @@
-"""From being the active replica to deciding: nothing of an earlier term is left, and everything that the last leader did is known.
+"""Prepares a term: between becoming the active replica and the first decision.
 
-`leadership` says whether we may act; decisions begin a moment later, when this room says so, too. In order: every list is complete; what an
-earlier term left behind (assumed, waiting for permission, being prepared, on its way) has ended without a request, or is settled by asking
-the API server; the watches have caught up with what was written before we took over. Then the term begins.
+`leadership` says whether this replica may act; decisions begin when this module says so, too. In order: every list is complete; pods that
+an earlier term of this process left assumed, waiting for permission or in a binding cycle are rolled back, or settled by asking the API
+server; the watches have caught up with everything that was written before this replica took over. Then the term begins.
 
-Nobody decides meanwhile. So what comes after the lists has a limit: beyond it the lead is given back by ending the process in order. The
-replica that takes its place is the youngest and has nothing left of an earlier term; another one leads, if there is any.
+No replica decides meanwhile. So the steps after the lists have a time limit: beyond it this replica gives the lead back by ending its
+process in order. The process that replaces it is the youngest and has nothing left of an earlier term; another replica leads, if there
+is one.
 """
 
 from __future__ import annotations
@@ -32,47 +33,47 @@ from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 _logger = logging.getLogger(__name__)
 
-#: A watch that brought nothing for so long is not waited for, nor one that brings news all the time for longer than the second.
+#: Seconds without an event after which a watch is not waited for. One that brings events is waited for as long as `_LONGEST_SECONDS`.
 QUIET_SECONDS: Final = 0.1
 _LONGEST_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.01
-#: How long the preparation of a term may take once every list is complete, in seconds, repetitions included.
+#: Seconds that the preparation of a term may take once every list is complete, repetitions included.
 LONGEST_TAKEOVER_SECONDS: Final = 120.0
-#: Pods asked for at once.
+#: Pods that are read at once.
 _AT_ONCE: Final = 64
 
 
 class Leader(Protocol):
-    """What `leadership` offers."""
+    """The part of `leadership` that a takeover needs."""
 
     @property
     def active(self) -> bool:
-        """May we act."""
+        """Whether this replica may act now."""
 
     @property
     def term(self) -> int:
-        """Grows when somebody else may have acted in between."""
+        """The number of the term. It grows when another replica may have acted in between."""
 
     def on_change(self, listener: Listener) -> None:
-        """Call on becoming active or ceasing to be."""
+        """Call the listener when this replica becomes active, and when it ceases to be."""
 
     async def wait_active(self) -> None:
-        """Return once we are active."""
+        """Return once this replica is active."""
 
     def review(self) -> None:
-        """Tell listeners what time alone has changed."""
+        """Call the listeners where the state has changed by the passing of time, such as at the end of a Lease."""
 
 
 class TakeoverTooLong(Exception):
-    """The lead was ours and decisions could not begin in time: somebody else has to try."""
+    """This replica has the lead and could not begin to decide in time: another replica has to try."""
 
 
 async def _complete() -> None:
-    """There is nothing to list."""
+    """Return at once: there is nothing to list."""
 
 
 class Takeover:
-    """The `Lead` that scheduler and binder ask: active, and prepared for this term."""
+    """The `Lead` of scheduler and writers: active only in a term that has been prepared."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Takeover:
         listed: Callable[[], Awaitable[None]] = _complete,
         limit: float = LONGEST_TAKEOVER_SECONDS,
     ) -> None:
-        """Make one.
+        """Listen to the leader; `run` prepares terms.
 
         Args:
             leader: says whether this replica may act.
@@ -107,17 +108,17 @@ class Takeover:
 
     @property
     def active(self) -> bool:
-        """May we decide and bind. Cheap: asked before every request."""
+        """Whether this replica may decide and bind now. Cheap: every request asks it first."""
         return self._prepared_for == self._leader.term and self._leader.active
 
     @property
     def seconds_without_decisions(self) -> float:
-        """For how long the lead has been ours without decisions having begun; 0 where they have, and for a standby."""
+        """Seconds for which this replica has had the lead without deciding; 0 once it decides, and for a standby."""
         since = self._leads_since
         return 0.0 if since is None or self.active or not self._leader.active else time.monotonic() - since
 
     async def wait_active(self) -> None:
-        """Return once we may decide; look at `active` again before acting."""
+        """Return once this replica may decide. The caller checks `active` again before it acts."""
         while not self.active:
             self._began.clear()
             self._leader.review()
@@ -125,7 +126,11 @@ class Takeover:
                 await self._began.wait()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait before a request is repeated; not beyond the end of the term, because then it must not be."""
+        """Wait before a request is repeated, at most until the term ends: after it the request must not be sent.
+
+        Args:
+            seconds: to wait where the term goes on.
+        """
         if self._ended.is_set():
             await asyncio.sleep(seconds)
             return
@@ -143,7 +148,11 @@ class Takeover:
         self._news.set()
 
     async def run(self) -> None:
-        """Prepare each term, until cancelled. Raises `TakeoverTooLong`."""
+        """Prepare each term, until cancelled.
+
+        Raises:
+            TakeoverTooLong: a term could not begin within the limit.
+        """
         backoff, failures = RetryBackoff(maximum=2.0), 0
         while True:
             await self._leader.wait_active()
@@ -152,7 +161,7 @@ class Takeover:
             try:
                 await self._begin()
             except (RequestError, DecodeError, Malformed) as problem:
-                _logger.warning("takeover: %s; trying on", problem)
+                _logger.warning("takeover: %s; it is tried again", problem)
                 await asyncio.sleep(backoff.delay(failures, problem if isinstance(problem, RequestError) else None))
                 failures += 1
             else:
@@ -191,7 +200,16 @@ class Takeover:
 
 
 async def ask_for_unresolved(client: ApiClient, binding: BindingCycle, intake: ClusterEventHandlers) -> None:
-    """Settle bindings of an earlier term whose answers got lost: what they assumed is true, or is dropped. Raises `RequestError`."""
+    """Settle the bindings of an earlier term whose answers got lost, by reading each pod.
+
+    Args:
+        client: reads the pods.
+        binding: has the bindings without an answer.
+        intake: takes each pod as it is: bound, unbound or deleted.
+
+    Raises:
+        RequestError: the API server did not answer.
+    """
     pods = [placement.pod for _, placement in binding.unresolved.values()]
     for start in range(0, len(pods), _AT_ONCE):
         await asyncio.gather(*(_ask_for(client, pod, binding, intake) for pod in pods[start : start + _AT_ONCE]))
@@ -214,11 +232,19 @@ async def _ask_for(client: ApiClient, pod: PodInfo, binding: BindingCycle, intak
 
 
 async def caught_up(client: ApiClient, reflectors: Sequence[Reflector[Any]]) -> None:
-    """Return when each of these has told what was written until now; raises `RequestError` or `Malformed`.
+    """Return when each reflector has brought everything that was written until now.
 
-    A watch does not say how far it is while nothing happens, and one that lags behind is as silent as one that has nothing to tell. So a
-    reflector is believed only when it has come to the version that the API server names now for its collection; when it falls silent before
-    that, or takes too long, the collection is listed anew.
+    A watch does not say which version it has reached while nothing happens, and a watch that lags is as silent as one without news. So a
+    reflector is believed only when it has reached the version that the API server names now for its collection. When it falls silent
+    before that, or takes too long, the collection is listed anew.
+
+    Args:
+        client: asks for the versions.
+        reflectors: of the kinds that a leader's decisions change.
+
+    Raises:
+        RequestError: the API server did not answer.
+        Malformed: its answer cannot be read.
     """
     listed = await asyncio.gather(*(_catch_up(client, each) for each in reflectors))
     if anew := ", ".join(each for each in listed if each):
@@ -226,7 +252,7 @@ async def caught_up(client: ApiClient, reflectors: Sequence[Reflector[Any]]) -> 
 
 
 async def _catch_up(client: ApiClient, reflector: Reflector[Any]) -> str:
-    """What had to be listed anew."""
+    """Catch up one reflector. Returns the name of its collection where that had to be listed anew, else the empty text."""
     source = reflector.source
     page = Wire(source.kind).page(await client.get(source.path, source.selectors | {"limit": "1"}))
     if await _comes_to(reflector, page.resource_version):
@@ -236,7 +262,7 @@ async def _catch_up(client: ApiClient, reflector: Reflector[Any]) -> str:
 
 
 async def _comes_to(reflector: Reflector[Any], version: str) -> bool:
-    """Whether the reflector comes to that version, as long as it brings anything."""
+    """Wait until the reflector has reached a version. Returns False where it falls silent or takes too long first."""
     began = quiet_since = time.monotonic()
     events = reflector.counts.events
     while not reached(reflector.version, version):
@@ -250,5 +276,10 @@ async def _comes_to(reflector: Reflector[Any], version: str) -> bool:
 
 
 def reached(version: str, wanted: str) -> bool:
-    """Whether a version is known to be as new as another: they are numbers that grow, or the same."""
+    """Whether a resourceVersion is known to be at least as new as another.
+
+    Args:
+        version: reached so far.
+        wanted: to be reached. Versions are compared as numbers, which they are in every API server on etcd, or are equal as texts.
+    """
     return version == wanted != "" or (version.isdecimal() and wanted.isdecimal() and int(version) >= int(wanted))
