@@ -1,28 +1,11 @@
-"""Makers for the queue's tests: pods, a profile as the queue sees it, and a queue that checks its promise after every call."""
+"""The queue's tests: pods of the public kit, a profile as the queue sees it, and a queue that checks its promise after every call."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
-from placewright.api.objects import (
-    Affinity,
-    Container,
-    LabelSelector,
-    ObjectMeta,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    PodSpec,
-    PodStatus,
-    ResourceRequirements,
-    SchedulingGate,
-    Toleration,
-)
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import SUCCESS, Status, unschedulable
@@ -30,80 +13,22 @@ from placewright.queue.check import check_invariants
 from placewright.queue.policy import BackoffPolicy, SortKey
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
+from placewright.testing import pod
+from placewright.testing.pods import PodMaker
 
-_versions = itertools.count(1)
+__all__ = ["CheckedQueue", "FakePolicy", "PodMaker", "World", "affinity_term", "near", "pod"]
 
-
-class PodMaker:
-    """Builds a `PodInfo` step by step; every step gives a new maker, so that versions of one pod are easy to make."""
-
-    def __init__(self, pod: Pod) -> None:
-        self._pod = pod
-
-    def _meta(self, **changes: Any) -> PodMaker:
-        return PodMaker(msgspec.structs.replace(self._pod, metadata=msgspec.structs.replace(self._pod.metadata, **changes)))
-
-    def _spec(self, **changes: Any) -> PodMaker:
-        return PodMaker(msgspec.structs.replace(self._pod, spec=msgspec.structs.replace(self._pod.spec, **changes)))
-
-    def uid(self, uid: str) -> PodMaker:
-        return self._meta(uid=uid)
-
-    def namespace(self, namespace: str) -> PodMaker:
-        return self._meta(namespace=namespace)
-
-    def created(self, when: str) -> PodMaker:
-        return self._meta(creation_timestamp=when)
-
-    def version(self, version: str) -> PodMaker:
-        return self._meta(resource_version=version)
-
-    def labels(self, **labels: str) -> PodMaker:
-        return self._meta(labels=labels)
-
-    def annotated(self, **annotations: str) -> PodMaker:
-        return self._meta(annotations=annotations)
-
-    def priority(self, priority: int) -> PodMaker:
-        return self._spec(priority=priority)
-
-    def scheduler(self, name: str) -> PodMaker:
-        return self._spec(scheduler_name=name)
-
-    def gates(self, *names: str) -> PodMaker:
-        return self._spec(scheduling_gates=[SchedulingGate(name) for name in names] or None)
-
-    def tolerates(self, key: str) -> PodMaker:
-        return self._spec(tolerations=[Toleration(key=key, operator="Exists")])
-
-    def requests(self, **amounts: str) -> PodMaker:
-        return self._spec(containers=[Container(name="c", resources=ResourceRequirements(requests=dict(amounts)))])
-
-    def on(self, node: str) -> PodMaker:
-        return self._spec(node_name=node)
-
-    def near(self, *terms: PodAffinityTerm) -> PodMaker:
-        return self._spec(
-            affinity=Affinity(pod_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=list(terms)))
-        )
-
-    def nominated(self, node: str) -> PodMaker:
-        return PodMaker(msgspec.structs.replace(self._pod, status=PodStatus(nominated_node_name=node)))
-
-    def info(self) -> PodInfo:
-        """The finished pod; each call is another version unless one was set."""
-        maker = self if self._pod.metadata.resource_version else self.version(f"v{next(_versions)}")
-        return PodInfo(maker._pod)
+Body = dict[str, Any]
 
 
-def pod(name: str) -> PodMaker:
-    """A pod of the default scheduler in namespace `default`; its uid is `uid-NAME`."""
-    return PodMaker(Pod(metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}"), spec=PodSpec()))
-
-
-def affinity_term(**labels: str) -> PodAffinityTerm:
+def affinity_term(**labels: str) -> Body:
     """A required affinity term for pods with these labels, in the pod's own namespace."""
-    return PodAffinityTerm(topology_key="zone", label_selector=LabelSelector(match_labels=labels))
+    return {"topologyKey": "zone", "labelSelector": {"matchLabels": labels}}
+
+
+def near(maker: PodMaker, *terms: Body) -> PodMaker:
+    """The pod with these required affinity terms, and no others."""
+    return maker.spec(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}})
 
 
 @dataclass
@@ -167,7 +92,7 @@ class World:
     def add(self, *makers: PodMaker) -> None:
         """Add pods at the present time."""
         for maker in makers:
-            self.queue.add(maker.info())
+            self.queue.add(maker.build())
 
     def pop(self) -> QueuedPod:
         """Pop a pod that must be there."""
@@ -186,7 +111,7 @@ class World:
         """A pod that was added, tried and rejected by these plugins at the present time; no plugins: an error."""
         self.add(maker)
         queued = self.pop()
-        assert queued.uid == maker.info().uid, "another pod was first"
+        assert queued.uid == maker.build().uid, "another pod was first"
         self.queue.return_unschedulable(queued, set(plugins), set(pending))
         return queued
 

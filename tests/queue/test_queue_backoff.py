@@ -11,7 +11,7 @@ from placewright.queue.queued import QueuedPod, SubQueue
 
 def failed(times: int, *plugins: str, at: float = 100.0) -> QueuedPod:
     """A pod that failed that often in a row, at the same moment."""
-    queued = QueuedPod(pod("web").info(), at)
+    queued = QueuedPod(pod("web").build(), at)
     for _ in range(times):
         queued.record_failure(at, set(plugins), set())
     return queued

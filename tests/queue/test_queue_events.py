@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 
-import msgspec
 import pytest
-from queue_makers import FakePolicy, World, affinity_term, pod
+from queue_makers import FakePolicy, World, near, pod
 
-from placewright.api.objects import LabelSelector, PodAffinityTerm, Requirement
 from placewright.api.pods import PodInfo
 from placewright.framework.assignedpods import in_its_namespace, wanted_nearby
 from placewright.framework.events import (
@@ -155,7 +153,7 @@ def test_a_registration_for_pods_hears_of_assigned_and_unscheduled_ones() -> Non
     for resource in (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD):
         world = World(FakePolicy(interests={"Fit": [ON_ANY_POD]}))
         world.rejected(pod("web"), "Fit")
-        assert world.queue.move(ClusterEvent(resource, Action.DELETE), pod("gone").info()) == 1
+        assert world.queue.move(ClusterEvent(resource, Action.DELETE), pod("gone").build()) == 1
 
 
 # --- gated pods --------------------------------------------------------------------------------------------------------------------
@@ -215,8 +213,8 @@ def cluster_of_rejected(hint: Asked) -> World:
     world.rejected(pod("fit"), "Fit")
     world.rejected(pod("spread-here"), "Spread")
     world.rejected(pod("spread-elsewhere").namespace("other"), "Spread")
-    world.rejected(pod("near-db").near(affinity_term(app="db")), "Affinity")
-    world.rejected(pod("near-web").near(affinity_term(app="web")), "Affinity")
+    world.rejected(pod("near-db").pod_affinity("zone", app="db"), "Affinity")
+    world.rejected(pod("near-web").pod_affinity("zone", app="web"), "Affinity")
     return world
 
 
@@ -224,7 +222,7 @@ def cluster_of_rejected(hint: Asked) -> World:
 def test_a_pod_on_a_node_helps_only_spread_in_its_namespace_and_affinity_that_it_matches(event: ClusterEvent) -> None:
     hint = Asked()
     world = cluster_of_rejected(hint)
-    assert world.queue.move(event, None, pod("db-0").labels(app="db").on("n1").info()) == 2
+    assert world.queue.move(event, None, pod("db-0").labels(app="db").on("n1").build()) == 2
     assert sorted(hint.pods) == ["near-db", "spread-here"]
 
 
@@ -237,15 +235,15 @@ def test_a_plugin_that_narrows_nothing_hears_of_every_pod_on_a_node(
     world.rejected(pod("theirs"), "Theirs")
     world.rejected(pod("both"), "Theirs", "Spread")
     world.rejected(pod("spread"), "Spread")
-    assert world.queue.move(event, None, pod("db-0").namespace("data").on("n1").info()) == 2
+    assert world.queue.move(event, None, pod("db-0").namespace("data").on("n1").build()) == 2
     assert world.place("spread") is SubQueue.UNSCHEDULABLE
 
 
 def test_a_pod_on_a_node_helps_a_pod_of_a_plugin_that_is_off_by_now_only_where_its_affinity_means_it() -> None:
     world = World(FakePolicy(interests={"Fit": []}))
     world.rejected(pod("web"), "Fit", "Gone")
-    world.rejected(pod("near-db").near(affinity_term(app="db")), "Fit", "Gone")
-    assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").labels(app="db").on("n1").info()) == 1
+    world.rejected(pod("near-db").pod_affinity("zone", app="db"), "Fit", "Gone")
+    assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").labels(app="db").on("n1").build()) == 1
     assert world.place("web") is SubQueue.UNSCHEDULABLE
 
 
@@ -257,7 +255,7 @@ def test_where_a_narrowing_raises_the_hint_is_asked(caplog: pytest.LogCaptureFix
     world = World(FakePolicy(interests={"Theirs": [interest(EventResource.POD, Action.ADD, hint, broken)]}))
     world.rejected(pod("web"), "Theirs")
     with caplog.at_level(logging.WARNING):
-        assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").on("n1").info()) == 1
+        assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").on("n1").build()) == 1
     assert hint.pods == ["web"]
     assert "events of Theirs failed for pod default/web" in caplog.text
 
@@ -266,44 +264,41 @@ def test_where_a_narrowing_raises_the_hint_is_asked(caplog: pytest.LogCaptureFix
 def test_a_pod_that_frees_resources_may_help_everybody(event: ClusterEvent) -> None:
     hint = Asked()
     world = cluster_of_rejected(hint)
-    db = pod("db-0").labels(app="db").on("n1").info()
+    db = pod("db-0").labels(app="db").on("n1").build()
     assert world.queue.move(event, db, db) == 5
 
 
 @pytest.mark.parametrize(
     ("term", "helped"),
     [
-        ({"label_selector": {"app": "db"}, "namespaces": ["data"]}, True),
-        ({"label_selector": {"app": "db"}, "namespaces": ["else"]}, False),
-        ({"label_selector": {"app": "db"}}, False),
-        ({"label_selector": {"app": "db"}, "namespace_selector": LabelSelector()}, True),
-        ({"label_selector": {}, "namespaces": ["data"]}, True),
+        ({"labelSelector": {"matchLabels": {"app": "db"}}, "namespaces": ["data"]}, True),
+        ({"labelSelector": {"matchLabels": {"app": "db"}}, "namespaces": ["else"]}, False),
+        ({"labelSelector": {"matchLabels": {"app": "db"}}}, False),
+        ({"labelSelector": {"matchLabels": {"app": "db"}}, "namespaceSelector": {}}, True),
+        ({"labelSelector": {}, "namespaces": ["data"]}, True),
         ({"namespaces": ["data"]}, False),
     ],
 )
 def test_affinity_terms_look_at_namespaces_as_the_filter_does(term: dict[str, object], helped: bool) -> None:
-    labels = term.pop("label_selector", None)
-    selector = None if labels is None else LabelSelector(match_labels=labels)  # type: ignore[arg-type]
-    wanted = PodAffinityTerm(topology_key="zone", label_selector=selector, **term)  # type: ignore[arg-type]
     world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.POD, Action.ALL, always, wanted_nearby)]}))
-    world.rejected(pod("web").near(wanted), "InterPodAffinity")
-    db = pod("db-0").namespace("data").labels(app="db").on("n1").info()
+    world.rejected(near(pod("web"), {"topologyKey": "zone", **term}), "InterPodAffinity")
+    db = pod("db-0").namespace("data").labels(app="db").on("n1").build()
     assert world.queue.move(ASSIGNED_POD_ADD, None, db) == int(helped)
 
 
 def test_an_affinity_term_that_does_not_parse_matches_nothing() -> None:
-    bad = LabelSelector(match_expressions=[Requirement(key="app", operator="Near")])
+    bad = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Near"}]}}
     world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.POD, Action.ALL, always, wanted_nearby)]}))
-    world.rejected(pod("web").near(msgspec.structs.replace(affinity_term(app="db"), label_selector=bad)), "InterPodAffinity")
-    assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").labels(app="db").on("n1").info()) == 0
+    world.rejected(near(pod("web"), bad), "InterPodAffinity")
+    assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").labels(app="db").on("n1").build()) == 0
 
 
 def test_affinity_is_read_from_the_newest_version_of_a_pod() -> None:
     world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.ASSIGNED_POD, Action.ADD, always, wanted_nearby)]}))
-    world.rejected(pod("web").near(affinity_term(app="db")), "InterPodAffinity")
-    db, cache = (pod(name).labels(app=name).on("n1").info() for name in ("db", "cache"))
+    world.rejected(pod("web").pod_affinity("zone", app="db"), "InterPodAffinity")
+    db, cache = (pod(name).labels(app=name).on("n1").build() for name in ("db", "cache"))
     assert world.queue.move(ASSIGNED_POD_ADD, None, cache) == 0
-    world.queue.update(pod("web").near(affinity_term(app="cache")).info())
+    world.queue.update(pod("web").pod_affinity("zone", app="cache").build())
     assert world.queue.move(ASSIGNED_POD_ADD, None, db) == 0
     assert world.queue.move(ASSIGNED_POD_ADD, None, cache) == 1
 
@@ -315,7 +310,7 @@ def test_activation_skips_backoff_and_waiting() -> None:
     world = World(FakePolicy(interests={"Fit": []}))
     backing_off = world.rejected(pod("broken"))
     waiting = world.rejected(pod("refused"), "Fit")
-    world.queue.activate([backing_off.pod, waiting.pod, pod("unknown").info()])
+    world.queue.activate([backing_off.pod, waiting.pod, pod("unknown").build()])
     assert world.queue.sizes() == (2, 0, 0, 0, 0)
     assert world.incoming[-2:] == [("active", "ForceActivate")] * 2
 
@@ -324,7 +319,7 @@ def test_activation_of_an_active_pod_changes_nothing() -> None:
     world = World()
     world.add(pod("a"), pod("b"))
     before = list(world.incoming)
-    world.queue.activate([pod("b").info()])
+    world.queue.activate([pod("b").build()])
     assert world.incoming == before
     assert world.popped_names() == ["a", "b"]
 
@@ -332,7 +327,7 @@ def test_activation_of_an_active_pod_changes_nothing() -> None:
 def test_activation_does_not_open_a_gate() -> None:
     world = World()
     world.add(pod("web").gates("quota"))
-    world.queue.activate([pod("web").info()])
+    world.queue.activate([pod("web").build()])
     assert world.place("web") is SubQueue.GATED
 
 

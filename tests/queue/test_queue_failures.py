@@ -118,7 +118,7 @@ def test_the_version_that_arrived_during_the_attempt_is_what_waits() -> None:
     world.add(pod("web"))
     queued = world.pop()
     began_with = queued.pod
-    world.queue.update(pod("web").labels(app="new").info())
+    world.queue.update(pod("web").labels(app="new").build())
     assert queued.pod is began_with, "an attempt must not see its pod change"
     world.queue.return_unschedulable(queued, {"Fit"})
     assert queued.pod.labels == {"app": "new"}
@@ -135,7 +135,7 @@ def test_the_pods_own_update_during_the_attempt_is_put_before_the_rejecting_plug
     world = World(FakePolicy(interests={"TaintToleration": [on_toleration]}))
     world.add(pod("web"))
     queued = world.pop()
-    before, after = queued.pod, pod("web").tolerates("gpu").info()
+    before, after = queued.pod, pod("web").tolerates("gpu").build()
     world.queue.update(after)
     world.queue.return_unschedulable(queued, {"TaintToleration"})
     assert world.place("web") is SubQueue.BACKOFF
@@ -204,7 +204,7 @@ def test_an_event_that_no_plugin_registered_for_is_not_remembered() -> None:
 
 def test_when_too_many_events_came_the_pod_is_told_that_anything_may_have_happened() -> None:
     flights = InFlightPods(limit=3)
-    queued = QueuedPod(pod("web").info(), 0.0)
+    queued = QueuedPod(pod("web").build(), 0.0)
     flights.begin(queued, Hints({}))
     for _ in range(4):
         flights.record(NODE_ADD, None, None)
@@ -216,7 +216,7 @@ def test_when_too_many_events_came_the_pod_is_told_that_anything_may_have_happen
 def test_finishing_out_of_order_forgets_no_event_that_somebody_missed() -> None:
     flights = InFlightPods()
     for name in ("a", "b", "c"):
-        flights.begin(QueuedPod(pod(name).info(), 0.0), Hints({}))
+        flights.begin(QueuedPod(pod(name).build(), 0.0), Hints({}))
         flights.record(NODE_ADD, None, name)
     flights.end("uid-b")
     c, a = flights.get("uid-c"), flights.get("uid-a")

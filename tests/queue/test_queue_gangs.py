@@ -124,7 +124,7 @@ def test_gated_members_are_looked_at_again_when_one_stands_on_a_node() -> None:
     world.add(member("a"), member("b"))
     assert world.place("a") is SubQueue.GATED
     world.policy.closed.clear()
-    world.queue.move(ASSIGNED_POD_ADD, None, member("standing").on("n").info())
+    world.queue.move(ASSIGNED_POD_ADD, None, member("standing").on("n").build())
     assert {world.place(name) for name in "ab"} == {SubQueue.ACTIVE}
 
 
@@ -141,7 +141,7 @@ def test_when_a_member_is_gone_the_others_are_tried_again() -> None:
 def test_a_pod_that_names_another_group_changes_over() -> None:
     world = fit_world()
     world.add(member("a"), member("b"))
-    world.queue.update(member("b", "other").info())
+    world.queue.update(member("b", "other").build())
     assert [queued.pod.name for queued in world.queue.take_pod_group(world.pop())] == ["a"]
 
 
@@ -158,7 +158,7 @@ class GangMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from("abcdef"), of=st.sampled_from(("", "job", "other")), priority=st.integers(0, 2))
     def comes_or_changes(self, name: str, of: str, priority: int) -> None:
         self.alive.add(name)
-        self.queue.add((member(name, of) if of else pod(name)).priority(priority).info())
+        self.queue.add((member(name, of) if of else pod(name)).priority(priority).build())
 
     @rule(name=st.sampled_from("abcdef"))
     def goes(self, name: str) -> None:
@@ -201,7 +201,7 @@ class GangMachine(RuleBasedStateMachine):
         if what == "node":
             self.queue.move(NODE_ADD)
         elif what == "member stands":
-            self.queue.move(ASSIGNED_POD_ADD, None, member("standing").on("n").info())
+            self.queue.move(ASSIGNED_POD_ADD, None, member("standing").on("n").build())
         else:
             self.queue.move(GROUP_ADD, None, declared("job" if what == "group" else "other"))
 

@@ -15,7 +15,7 @@ POD_UPDATES = {
     "UnscheduledPodUpdateScaleDown": (pod("web").requests(cpu="2"), pod("web").requests(cpu="1")),
     "UnscheduledPodUpdateGatesEliminated": (pod("web").gates("a", "b"), pod("web")),
     "UnscheduledPodUpdateToleration": (pod("web"), pod("web").tolerates("gpu")),
-    "UnscheduledPodUpdate": (pod("web"), pod("web").annotated(note="changed")),
+    "UnscheduledPodUpdate": (pod("web"), pod("web").annotations(note="changed")),
     "AssignedPodUpdateLabel": (pod("web").on("n1"), pod("web").on("n1").labels(app="db")),
 }
 
@@ -23,7 +23,7 @@ POD_UPDATES = {
 @pytest.mark.parametrize("label", POD_UPDATES)
 def test_a_pod_update_is_told_as_what_changed(label: str) -> None:
     old, new = POD_UPDATES[label]
-    assert [event.label for event in pod_update_events(old.info(), new.info())] == [label]
+    assert [event.label for event in pod_update_events(old.build(), new.build())] == [label]
 
 
 @pytest.mark.parametrize(
@@ -35,11 +35,11 @@ def test_a_pod_update_is_told_as_what_changed(label: str) -> None:
     ],
 )
 def test_a_change_that_helps_nobody_in_particular_is_a_generic_update(old: PodMaker, new: PodMaker) -> None:
-    assert [event.action for event in pod_update_events(old.info(), new.info())] == [Action.UPDATE_OTHER]
+    assert [event.action for event in pod_update_events(old.build(), new.build())] == [Action.UPDATE_OTHER]
 
 
 def test_several_changes_at_once_are_several_events() -> None:
-    events = pod_update_events(pod("web").info(), pod("web").labels(a="b").tolerates("gpu").info())
+    events = pod_update_events(pod("web").build(), pod("web").labels(a="b").tolerates("gpu").build())
     assert [event.action for event in events] == [Action.UPDATE_POD_LABEL, Action.UPDATE_POD_TOLERATION]
 
 
@@ -72,23 +72,23 @@ def test_removing_the_last_gate_makes_a_pod_active() -> None:
     eliminated = interest(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED)
     world = World(FakePolicy(interests={"SchedulingGates": [eliminated]}))
     world.add(pod("web").gates("a", "b"))
-    world.queue.update(pod("web").gates("b").info())
+    world.queue.update(pod("web").gates("b").build())
     assert world.place("web") is SubQueue.GATED
-    world.queue.update(pod("web").info())
+    world.queue.update(pod("web").build())
     assert world.place("web") is SubQueue.ACTIVE
     assert world.incoming[-1] == ("active", "UnscheduledPodUpdateGatesEliminated")
 
 
 def test_an_unknown_pod_that_is_updated_is_added() -> None:
     world = World()
-    world.queue.update(pod("web").info())
+    world.queue.update(pod("web").build())
     assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_an_active_pod_is_replaced_where_it_stands() -> None:
     world = World()
     world.add(pod("a"), pod("b"))
-    world.queue.update(pod("a").labels(app="new").info())
+    world.queue.update(pod("a").labels(app="new").build())
     first = world.pop()
     assert (first.pod.name, first.pod.labels) == ("a", {"app": "new"})
 
@@ -96,14 +96,14 @@ def test_an_active_pod_is_replaced_where_it_stands() -> None:
 def test_a_priority_that_changes_in_the_queue_counts_at_once() -> None:
     world = World()
     world.add(pod("a"), pod("b"))
-    world.queue.update(pod("b").priority(9).info())
+    world.queue.update(pod("b").priority(9).build())
     assert world.popped_names() == ["b", "a"]
 
 
 def test_a_pod_in_backoff_is_replaced_where_it_stands() -> None:
     world = World()
     world.rejected(pod("web"))
-    world.queue.update(pod("web").labels(app="new").info())
+    world.queue.update(pod("web").labels(app="new").build())
     assert world.place("web") is SubQueue.BACKOFF
     queued = world.queue.get("uid-web")
     assert queued is not None
@@ -117,9 +117,9 @@ def test_a_waiting_pod_is_tried_again_only_when_its_rejecting_plugin_says_that_i
     world = World(FakePolicy(interests={"TaintToleration": [interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, own)]}))
     world.rejected(pod("web"), "TaintToleration")
     world.now += 5
-    world.queue.update(pod("web").labels(app="x").info())
+    world.queue.update(pod("web").labels(app="x").build())
     assert world.place("web") is SubQueue.UNSCHEDULABLE
-    world.queue.update(pod("web").labels(app="x").tolerates("gpu").info())
+    world.queue.update(pod("web").labels(app="x").tolerates("gpu").build())
     assert world.place("web") is SubQueue.ACTIVE
 
 
@@ -127,16 +127,16 @@ def test_an_update_with_several_changes_moves_a_waiting_pod_once() -> None:
     world = World(FakePolicy(interests={"Fit": None}))
     world.rejected(pod("web"), "Fit")
     world.incoming.clear()
-    world.queue.update(pod("web").labels(app="x").tolerates("gpu").info())
+    world.queue.update(pod("web").labels(app="x").tolerates("gpu").build())
     assert world.incoming == [("backoff", "UnscheduledPodUpdateLabel")]
 
 
 def test_an_update_that_repeats_the_known_version_is_ignored() -> None:
     world = World(FakePolicy(interests={"Fit": None}))
     world.rejected(pod("web").version("7"), "Fit")
-    world.queue.update(pod("web").version("7").info())
+    world.queue.update(pod("web").version("7").build())
     assert world.place("web") is SubQueue.UNSCHEDULABLE
-    world.queue.update(pod("web").version("8").info())
+    world.queue.update(pod("web").version("8").build())
     assert world.place("web") is SubQueue.BACKOFF
 
 
@@ -184,7 +184,7 @@ def test_the_late_deletion_of_the_old_pod_does_not_touch_its_namesake() -> None:
 def test_a_late_update_of_the_old_pod_does_not_replace_its_namesake() -> None:
     world = World()
     world.add(pod("web").uid("second").created("2026-01-02T00:00:00Z"))
-    world.queue.update(pod("web").created("2026-01-01T00:00:00Z").info())
+    world.queue.update(pod("web").created("2026-01-01T00:00:00Z").build())
     assert world.queue.locate("second") is SubQueue.ACTIVE
     assert world.place("web") is None
 
@@ -238,7 +238,7 @@ def test_a_pod_that_changes_hands_is_queued_for_its_new_scheduler() -> None:
     world = World()
     world.policies["gpu"] = FakePolicy()
     world.add(pod("web"))
-    world.queue.update(pod("web").scheduler("gpu").info())
+    world.queue.update(pod("web").scheduler("gpu").build())
     assert world.queue.sizes("default-scheduler").active == 0
     assert world.queue.sizes("gpu").active == 1
 

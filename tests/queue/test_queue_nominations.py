@@ -16,34 +16,34 @@ def names(nominator: Nominator, node: NodeName) -> list[str]:
 
 def test_a_pod_is_nominated_to_the_node_that_its_status_names() -> None:
     nominator = Nominator()
-    nominator.add(pod("web").nominated("n1").info())
+    nominator.add(pod("web").nominated("n1").build())
     assert names(nominator, N1) == ["web"]
     assert nominator.node_of("uid-web") == N1
 
 
 def test_a_given_node_goes_before_the_status() -> None:
     nominator = Nominator()
-    nominator.add(pod("web").nominated("n1").info(), N2)
+    nominator.add(pod("web").nominated("n1").build(), N2)
     assert (names(nominator, N1), names(nominator, N2)) == ([], ["web"])
 
 
 def test_an_empty_node_withdraws_the_nomination() -> None:
     nominator = Nominator()
-    nominator.add(pod("web").nominated("n1").info())
-    nominator.add(pod("web").nominated("n1").info(), NodeName(""))
+    nominator.add(pod("web").nominated("n1").build())
+    nominator.add(pod("web").nominated("n1").build(), NodeName(""))
     assert nominator.node_of("uid-web") is None
     assert list(nominator.nodes()) == []
 
 
 def test_a_pod_that_is_on_a_node_is_not_nominated() -> None:
     nominator = Nominator()
-    nominator.add(pod("web").on("n2").info(), N1)
+    nominator.add(pod("web").on("n2").build(), N1)
     assert len(nominator) == 0
 
 
 def test_an_update_that_says_nothing_keeps_a_nomination_made_here() -> None:
     nominator = Nominator()
-    old, new = pod("web").info(), pod("web").labels(app="x").info()
+    old, new = pod("web").build(), pod("web").labels(app="x").build()
     nominator.add(old, N1)
     nominator.update(old, new)
     assert list(nominator.pods_on(N1)) == [new]
@@ -51,23 +51,23 @@ def test_an_update_that_says_nothing_keeps_a_nomination_made_here() -> None:
 
 def test_an_update_that_removes_the_nomination_from_the_status_ends_it() -> None:
     nominator = Nominator()
-    old = pod("web").nominated("n1").info()
+    old = pod("web").nominated("n1").build()
     nominator.add(old)
-    nominator.update(old, pod("web").info())
+    nominator.update(old, pod("web").build())
     assert nominator.node_of("uid-web") is None
 
 
 def test_an_update_moves_a_nomination_with_the_status() -> None:
     nominator = Nominator()
-    old = pod("web").nominated("n1").info()
+    old = pod("web").nominated("n1").build()
     nominator.add(old)
-    nominator.update(old, pod("web").nominated("n2").info())
+    nominator.update(old, pod("web").nominated("n2").build())
     assert (names(nominator, N1), names(nominator, N2)) == ([], ["web"])
 
 
 def test_deleting_a_pod_that_is_not_nominated_is_no_error() -> None:
     nominator = Nominator()
-    nominator.add(pod("web").nominated("n1").info())
+    nominator.add(pod("web").nominated("n1").build())
     nominator.delete("nobody")
     assert names(nominator, N1) == ["web"]
 
@@ -75,8 +75,8 @@ def test_deleting_a_pod_that_is_not_nominated_is_no_error() -> None:
 def test_the_queue_keeps_nominations_in_step_with_its_pods() -> None:
     world = World()
     world.add(pod("web").nominated("n1"), pod("db"), pod("gone").nominated("n1"))
-    world.queue.nominate(pod("db").info(), N2)
-    world.queue.update(pod("web").nominated("n2").info())
+    world.queue.nominate(pod("db").build(), N2)
+    world.queue.update(pod("web").nominated("n2").build())
     world.queue.delete("uid-gone")
     assert (names(world.queue.nominator, N1), names(world.queue.nominator, N2)) == ([], ["db", "web"])
     world.pop()

@@ -63,7 +63,7 @@ def test_a_gated_pod_has_no_first_attempt_until_it_is_let_in() -> None:
     assert queued is not None
     assert queued.initial_attempt_timestamp is None
     world.now = 250.0
-    world.queue.update(pod("web").info())
+    world.queue.update(pod("web").build())
     assert world.pop().initial_attempt_timestamp == 250.0
 
 

@@ -170,7 +170,7 @@ def test_nothing_brings_pods_back_while_their_profile_is_missing() -> None:
     assert world.queue.flush_unschedulable() == 0
     assert world.queue.flush_backoff() == 0
     world.queue.activate([queued.pod])
-    world.queue.update(pod("web").labels(app="x").info())
+    world.queue.update(pod("web").labels(app="x").build())
     assert world.place("web") is SubQueue.UNSCHEDULABLE
     assert world.queue.next_backoff_expiry is None
 

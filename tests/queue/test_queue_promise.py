@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from queue_makers import FakePolicy, PodMaker, World, affinity_term, pod
+from queue_makers import FakePolicy, PodMaker, World, pod
 
 from placewright.framework.events import (
     ASSIGNED_POD_ADD,
@@ -37,7 +37,7 @@ SHAPES: dict[str, Callable[[PodMaker], PodMaker]] = {
     "important": lambda maker: maker.priority(9),
     "labelled": lambda maker: maker.labels(app="db"),
     "tolerant": lambda maker: maker.tolerates("gpu"),
-    "near": lambda maker: maker.near(affinity_term(app="db")),
+    "near": lambda maker: maker.pod_affinity("zone", app="db"),
     "nominated": lambda maker: maker.nominated("n1"),
 }
 
@@ -91,7 +91,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(name=NAMES, shape=st.sampled_from(sorted(SHAPES)), profile=PROFILES, fresh=st.booleans(), update=st.booleans())
     def add_or_update(self, name: str, shape: str, profile: str, fresh: bool, update: bool) -> None:
         uid = self.uid_for(name, fresh)
-        info = SHAPES[shape](pod(name).uid(uid).scheduler(profile)).info()
+        info = SHAPES[shape](pod(name).uid(uid).scheduler(profile)).build()
         (self.queue.update if update else self.queue.add)(info)
         self.alive[name] = uid
 
@@ -125,12 +125,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(event=EVENTS)
     def move(self, event: ClusterEvent) -> None:
-        assigned = pod("on-node").labels(app="db").on("n1").info()
+        assigned = pod("on-node").labels(app="db").on("n1").build()
         self.queue.move(event, assigned if event is ASSIGNED_POD_DELETE else None, assigned if event is ASSIGNED_POD_ADD else None)
 
     @rule(name=NAMES)
     def activate(self, name: str) -> None:
-        self.queue.activate([pod(name).uid(self.alive.get(name, "nobody")).info()])
+        self.queue.activate([pod(name).uid(self.alive.get(name, "nobody")).build()])
 
     @rule(seconds=st.sampled_from([0.3, 1.0, 4.0, 400.0]))
     def time_passes(self, seconds: float) -> None:

@@ -7,13 +7,18 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from queue_makers import CheckedQueue, FakePolicy, World, pod
+from queue_makers import CheckedQueue, FakePolicy, PodMaker, World, pod
 
 from placewright.queue.heap import LanedHeap
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.queue.room import Lane, ProfileRoom, RoomPlace, RoomSizes
 
 SIZES = RoomSizes(on_their_way=8, in_all=16, by_extender=4)
+
+
+def within(namespace: str, name: str) -> PodMaker:
+    """A pod of a namespace; names are unique here, and uids follow them."""
+    return pod(name).namespace(namespace).uid(f"uid-{name}")
 
 
 class SmallWorld(World):
@@ -25,7 +30,7 @@ class SmallWorld(World):
 
     def crowd(self, namespace: str, count: int, scheduler: str = "default-scheduler") -> None:
         """So many pods of a namespace."""
-        self.add(*(pod(f"{namespace}-{number}").namespace(namespace).scheduler(scheduler) for number in range(count)))
+        self.add(*(within(namespace, f"{namespace}-{number}").scheduler(scheduler) for number in range(count)))
 
     def handed_out(self) -> Counter[str]:
         """Pods that are handed out now, until there are no more, by namespace."""
@@ -81,8 +86,8 @@ def test_the_order_of_a_profile_holds_among_those_that_may_be_tried() -> None:
     world = SmallWorld()
     world.crowd("stuck", 4)
     world.handed_out()
-    world.add(pod("low").namespace("other").priority(1), pod("passed-over").namespace("stuck").priority(9))
-    world.add(pod("high").namespace("another").priority(5))
+    world.add(within("other", "low").priority(1), within("stuck", "passed-over").priority(9))
+    world.add(within("another", "high").priority(5))
     assert world.popped_names() == ["high", "low"]
     assert world.place("passed-over") is SubQueue.ACTIVE
 
@@ -127,7 +132,7 @@ def test_an_extender_that_does_not_answer_holds_up_only_the_pods_that_it_binds()
     world.policy.extenders = {f"uid-a-{number}": "http://hangs" for number in range(10)}
     world.crowd("a", 10)
     assert world.handed_out() == {"a": 2}
-    world.add(pod("plain").namespace("a"))
+    world.add(within("a", "plain"))
     assert world.popped_names() == ["plain"], "the same namespace, without the extender"
 
 
@@ -182,7 +187,7 @@ class Counted(ProfileRoom):
 
 
 def queued(name: str, namespace: str) -> QueuedPod:
-    return QueuedPod(pod(name).namespace(namespace).info(), 0.0)
+    return QueuedPod(within(namespace, name).build(), 0.0)
 
 
 def test_of_thousands_of_pods_that_have_no_room_no_more_than_one_of_a_namespace_is_looked_at() -> None:

@@ -8,10 +8,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from queue_makers import PodMaker, World, affinity_term, pod
+from queue_makers import PodMaker, World, affinity_term, near, pod
 
 from placewright.api.decisionmarks import HEAVY_WORK, DecisionMark, heavy_work, keys_of, marked
-from placewright.api.objects import Container, OwnerReference
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
 from placewright.queue.suspects import FIRST_WAIT, LONG_WAIT, LONGEST_QUIET, LONGEST_WAIT, Suspects, wait_after
@@ -21,23 +20,23 @@ MANY_TERMS = tuple(affinity_term(app=f"a-{number}") for number in range(HEAVY_WO
 
 
 def heavy(name: str) -> PodMaker:
-    return pod(name).near(*MANY_TERMS)
+    return near(pod(name), *MANY_TERMS)
 
 
 def other_heavy(name: str) -> PodMaker:
-    return pod(name).near(*MANY_TERMS, affinity_term(app=name))
+    return near(pod(name), *MANY_TERMS, affinity_term(app=name))
 
 
 def owned(maker: PodMaker, uid: str) -> PodMaker:
-    return maker._meta(owner_references=(OwnerReference(kind="ReplicaSet", name=uid, uid=f"uid-{uid}", controller=True),))
+    return maker.metadata(ownerReferences=[]).owned_by("ReplicaSet", uid)
 
 
 def with_image(maker: PodMaker, image: str) -> PodMaker:
-    return maker._spec(containers=(Container(name=image, image=image),))
+    return maker.image(image)
 
 
 def death_of(maker: PodMaker, deaths: int = 1, *, hung: bool = False) -> DecisionMark:
-    return DecisionMark(marked(maker.info(), heavy=not hung), deaths)
+    return DecisionMark(marked(maker.build(), heavy=not hung), deaths)
 
 
 def knowing(*marks: DecisionMark, at: float = 0.0) -> Suspects:
@@ -47,7 +46,7 @@ def knowing(*marks: DecisionMark, at: float = 0.0) -> Suspects:
 
 
 def deaths(suspects: Suspects, maker: PodMaker) -> int:
-    found = suspects.of(maker.info())
+    found = suspects.of(maker.build())
     return 0 if found is None else found.deaths
 
 
@@ -55,9 +54,9 @@ def deaths(suspects: Suspects, maker: PodMaker) -> int:
 
 
 def test_an_ordinary_pod_is_not_heavy_and_one_with_very_many_terms_is() -> None:
-    assert heavy_work(pod("web").info()) == 0
-    assert heavy_work(pod("web").near(*MANY_TERMS[:4]).info()) == 0
-    assert heavy_work(heavy("poison").info()) >= HEAVY_WORK
+    assert heavy_work(pod("web").build()) == 0
+    assert heavy_work(near(pod("web"), *MANY_TERMS[:4]).build()) == 0
+    assert heavy_work(heavy("poison").build()) >= HEAVY_WORK
 
 
 def test_a_pod_made_again_under_another_name_uid_priority_image_and_controller_is_spoken_for() -> None:
@@ -103,8 +102,8 @@ def test_an_ordinary_pod_with_another_image_is_somebody_elses() -> None:
 
 
 def test_what_a_mark_keeps_of_a_pod_is_bounded_however_large_the_pod_is() -> None:
-    huge = heavy("x" * 253)._spec(node_selector={f"k{number}": "v" * 63 for number in range(5_000)}).annotated(a="b" * 100_000)
-    assert len(msgspec.json.encode(marked(huge.info()))) < 1_000
+    huge = heavy("x" * 253).node_selector({f"k{number}": "v" * 63 for number in range(5_000)}).annotations(a="b" * 100_000)
+    assert len(msgspec.json.encode(marked(huge.build()))) < 1_000
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 4), st.integers(1, 5)), max_size=12), st.integers(0, 4))
@@ -117,7 +116,7 @@ def test_deaths_are_counted_as_a_plain_reading_of_the_rule_counts_them(history: 
 
 
 def test_the_digest_of_a_stateful_sets_pods_is_the_same() -> None:
-    assert keys_of(heavy("db-0").info()) == keys_of(heavy("db-1").labels(pod="db-1").info())
+    assert keys_of(heavy("db-0").build()) == keys_of(heavy("db-1").labels(pod="db-1").build())
 
 
 # --- how long they wait ----------------------------------------------------------------------------------------------------------
@@ -131,7 +130,7 @@ def test_waits_double_from_ten_minutes_to_an_hour_and_end_there() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_suspect_waits_from_its_last_death(count: int) -> None:
-    found = knowing(death_of(heavy("poison"), count), at=50.0).of(heavy("poison").info())
+    found = knowing(death_of(heavy("poison"), count), at=50.0).of(heavy("poison").build())
     assert found is not None
     assert found.not_before == 50.0 + wait_after(count)
 

@@ -122,7 +122,7 @@ def test_a_pod_is_told_of_events_in_their_order_and_before_its_own_change() -> N
     told.waiting(5, "Node", shape="square")
     for new in ("first", "second"):
         told.queue.move(NODE_ADD, None, new)
-    told.queue.update(shaped("p4", "second").info())
+    told.queue.update(shaped("p4", "second").build())
     told.slices()
     assert told.world.place("p4") is SubQueue.UNSCHEDULABLE, "when it changed, both had happened"
     assert [what for name, what in told.asked if name == "p4"] == ["first", "second"]
@@ -248,7 +248,7 @@ def test_events_about_more_bytes_than_are_kept_count_as_anything(monkeypatch: py
     told = Told(2)
     told.waiting(5, "Node", shape="square")
     for number in range(4):
-        told.queue.move(NODE_ADD, None, pod(f"large-{number}").labels(**{f"label-{each}": "x" * 60 for each in range(100)}).info())
+        told.queue.move(NODE_ADD, None, pod(f"large-{number}").labels(**{f"label-{each}": "x" * 60 for each in range(100)}).build())
     told.slices()
     assert told.asked == []
     assert {told.world.place(f"p{index}") for index in range(5)} == {SubQueue.BACKOFF}
@@ -322,7 +322,7 @@ def test_a_pod_that_changes_is_found_under_its_new_key_alone_also_when_it_is_gat
     keyed = Keyed()
     told = Told(None, **keyed.table())
     told.world.rejected(pod("p").labels(claim="old"), "Claims")
-    told.queue.update(pod("p").labels(claim="new").info())
+    told.queue.update(pod("p").labels(claim="new").build())
     told.queue.move(CLAIM_ADD, None, "old")
     assert keyed.asked == []
     told.queue.move(CLAIM_ADD, None, "new")
@@ -378,7 +378,7 @@ class Interleaved(RuleBasedStateMachine):
         for _ in range(count):
             self.made += 1
             name = f"p{self.made}"
-            self.queue.add(shaped(name, shape).info())
+            self.queue.add(shaped(name, shape).build())
             self.model[name] = Expected(shape)
 
     @rule(plugins=st.sets(st.sampled_from(["Node", "Gone", "Near"]), min_size=1))
@@ -418,7 +418,7 @@ class Interleaved(RuleBasedStateMachine):
         elif kind == "gone":
             self.queue.move(NODE_DELETE, shape, None)
         else:
-            self.queue.move(ASSIGNED_POD_ADD, None, shaped("somebody", shape).on("n").info())
+            self.queue.move(ASSIGNED_POD_ADD, None, shaped("somebody", shape).on("n").build())
         for expected in self.model.values():
             expected.missed.append((kind, shape))
             if expected.plugins is not None and CONCERNS[kind] in expected.plugins and shape == expected.shape:
@@ -428,7 +428,7 @@ class Interleaved(RuleBasedStateMachine):
     def a_pod_changes(self, shape: str, data: st.DataObject) -> None:
         if self.model:
             name = data.draw(st.sampled_from(sorted(self.model)))
-            self.queue.update(shaped(name, shape).info())
+            self.queue.update(shaped(name, shape).build())
             self.model[name].shape = shape
 
     @rule(data=st.data())
@@ -450,7 +450,7 @@ class Interleaved(RuleBasedStateMachine):
 
     @rule()
     def somebody_leaves_and_helps_nobody(self) -> None:
-        self.queue.move(ASSIGNED_POD_DELETE, shaped("somebody", "round").on("n").info(), None)
+        self.queue.move(ASSIGNED_POD_DELETE, shaped("somebody", "round").on("n").build(), None)
 
     @invariant()
     def who_waits_is_owed_nothing_once_all_is_told_and_who_does_not_was_owed_something(self) -> None:
