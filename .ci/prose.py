@@ -58,6 +58,7 @@ class Rules:
     words: list[tuple[re.Pattern[str], str]]
     openings: list[tuple[re.Pattern[str], str]]
     exceptions: list[dict[str, str]]
+    besides: list[dict[str, str]]
     rooms: list[str]
     documents: list[str]
     sections: list[str]
@@ -67,7 +68,8 @@ class Rules:
         """Read a file of rules."""
         told: dict[str, Any] = tomllib.loads(path.read_text())
         words, openings = ([_compiled(rule, begin) for rule in told[key]] for key, begin in (("words", r"\b"), ("openings", r"\A\s*")))
-        return cls(words, openings, told.get("exceptions", []), told["rooms"], told["documents"], told["sections"])
+        exceptions, besides = (told.get(key, []) for key in ("exceptions", "besides"))
+        return cls(words, openings, exceptions, besides, told["rooms"], told["documents"], told["sections"])
 
     def broken_by(self, prose: Prose) -> Iterator[tuple[int, str]]:
         """Find forbidden words, and in docstrings forbidden openings: line and problem of each."""
@@ -78,8 +80,9 @@ class Rules:
                 yield prose.line + text.count("\n", 0, match.start()), f'"{found}": {instead}'
 
     def excuse(self, finding: Finding) -> dict[str, str] | None:
-        """Return the exception that excuses a finding, or None."""
-        return next((each for each in self.exceptions if each["file"] == finding.file and each["text"] in finding.problem), None)
+        """Return the exception that excuses a finding, or None: one for its words, or one for its whole file."""
+        excuses = (each for each in (*self.exceptions, *self.besides) if each["file"] == finding.file)
+        return next((each for each in excuses if each.get("text", "") in finding.problem), None)
 
 
 def _compiled(rule: dict[str, str], begin: str) -> tuple[re.Pattern[str], str]:
@@ -187,8 +190,8 @@ def check(root: Path, rules: Rules) -> list[Finding]:
         for finding in check_file(path, path.relative_to(root).as_posix(), rules):
             excuse = rules.excuse(finding)
             (found.append(finding) if excuse is None else used.append(excuse))
-    idle = [each for each in rules.exceptions if each not in used]
-    return found + [Finding(RULES.name, 1, f"the exception {each['text']!r} of {each['file']} excuses nothing any more") for each in idle]
+    idle = [each for each in (*rules.exceptions, *rules.besides) if each not in used]
+    return found + [Finding(RULES.name, 1, f"the exception for {each['file']} excuses nothing any more: {each}") for each in idle]
 
 
 def check_file(path: Path, name: str, rules: Rules) -> Iterator[Finding]:

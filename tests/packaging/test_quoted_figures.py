@@ -36,7 +36,7 @@ EXCEPTIONS = {
         "more than 100 ms": SETTING, "gather for 50 ms": SETTING, "a decision's line takes": INSIDE, "280 µs on 1,000 nodes": INSIDE,
     },
     "docs/metrics.md": {"Noting an attempt takes": INSIDE, "histograms take 3 ms": INSIDE},
-    "docs/openb.md": {"of processor time": EXAMPLE, "at 250 pods a second": SETTING, "of which 1.9 s of processor": EXAMPLE},
+    "docs/openb.md": {"of processor time": EXAMPLE, "at 250 pods a second": SETTING, "with 1.9 s of processor": EXAMPLE},
     "docs/overload.md": {
         "each answer of the server took": SETTING, "Bindings a second |": INSIDE, "flood": INSIDE, "bytes a node": RECKONED,
     },
