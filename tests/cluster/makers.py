@@ -4,96 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from placewright import testing as kit
 from placewright.api.decode import convert
 from placewright.api.devices import AllocationResult, DeviceClass, ResourceClaim
-from placewright.api.objects import Node, NodeName, Pod
+from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster, PodOnNode
 from placewright.cluster.observedcluster import ObservedCluster
+from placewright.testing.nodes import OFFERS, NodeMaker
+from placewright.testing.pods import PodMaker
 
 Body = dict[str, Any]
 NODES = tuple(NodeName(name) for name in ("a", "b", "c"))
 
 
-class PodMaker:
-    """Builds a pod step by step; its uid is its name. `info` is the pod, `on` the pod as it stands on a node."""
-
-    def __init__(self, name: str) -> None:
-        self._meta: Body = {"name": name, "namespace": "default", "uid": name}
-        self._requests: Body = {}
-        self._container: Body = {"name": "main", "resources": {"requests": self._requests}}
-        self._spec: Body = {"containers": [self._container]}
-        self._status: Body = {}
-
-    def called(self, name: str) -> Self:
-        """By that name; the uid stays."""
-        self._meta["name"] = name
-        return self
-
-    def meta(self, **fields: Any) -> Self:
-        self._meta |= fields
-        return self
-
-    def labels(self, **labels: str) -> Self:
-        return self.meta(labels=labels)
-
-    def terminating(self) -> Self:
-        return self.meta(deletionTimestamp="2026-01-01T00:00:00Z")
-
-    def created(self, when: str) -> Self:
-        return self.meta(creationTimestamp=when)
-
-    def requests(self, **amounts: str) -> Self:
-        self._requests |= amounts
-        return self
-
-    def gpus(self, number: int) -> Self:
-        return self.requests(**{"example.com/gpu": str(number)})
-
-    def port(self, number: int, address: str = "") -> Self:
-        self._container.setdefault("ports", []).append({"hostPort": number, "hostIP": address})
-        return self
-
-    def claims(self, claim: str) -> Self:
-        return self.volume(persistentVolumeClaim={"claimName": claim})
-
-    def volume(self, **source: Any) -> Self:
-        volumes = self._spec.setdefault("volumes", [])
-        volumes.append({"name": f"v{len(volumes)}", **source})
-        return self
-
-    def spec(self, **fields: Any) -> Self:
-        self._spec |= fields
-        return self
-
-    def priority(self, priority: int) -> Self:
-        self._spec["priority"] = priority
-        return self
-
-    def phase(self, phase: str) -> Self:
-        self._status["phase"] = phase
-        return self
-
-    @property
-    def info(self) -> PodInfo:
-        return self.on("")
-
-    def on(self, node: str) -> PodInfo:
-        return PodInfo(convert({"metadata": self._meta, "spec": self._spec | {"nodeName": node}, "status": self._status}, Pod))
-
-
-def pod(name: str = "p") -> PodMaker:
-    return PodMaker(name)
+def pod(name: str) -> PodMaker:
+    """A pod whose uid is its name."""
+    return kit.pod(name).uid(name)
 
 
 def node(name: str, labels: Mapping[str, str] | None = None, **offers: str) -> Node:
-    """A node with 4 CPUs and room for 10 pods unless it says otherwise."""
-    status = {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "10"} | offers}
-    return convert({"metadata": {"name": name, "labels": dict(labels or {})}, "status": status}, Node)
+    """A node with 4 CPUs and room for 10 pods unless it says otherwise, and no labels but these."""
+    return NodeMaker(name).labels(labels).offers({**OFFERS, "pods": "10", **offers}).build()
 
 
 def plain_node(name: str, spec: Body, status: Body) -> Node:

@@ -27,6 +27,9 @@ SELECTIONS = (
 )
 
 
+GPU = "example.com/gpu"
+
+
 @cache
 def any_node(name: str, variant: int) -> Node:
     """The same node as it changes."""
@@ -41,14 +44,14 @@ def any_node(name: str, variant: int) -> Node:
 def any_pod(uid: str, variant: int, where: str) -> PodInfo:
     """The same pod as it changes."""
     maker = pod(uid)
-    (
+    maker = (
         lambda: maker.requests(cpu="1"),
-        lambda: maker.requests(cpu="1", memory="1Gi").labels(app="web").priority(5).terminating(),
-        lambda: maker.gpus(2).labels(app="web").port(80).claims("data"),
-        lambda: maker.gpus(3).port(80, "10.0.0.1").port(81).priority(-1).claims("data").claims("more"),
+        lambda: maker.requests(cpu="1", memory="1Gi").labels(app="web").priority(5).deleting(),
+        lambda: maker.requests({GPU: "2"}).labels(app="web").host_port(80).volume_claims("data"),
+        lambda: maker.requests({GPU: "3"}).host_port(80, ip="10.0.0.1").host_port(81).volume_claims("data", "more").priority(-1),
         lambda: maker.requests(cpu="250m").labels(**{"scheduling.x-k8s.io/pod-group": "train"}).phase("Running"),
     )[variant]()
-    return maker.on(where)
+    return maker.on(where).build()
 
 
 UIDS = st.sampled_from(["p", "q", "r"])

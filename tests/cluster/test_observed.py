@@ -35,51 +35,54 @@ def test_nodes_are_told_with_what_they_are_now_and_a_stranger_that_goes_by_its_n
 
 def test_a_pod_is_told_when_it_comes_and_when_it_leaves_and_not_when_it_is_confirmed() -> None:
     found, mirror = observed()
-    found.assume(pod().requests(cpu="1").info, A)
+    found.assume(pod("p").requests(cpu="1").build(), A)
     assert mirror.take_heard() == [("stands", "p")]
-    found.set_pod(pod().requests(cpu="1").on("a"))
-    found.set_pod(pod().requests(cpu="1").priority(9).on("a"))
+    found.set_pod(pod("p").requests(cpu="1").on("a").build())
+    found.set_pod(pod("p").requests(cpu="1").priority(9).on("a").build())
     assert mirror.take_heard() == []
     assert found.remove_pod("p") is not None
     assert found.remove_pod("p") is None
     assert mirror.take_heard() == [("left", "p")]
 
 
-@pytest.mark.parametrize("changed", [pod().requests(cpu="2"), pod().labels(a="b"), pod().terminating(), pod().port(80), pod().claims("c")])
+@pytest.mark.parametrize(
+    "changed",
+    [pod("p").requests(cpu="2"), pod("p").labels(a="b"), pod("p").deleting(), pod("p").host_port(80), pod("p").volume_claims("c")],
+)
 def test_a_pod_that_counts_otherwise_now_is_told_to_stand_again(changed: Any) -> None:
     found, mirror = observed()
-    found.set_pod(pod().on("a"))
+    found.set_pod(pod("p").on("a").build())
     mirror.take_heard()
-    found.set_pod(changed.on("a"))
+    found.set_pod(changed.on("a").build())
     assert mirror.take_heard() == [("stands", "p")]
-    assert next(iter(mirror.kept.pods_on(A))).pairwise_key == changed.info.pairwise_key
+    assert next(iter(mirror.kept.pods_on(A))).pairwise_key == changed.build().pairwise_key
 
 
 def test_a_pod_found_on_another_node_left_first() -> None:
     found, mirror = observed()
-    found.assume(pod().info, A)
-    found.set_pod(pod().on("b"))
+    found.assume(pod("p").build(), A)
+    found.set_pod(pod("p").on("b").build())
     assert mirror.take_heard() == [("stands", "p"), ("left", "p"), ("stands", "p")]
     assert [each.uid for each in mirror.kept.pods_on(B)] == ["p"]
 
 
 def test_a_forgotten_pod_left_and_what_failed_is_not_told() -> None:
     found, mirror = observed()
-    found.assume(pod().info, A)
+    found.assume(pod("p").build(), A)
     mirror.take_heard()
     with pytest.raises(AssumeError):
-        found.assume(pod().info, B)
+        found.assume(pod("p").build(), B)
     with pytest.raises(AssumeError):
-        found.forget(pod().info, B)
-    found.forget(pod("stranger").info, A)
+        found.forget(pod("p").build(), B)
+    found.forget(pod("stranger").build(), A)
     assert mirror.take_heard() == []
-    found.forget(pod().info, A)
+    found.forget(pod("p").build(), A)
     assert mirror.take_heard() == [("left", "p")]
 
 
 def test_pods_on_nodes_that_nobody_has_shown_are_told_as_well() -> None:
     found, mirror = observed("a")
-    found.set_pod(pod().on("late"))
+    found.set_pod(pod("p").on("late").build())
     found.set_node(node("late"))
     assert mirror.take_heard() == [("stands", "p"), ("node set", "late")]
     assert int(mirror.kept.pod_count[1]) == 1
@@ -87,10 +90,10 @@ def test_pods_on_nodes_that_nobody_has_shown_are_told_as_well() -> None:
 
 def test_trials_annotations_and_words_to_leave_change_no_column_and_are_not_told() -> None:
     found, mirror = observed()
-    found.assume(pod().info, A)
+    found.assume(pod("p").build(), A)
     mirror.take_heard()
-    with found.dry_run_on_row(add=[pod("new").info], remove=[pod().info], row=0), found.dry_run(journalled=True) as dry_run:
-        dry_run.add([(1, pod("other").info)])
+    with found.dry_run_on_row(add=[pod("new").build()], remove=[pod("p").build()], row=0), found.dry_run(journalled=True) as dry_run:
+        dry_run.add([(1, pod("other").build())])
     found.annotate("p", {"x": "1"})
     found.told_to_leave("p")
     found.stays_after_all("p")
@@ -120,7 +123,7 @@ def test_a_change_is_told_after_it_was_made() -> None:
 
     found.listener = Looking(found)
     found.set_node(node("a"))
-    found.set_pod(pod().on("a"))
+    found.set_pod(pod("p").on("a").build())
     found.remove_pod("p")
     found.remove_node(A)
     assert seen == [("node set", 1, 0), ("stands", 1, 1), ("left", 1, 0), ("node removed", 0, 0)]
@@ -129,8 +132,8 @@ def test_a_change_is_told_after_it_was_made() -> None:
 def test_without_a_listener_it_is_a_cluster_like_any_other() -> None:
     found = filled(ObservedCluster(), "a")
     assert found.listener is None
-    found.assume(pod().info, A)
-    found.set_pod(pod().requests(cpu="1").on("a"))
+    found.assume(pod("p").build(), A)
+    found.set_pod(pod("p").requests(cpu="1").on("a").build())
     found.remove_pod("p")
     found.remove_node(A)
     assert (found.node_count, found.pod_count_total) == (0, 0)

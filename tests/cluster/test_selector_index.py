@@ -104,7 +104,8 @@ APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
 
 
 def described(namespace: str, labels: dict[str, str], *, carries: bool) -> PodInfo:
-    return pod(f"{namespace}/{labels}/{carries}").labels(**labels).meta(namespace=namespace).spec(affinity=APART if carries else None).info
+    found = pod(f"{namespace}/{labels}/{carries}").namespace(namespace).labels(labels)
+    return found.spec(affinity=APART if carries else None).build()
 
 
 CARRIED = described("n", {}, carries=True).pairwise_key.affinity

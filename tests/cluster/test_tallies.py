@@ -27,9 +27,9 @@ APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
 
 
 def one(namespace: str = "n", *, terminating: bool = False, carries: bool = False, **labels: str) -> PodInfo:
-    maker = pod(f"{namespace}/{labels}/{terminating}/{carries}").labels(**labels).meta(namespace=namespace)
-    maker = maker.terminating() if terminating else maker
-    return maker.spec(affinity=APART if carries else None).info
+    maker = pod(f"{namespace}/{labels}/{terminating}/{carries}").labels(**labels).metadata(namespace=namespace)
+    maker = maker.deleting() if terminating else maker
+    return maker.spec(affinity=APART if carries else None).build()
 
 
 CARRIED = one(carries=True).pairwise_key.affinity
