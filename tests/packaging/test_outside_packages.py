@@ -12,15 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from outsiders import installed
 from placewright.cli.main import main
-from placewright.framework.registry import ENTRY_POINT_GROUP, installed_plugins
+from placewright.engine import permissions
+from placewright.engine.permissions import declared_needs
+from placewright.framework.registry import ENTRY_POINT_GROUP, Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.defaults import PACKAGES
 from placewright.profiles.kubescheduler.findings import Loss
 from placewright.profiles.kubescheduler.reader import convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
+from placewright_load_aware import LoadAware
 from profiles.makers import profile, yaml_of
 
 ROOT = Path(__file__).parents[2]
@@ -109,6 +114,26 @@ def test_commands_know_the_legacy_plugins_as_they_know_ours(tmp_path: Path, caps
     assert said("validate", str(tmp_path / "profile.yaml")) == "1 profile in 1 file: nothing is wrong\n"
     assert "node(s) didn't have the requested labels" in said("evaluate", *files, "--pod", "default/web")
     assert '"node": "a"' in said("simulate", *files)
+
+
+def test_the_role_of_the_load_aware_example_is_what_its_source_needs_and_goes_to_the_operators_account() -> None:
+    role, binding = yaml.safe_load_all((ROOT / "examples" / "load-aware" / "manifests" / "role.yaml").read_text())
+    needed = [rule.manifest() for need in declared_needs(Registry([LoadAware]).sources.values()) for rule in need.rules]
+    assert role["rules"] == needed == [{"apiGroups": ["metrics.k8s.io"], "resources": ["nodes"], "verbs": ["list"]}]
+    operator = next(yaml.safe_load_all((ROOT / "manifests" / "base" / "clusterrolebinding.yaml").read_text()))
+    (subject,) = binding["subjects"]
+    assert subject["name"] == operator["subjects"][0]["name"]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+
+
+def test_a_role_made_for_profiles_has_what_their_plugins_declare_and_the_shipped_one_has_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with installed(tmp_path / "site", "load-aware"):
+        assert permissions.main([str(ROOT / "examples" / "load-aware" / "manifests" / "profile.yaml")]) == 0
+        assert "# Read for LoadAware, a plugin of another package.\n- apiGroups: [metrics.k8s.io]" in capsys.readouterr().out
+        assert permissions.main([]) == 0
+        assert "metrics.k8s.io" not in capsys.readouterr().out
 
 
 # --- where the package is not installed --------------------------------------------------------------------------------------------

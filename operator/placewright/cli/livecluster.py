@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -10,10 +10,12 @@ from typing import Any, Final
 from placewright.api.bad_input import InputError
 from placewright.api.objects import Node, Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION, SchedulingProfile
+from placewright.engine.reflectors import reflected_rows
+from placewright.framework.registry import Registry, installed_plugins
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources, Wanted, discover
 from placewright.kube.errors import FORBIDDEN, ApiError
-from placewright.kube.reflectedkinds import GROUPS, REFLECTED, Reflected
+from placewright.kube.reflectedkinds import Reflected, groups_of
 from placewright.kube.reflector import Source
 from placewright.kube.serverversion import server_version
 
@@ -51,14 +53,15 @@ async def readable(client: ApiClient, pod_selector: str = "") -> Readable:
     Raises `InputError` where nodes or pods may not be listed, and `RequestError` where nobody answers.
     """
     version = await server_version(client)
-    served = await discover(client, GROUPS | {GROUP})
+    rows = (*reflected_rows(Registry(installed_plugins()).sources.values()), _PROFILES)
+    served = await discover(client, groups_of(rows))
     found = Readable(str(version or "API server of unknown version"))
     for source in (Source(PODS, Pod, field_selector=pod_selector), Source(NODES, Node)):
         if not await _may_list(client, source.path):
             what = source.path.rpartition("/")[2]
             raise InputError(f"{client.access.server}: {what} may not be listed (403); without them there is nothing to keep")
         found.sources.append(source)
-    for row, source in _other_sources(served, found):
+    for row, source in _other_sources(rows, served, found):
         if await _may_list(client, source.path):
             found.sources.append(source)
         else:
@@ -67,8 +70,8 @@ async def readable(client: ApiClient, pod_selector: str = "") -> Readable:
     return found
 
 
-def _other_sources(served: ServedResources, found: Readable) -> Iterator[tuple[Reflected, Source[Any]]]:
-    for row in (*REFLECTED, _PROFILES):
+def _other_sources(rows: Iterable[Reflected], served: ServedResources, found: Readable) -> Iterator[tuple[Reflected, Source[Any]]]:
+    for row in rows:
         place = served.find(row.wanted)
         if place is not None:
             yield row, row.source(place)

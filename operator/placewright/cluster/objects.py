@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from placewright.api.podgroups import GroupObject
 from placewright.api.workloads import (
@@ -17,11 +17,13 @@ from placewright.api.workloads import (
 from placewright.cluster.devices import DEVICE_KINDS, DeviceObject, DeviceObjects
 from placewright.cluster.journal import Log
 from placewright.cluster.podgroups import GROUP_KINDS, GroupObjects
-from placewright.cluster.storage import STORAGE_KINDS, StorageObject, StorageObjects, Table, key_of
+from placewright.cluster.storage import STORAGE_KINDS, Named, StorageObject, StorageObjects, Table, key_of
 
 #: The kinds kept here; the reflectors watch these.
 _OwnObject = Namespace | Service | ReplicationController | ReplicaSet | StatefulSet | PodDisruptionBudget
-ClusterObject = _OwnObject | StorageObject | DeviceObject | GroupObject
+#: `Named` stands for the kinds that plugins declare.
+ClusterObject = _OwnObject | StorageObject | DeviceObject | GroupObject | Named
+N = TypeVar("N", bound=Named)
 _OWN_KINDS: Final = (Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, PodDisruptionBudget)
 KINDS: Final = (*_OWN_KINDS, *STORAGE_KINDS, *DEVICE_KINDS, *GROUP_KINDS)
 _NO_LABELS: Final[Mapping[str, str]] = {}
@@ -53,6 +55,8 @@ class ClusterObjects:
         storage: volumes and their objects, with versions of their own.
         devices: devices and claims to them, with versions of their own.
         pod_groups: objects that declare groups of pods; read through `Cluster.pod_groups`.
+
+    Objects that plugins declare are in tables of their own: see `of`.
     """
 
     def __init__(self) -> None:
@@ -79,7 +83,7 @@ class ClusterObjects:
 
     def put(self, item: ClusterObject) -> ClusterObject | None:
         """Add or replace an object and return it as it was before; None for a new object."""
-        table = self._tables.get(type(item))
+        table = self._table(type(item))
         if table is not None:
             known: ClusterObject | None = table.put(item)
             return known
@@ -91,7 +95,7 @@ class ClusterObjects:
 
     def remove(self, item: ClusterObject) -> ClusterObject | None:
         """Remove an object and return it as it was before; None when it was unknown."""
-        table = self._tables.get(type(item))
+        table = self._table(type(item))
         if table is not None:
             known: ClusterObject | None = table.remove(item)
             return known
@@ -100,6 +104,29 @@ class ClusterObjects:
         if old is not None:
             self._note(type(item), key)
         return old
+
+    def of(self, kind: type[N]) -> Table[N]:
+        """Return the objects of a kind that a plugin declares as its source; an empty table where none was read.
+
+        The table's `version` grows with every change: a fingerprint for columns that read it.
+
+        Args:
+            kind: the struct of the source.
+
+        Raises:
+            TypeError: the kind is an attribute of this class.
+        """
+        table = self._table(kind)
+        if table is None:
+            raise TypeError(f"{kind.__name__} has no table of its own: see the attributes of ClusterObjects")
+        return table
+
+    def _table(self, kind: type[Any]) -> Table[Any] | None:
+        """The table of a kind, made where there is none yet; None for the kinds that share one version."""
+        table = self._tables.get(kind)
+        if table is None and kind not in self._by_kind:
+            table = self._tables[kind] = Table()
+        return table
 
     def _note(self, kind: type[ClusterObject], key: str) -> None:
         self.version += 1

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from placewright.api.decode import DecodeError
-from placewright.cluster.objects import ClusterObject
-from placewright.engine.reflectors import ClusterObjectSink
+from placewright.engine.reflectors import sink_of
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources, Wanted, discover
 from placewright.kube.errors import RequestError
-from placewright.kube.reflectedkinds import GROUPS, REFLECTED
+from placewright.kube.reflectedkinds import REFLECTED, Reflected, groups_of
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.serverversion import ServerVersion, server_version
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
@@ -36,15 +35,17 @@ class Shortfall:
     Attributes:
         version: of the API server; None where it did not tell.
         served: the kinds with the versions in which it serves them.
+        rows: the kinds that the scheduler and its plugins can use.
     """
 
     version: ServerVersion | None
     served: ServedResources
+    rows: tuple[Reflected, ...] = REFLECTED
 
     @property
     def lacking(self) -> tuple[Wanted, ...]:
         """The kinds that are served in no readable version, without those of which one of several is enough."""
-        return tuple(row.wanted for row in REFLECTED if not row.one_of_several and self.served.find(row.wanted) is None)
+        return tuple(row.wanted for row in self.rows if not row.one_of_several and self.served.find(row.wanted) is None)
 
     def __str__(self) -> str:
         return "; ".join([f"API server: {self.version or 'of unknown version'}", *(self._parts() or ["lacks nothing"])])
@@ -58,7 +59,7 @@ class Shortfall:
         yield from self._none_of_several()
         if self.served.silent:
             yield f"no answer about {', '.join(self.served.silent)}, asked again later"
-        for row in REFLECTED:
+        for row in self.rows:
             found = self.served.find(row.wanted)
             if found is not None and found.version != row.wanted.versions[0] and not row.one_of_several:
                 yield f"{row.wanted} in {found.version}"
@@ -66,7 +67,7 @@ class Shortfall:
     def _none_of_several(self) -> Iterator[str]:
         """A part for each plugin that needs one of several kinds and has none of them."""
         by_reader: dict[str, list[Wanted]] = {}
-        for row in REFLECTED:
+        for row in self.rows:
             if row.one_of_several:
                 by_reader.setdefault(row.wanted.reader, []).append(row.wanted)
         for reader, several in by_reader.items():
@@ -82,14 +83,18 @@ class Shortfall:
             yield "may bind a pod created anew in its predecessor's place (1.23), which is then put right"
 
 
-async def survey(client: ApiClient) -> Shortfall:
-    """Ask the API server for its version and the kinds that it serves.
+async def survey(client: ApiClient, rows: tuple[Reflected, ...] = REFLECTED) -> Shortfall:
+    """Ask the API server for its version and for those of some kinds that it serves.
+
+    Args:
+        client: asks the API server.
+        rows: the kinds.
 
     Raises:
         RequestError: it does not answer.
         DecodeError: its answer cannot be read.
     """
-    return Shortfall(await server_version(client), await discover(client, GROUPS))
+    return Shortfall(await server_version(client), await discover(client, groups_of(rows)), rows)
 
 
 class Discovery:
@@ -106,6 +111,7 @@ class Discovery:
         reflectors: Reflectors,
         beat_seconds: float,
         silent_seconds: float = SILENT_SECONDS,
+        rows: tuple[Reflected, ...] = REFLECTED,
     ) -> None:
         """Reflect nothing yet; `adopt` does.
 
@@ -115,8 +121,10 @@ class Discovery:
             reflectors: reflectors of served kinds are added to these.
             beat_seconds: seconds between two questions.
             silent_seconds: the same while an API group does not answer.
+            rows: the kinds that the scheduler and its plugins read.
         """
         self._client = client
+        self._rows = rows
         self._intake = intake
         self._reflectors = reflectors
         self._beat = self._wait_seconds = beat_seconds
@@ -135,11 +143,15 @@ class Discovery:
         while True:
             await self._wait()
             try:
-                found = await survey(self._client)
+                found = await self.survey()
             except (RequestError, DecodeError) as problem:
                 _logger.debug("the API server did not say which kinds it serves, and is asked again later: %s", problem)
             else:
                 self.adopt(found)
+
+    async def survey(self) -> Shortfall:
+        """Ask the API server now; raises as the function `survey` does."""
+        return await survey(self._client, self._rows)
 
     def adopt(self, found: Shortfall) -> None:
         """Reflect the kinds that are served, and log in one line which are missing, where that has changed.
@@ -149,22 +161,22 @@ class Discovery:
         """
         self._note(found)
         self.served = found.served
-        for row in REFLECTED:
+        for row in self._rows:
             collection = found.served.find(row.wanted)
             if collection is None:
                 continue
             source, known = row.source(collection), self._by_collection.get(row.wanted)
             if known is None:
-                added: Reflector[Any] = Reflector(self._client, source, ClusterObjectSink(self._intake))
+                added: Reflector[Any] = Reflector(self._client, source, sink_of(row, self._intake))
                 self._by_collection[row.wanted] = added
                 if (running := self._reflectors.add(added)) is not None:
                     self._added.append(running)
             elif known.source != source:
                 known.redirect(source)
 
-    def version_of(self, kind: type[ClusterObject]) -> str:
+    def version_of(self, kind: type[Any]) -> str:
         """The API version, such as `v1`, in which objects of a struct are read now; empty where the kind is not served."""
-        for row in REFLECTED:
+        for row in self._rows:
             if row.kind is kind and row.wanted in self._by_collection:
                 return self._by_collection[row.wanted].source.path.split("/")[3]
         return ""

@@ -24,7 +24,7 @@ from placewright.cluster.observedcluster import ObservedCluster
 from placewright.engine.beside import Membership, StandBeside, nothing_beside
 from placewright.engine.debugsignal import Debugger
 from placewright.engine.decisionmarks import MarkKeeper
-from placewright.engine.discovery import Discovery, survey
+from placewright.engine.discovery import Discovery
 from placewright.engine.extenders import Extenders
 from placewright.engine.freedmemory import give_back_memory
 from placewright.engine.memory import column_bytes, plugin_bytes
@@ -37,7 +37,7 @@ from placewright.engine.profilestatus import StatusReporter
 from placewright.engine.reconcile.forgotten import ForgottenPods
 from placewright.engine.reconcile.loop import ReconcileLoop
 from placewright.engine.reconcile.reconciler import Reconciler
-from placewright.engine.reflectors import NODES_PATH, PODS_PATH, reflected_core
+from placewright.engine.reflectors import NODES_PATH, PODS_PATH, reflected_core, reflected_rows
 from placewright.engine.takeover import Takeover, ask_for_unresolved, caught_up
 from placewright.engine.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
 from placewright.framework.memory import PLUGIN_BYTES
@@ -168,7 +168,9 @@ class Engine:
         self.reconcile_loop = ReconcileLoop(self.client, reconciler, options.reconcile_seconds, self.leadership, self.profiles)
         self.forgotten = ForgottenPods(SelfCheck(self.cluster, self.queue, self._evaluator), self._events, self._leads, time.monotonic)
         self._reflectors = reflected_core(self.client, self.intake, self.reconcile_loop.pods_listed)
-        self.discovery = Discovery(self.client, self.intake, self._reflectors, options.reconcile_seconds)
+        self.discovery = Discovery(
+            self.client, self.intake, self._reflectors, options.reconcile_seconds, rows=reflected_rows(self._registry.sources.values())
+        )
         # --- what runs
         self._deciding: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -194,7 +196,7 @@ class Engine:
 
         Raises `CannotElect` when replicas could not elect one, `ConfigError` when a profile of a file cannot take effect.
         """
-        found = await until_answered(lambda: survey(self.client), RetryBackoff())
+        found = await until_answered(self.discovery.survey, RetryBackoff())
         await self.leadership.require()
         if isinstance(self.leadership, Election):
             self.replica = self.leadership.replica

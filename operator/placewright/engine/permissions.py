@@ -20,6 +20,7 @@ from placewright.api.podgroups import COSCHEDULING_GROUP, NATIVE_GROUP
 from placewright.api.profile import GROUP, PLURAL
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.framework.sources import AnySource
 from placewright.kube.reflectedkinds import REFLECTED
 from placewright.leadership.peering import PEERING_NAME
 from placewright.plugins.catalog import in_tree
@@ -139,14 +140,26 @@ def _reading() -> Iterator[Permission]:
         yield Permission(f"Read for {reader}.", tuple(PolicyRule(group, tuple(names), _READ) for group, names in groups.items()))
 
 
-def needed_by(profiles: Iterable[ResolvedProfile]) -> list[Permission]:
+def declared_needs(sources: Iterable[tuple[AnySource, str]]) -> Iterator[Permission]:
+    """The permissions to read the objects that plugins of other packages declare; the shipped role has none of them.
+
+    Args:
+        sources: each with the name of its plugin, as `Registry.sources` has them.
+    """
+    for source, plugin in sources:
+        verbs = _READ if source.poll_seconds is None else ("list",)
+        yield Permission(f"Read for {plugin}, a plugin of another package.", (PolicyRule(source.group, (source.resource,), verbs),), plugin)
+
+
+def needed_by(profiles: Iterable[ResolvedProfile], sources: Iterable[tuple[AnySource, str]] = ()) -> list[Permission]:
     """The permissions that profiles need.
 
     Args:
         profiles: the profiles; without any, the permissions of all plugins are returned.
+        sources: objects that installed plugins declare, each with the name of its plugin.
     """
     enabled = {plugin for profile in profiles for names in profile.points.values() for plugin in names}
-    return [need for need in needs() if not need.plugin or not enabled or need.plugin in enabled]
+    return [need for need in (*needs(), *declared_needs(sources)) if not need.plugin or not enabled or need.plugin in enabled]
 
 
 def role_yaml(wanted: Sequence[Permission]) -> str:
@@ -181,8 +194,7 @@ def rule_lines(rule: PolicyRule) -> Iterator[str]:
         lead = "  "
 
 
-def _profiles(files: Sequence[str]) -> Iterator[ResolvedProfile]:
-    registry: Registry = in_tree().extended(installed_plugins())
+def _profiles(files: Sequence[str], registry: Registry) -> Iterator[ResolvedProfile]:
     for file in files:
         for profile in read_profiles(Path(file).read_text(encoding="utf-8"), file):
             yield resolve(profile, registry)
@@ -190,8 +202,9 @@ def _profiles(files: Sequence[str]) -> Iterator[ResolvedProfile]:
 
 def main(files: Sequence[str]) -> int:
     """Print the role for the profiles of these files. Returns the exit code: 2 for a file that cannot be read as profiles."""
+    registry: Registry = in_tree().extended(installed_plugins() if files else ())
     try:
-        text = role_yaml(needed_by(_profiles(files)))
+        text = role_yaml(needed_by(_profiles(files, registry), registry.sources.values()))
     except (ProfileError, OSError) as problem:
         sys.stderr.write(f"{problem}\n")
         return 2

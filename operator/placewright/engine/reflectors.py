@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.objects import ClusterObject
+from placewright.framework.sources import AnySource
 from placewright.kube.client import ApiClient
-from placewright.kube.reflector import Reflector, Reflectors, Source
+from placewright.kube.discovery import Wanted
+from placewright.kube.optionalterms import OptionalTerms
+from placewright.kube.reflectedkinds import REFLECTED, Reflected
+from placewright.kube.reflector import Reflector, Reflectors, Sink, Source
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 _logger = logging.getLogger(__name__)
@@ -36,6 +40,26 @@ def reflected_core(client: ApiClient, intake: ClusterEventHandlers, pods_listed:
     nodes: Reflector[Any] = Reflector(client, Source(NODES_PATH, Node), NodeSink(intake))
     pods = Source(PODS_PATH, Pod, field_selector=ASSIGNED_PODS)
     return Reflectors([nodes, Reflector(client, pods, AssignedPodSink(intake, pods_listed))])
+
+
+def reflected_rows(sources: Iterable[tuple[AnySource, str]]) -> tuple[Reflected, ...]:
+    """Return what is reflected where the API server serves it: the scheduler's own table, and what plugins declare.
+
+    Args:
+        sources: each with the name of the plugin that declares it, as `Registry.sources` has them.
+    """
+    return (*REFLECTED, *(_row(source, plugin) for source, plugin in sources))
+
+
+def _row(source: AnySource, plugin: str) -> Reflected:
+    terms = OptionalTerms(plugin, source.poll_seconds, source.stale_after_seconds, source.most_bytes)
+    return Reflected(Wanted(source.group, source.resource, source.versions, plugin), source.kind, optional=terms)
+
+
+def sink_of(row: Reflected, intake: ClusterEventHandlers) -> Sink[Any]:
+    """Return where news of a row goes: a polled collection is one event a list, any other one event an object."""
+    polled = row.optional is not None and row.optional.poll_seconds is not None
+    return PolledObjectSink(intake, row.kind) if polled else ClusterObjectSink(intake)
 
 
 def readable_pod(pod: Pod, like: PodInfo | None = None) -> PodInfo | None:
@@ -116,3 +140,28 @@ class ClusterObjectSink(Generic[C]):
 
     def synced(self) -> None:
         """Do nothing: the columns are right after every event."""
+
+
+class PolledObjectSink(Generic[C]):
+    """Passes on a collection that is polled: each list may change every object, and is one event for waiting pods."""
+
+    def __init__(self, intake: ClusterEventHandlers, kind: type[C]) -> None:
+        self._intake = intake
+        self._kind = kind
+        self._changed = False
+
+    def changed(self, old: C | None, new: C) -> None:
+        """Put the object into its table."""
+        self._intake.source_object(new)
+        self._changed = True
+
+    def deleted(self, old: C) -> None:
+        """Take the object out of its table: it is gone, or too old."""
+        self._intake.source_object_gone(old)
+        self._changed = True
+
+    def synced(self) -> None:
+        """Tell waiting pods of the list, if it changed an object."""
+        if self._changed:
+            self._changed = False
+            self._intake.source_listed(self._kind)

@@ -93,9 +93,14 @@ _POD_RESOURCES: Final = frozenset({EventResource.POD, EventResource.ASSIGNED_POD
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """Something that happened; `label` is the name metrics use (`AssignedPodDelete`, `NodeAdd`)."""
+    """Something that happened.
 
-    resource: EventResource
+    Attributes:
+        resource: the kind of object; of a plugin's own source the name of its struct.
+        label: the name metrics use (`AssignedPodDelete`, `NodeAdd`).
+    """
+
+    resource: EventResource | str
     action: Action
     label: str = ""
 
@@ -127,7 +132,7 @@ class ClusterEvent:
             return False
         if registered.resource is EventResource.POD:
             return self.resource in _POD_RESOURCES
-        return self.resource is registered.resource
+        return self.resource == registered.resource
 
 
 #: Every plugin is interested; used after timeouts, forced activation and repairs.
@@ -214,7 +219,7 @@ class ClusterEventWithHint(Generic[Object]):
 
 
 def interest(
-    resource: EventResource,
+    resource: EventResource | str,
     action: Action,
     hint: QueueingHintFn[Object] = always,
     narrow: Narrowing | None = None,
@@ -223,7 +228,7 @@ def interest(
     """Make one entry of a plugin's table of events.
 
     Args:
-        resource: the kind of object.
+        resource: the kind of object, or the name of a struct that a plugin declares (`framework/sources.py`).
         action: what happened to it; several actions joined by `|`.
         hint: see `ClusterEventWithHint`.
         narrow: likewise.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 from placewright.framework.errors import PluginRegistrationError
 from placewright.framework.interface import Plugin
+from placewright.framework.sources import AnySource
 
 ENTRY_POINT_GROUP: Final = "placewright.plugins"
 
@@ -19,12 +21,16 @@ class Registry(Mapping[str, type[Plugin]]):
     Args:
         plugins: classes with a `name` each.
 
+    Attributes:
+        sources: by the kind's name, each source that a plugin declares, with the name of the first plugin that does.
+
     Raises:
-        PluginRegistrationError: a class has no name, or two classes have the same.
+        PluginRegistrationError: a class has no name, two classes have the same, or two plugins declare one kind differently.
     """
 
     def __init__(self, plugins: Iterable[type[Plugin]]) -> None:
         self._plugins: dict[str, type[Plugin]] = {}
+        self.sources: dict[str, tuple[AnySource, str]] = {}
         for plugin in plugins:
             name = getattr(plugin, "name", "")
             if not name or not isinstance(name, str):
@@ -32,6 +38,13 @@ class Registry(Mapping[str, type[Plugin]]):
             if name in self._plugins:
                 raise PluginRegistrationError(name, f"is registered twice: {self._plugins[name].__module__}, {plugin.__module__}")
             self._plugins[name] = plugin
+            self._declare(plugin)
+
+    def _declare(self, plugin: type[Plugin]) -> None:
+        for source in plugin.sources:
+            known, by = self.sources.setdefault(source.name, (source, plugin.name))
+            if known != source:
+                raise PluginRegistrationError(plugin.name, f"declares the source {source.name} otherwise than {by} does")
 
     def __getitem__(self, name: str) -> type[Plugin]:
         return self._plugins[name]
@@ -68,6 +81,12 @@ def installed_plugins() -> list[type[Plugin]]:
             profile may rely on the plugin.
     """
     return [_load(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)]
+
+
+@cache
+def installed_sources() -> tuple[AnySource, ...]:
+    """Return what installed packages read; looked up once, for readers of files that meet a kind that is none of ours."""
+    return tuple(source for source, _ in Registry(installed_plugins()).sources.values())
 
 
 class InstalledPlugins:

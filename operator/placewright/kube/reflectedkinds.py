@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ from placewright.api.workloads import (
     StatefulSet,
 )
 from placewright.kube.discovery import Collection, Wanted
+from placewright.kube.optionalterms import OptionalTerms
 from placewright.kube.reflector import Source
 
 
@@ -50,16 +51,18 @@ class Reflected:
         kind: the struct that its objects are decoded into.
         upgrades: for older versions, what makes their objects mean what the best's do.
         one_of_several: another row says the same in another way. Few servers have all such, and a server may well have none.
+        optional: how it is read, where a plugin of another package declares it; None for the rows of this table.
     """
 
     wanted: Wanted
     kind: type[KubeObject]
     upgrades: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
     one_of_several: bool = False
+    optional: OptionalTerms | None = None
 
     def source(self, found: Collection) -> Source[Any]:
         """What the reflector of this row reads where it was found."""
-        return Source(found.path, self.kind, upgrade=self.upgrades.get(found.version))
+        return Source(found.path, self.kind, upgrade=self.upgrades.get(found.version), optional=self.optional)
 
 
 def upgraded_budget(budget: PodDisruptionBudget) -> PodDisruptionBudget:
@@ -105,4 +108,11 @@ REFLECTED: Final = (
     Reflected(Wanted(NATIVE_GROUP, "workloads", ("v1alpha1",), "GangScheduling"), Workload, one_of_several=True),
     Reflected(Wanted(VOLCANO_GROUP, "podgroups", ("v1beta1",), "GangScheduling"), VolcanoPodGroup, one_of_several=True),
 )
-GROUPS: Final = frozenset(row.wanted.group for row in REFLECTED)
+
+
+def groups_of(rows: Iterable[Reflected]) -> frozenset[str]:
+    """API groups that the API server is to be asked about."""
+    return frozenset(row.wanted.group for row in rows)
+
+
+GROUPS: Final = groups_of(REFLECTED)

@@ -37,6 +37,7 @@ from placewright.kube.listwatch import (
     object_key,
     pages,
 )
+from placewright.kube.optionalterms import ObjectBytes, OptionalTerms
 from placewright.kube.retry import RetryBackoff, Sleep
 
 T = TypeVar("T", bound=Object)
@@ -68,7 +69,10 @@ class Sink(Protocol[Told_contra]):
         """The object as last known is gone, or does not match the selectors any more."""
 
     def synced(self) -> None:
-        """A list is complete: all that existed was told, all that vanished too. Called after every list, the first and later ones."""
+        """A list is complete: all that existed was told, all that vanished too. Called after every list, the first and later ones.
+
+        Also called after objects of an optional source were told as deleted because they had become too old.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class Source(Generic[T]):
         kind: the struct to decode into.
         field_selector, label_selector: as the API takes them; empty for everything.
         upgrade: makes an object of an old API version mean in the newest what it meant in its own; None where they do not differ.
+        optional: how a collection is read that the scheduler can do without; None for those that it needs.
     """
 
     path: str
@@ -87,6 +92,7 @@ class Source(Generic[T]):
     field_selector: str = ""
     label_selector: str = ""
     upgrade: Callable[[T], T] | None = None
+    optional: OptionalTerms | None = None
 
     @property
     def resource(self) -> str:
@@ -161,6 +167,10 @@ class Reflector(Generic[T]):
         self._attempt = 0
         self._bad_seen: set[tuple[str, str]] = set()
         self._complaint = ""
+        #: When requests began to fail; None while they are answered.
+        self._failing_since: float | None = None
+        #: Of an optional source.
+        self._bytes = ObjectBytes()
 
     @property
     def version(self) -> str:
@@ -206,8 +216,14 @@ class Reflector(Generic[T]):
 
     async def _reflect(self) -> None:
         self._turn_to_source()
-        if self._asked or not self._version:
+        terms = self.source.optional
+        if self._asked or not self._version or (terms is not None and terms.poll_seconds is not None):
             await self._list()
+        if terms is not None and terms.poll_seconds is not None:
+            if not self._asked:
+                async with self._until_asked_to_list():
+                    await self._sleep(terms.poll_seconds)
+            return
         while self._redirected is None and not self._asked:
             began = self._clock()
             if await self._watch() or self._asked or self._clock() - began >= _SHORT_LIVED:
@@ -221,14 +237,32 @@ class Reflector(Generic[T]):
         self.counts.failures += 1
         if str(error) != self._complaint and self._client.away.away_since is None:
             self._complaint = str(error)
-            _log.warning("%s: %s; trying on", self.source, error)
+            without = f", and {self.source.optional.reader} does without" if self.source.optional else ""
+            _log.warning("%s: %s; trying on%s", self.source, error, without)
+        if self.source.optional is not None:
+            self.has_synced.set()
+            self._let_go_of_stale(self.source.optional)
         known = error if isinstance(error, RequestError) else None
         await self._sleep(self._backoff.delay(self._attempt, known))
         self._attempt += 1
 
+    def _let_go_of_stale(self, terms: OptionalTerms) -> None:
+        """Tell all objects as deleted once they are older than the source allows."""
+        now = self._clock()
+        if self._failing_since is None:
+            self._failing_since = now
+        age = now - self._failing_since
+        if self.store and terms.stale_after_seconds is not None and age >= terms.stale_after_seconds:
+            _log.warning("%s: not read for %.0f s: too old to go by, so %s does without", self.source, age, terms.reader)
+            self._version = ""
+            for key in list(self.store):
+                self._remove(key)
+            self._tell(self._sink.synced)
+
     def _recovered(self) -> None:
         self._attempt = 0
         self._complaint = ""
+        self._failing_since = None
 
     # --- listing ---
 
@@ -343,10 +377,22 @@ class Reflector(Generic[T]):
         if old is not None and old.metadata.uid != item.metadata.uid:
             self._remove(key)
             old = None
+        if self.source.optional is not None and not self._bytes.admits(key, item, self.source.optional.most_bytes):
+            self._leave_out(key, self.source.optional)
+            return
         self.store[key] = item
         self._tell(self._sink.changed, old, item)
 
+    def _leave_out(self, key: ObjectKey, terms: OptionalTerms) -> None:
+        """Do without an object that there is no room for; said once, and counted as a bad object each time."""
+        self.counts.bad_objects += 1
+        if not self._bytes.overflowed:
+            self._bytes.overflowed = True
+            _log.warning("%s: more than %d bytes: %s does without %s and others", self.source, terms.most_bytes, terms.reader, key)
+        self._remove(key)
+
     def _remove(self, key: ObjectKey) -> None:
+        self._bytes.drop(key)
         old = self.store.pop(key, None)
         if old is not None:
             self._tell(self._sink.deleted, old)

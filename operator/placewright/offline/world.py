@@ -25,7 +25,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import DEVICE_KINDS
 from placewright.cluster.objects import KINDS, ClusterObject
 from placewright.framework.ports import PodGroupMembers
-from placewright.framework.registry import Registry
+from placewright.framework.registry import Registry, installed_sources
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.handle import NoBinder, NoPodGroupMembers, NoVolumeWriter, ProfileHandle
@@ -84,7 +84,7 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
         if kind == "Pod":
             return PodInfo(_identified(convert(manifest, Pod)))
         struct = struct_of(manifest.get("apiVersion"), kind)
-        if struct is not None and struct in KINDS:
+        if struct is not None and struct is not SchedulingProfile:
             # Through JSON, as some kinds keep parts of it just as they came.
             return _admitted(decode(msgspec.json.encode(manifest), struct) if struct in DEVICE_KINDS else convert(manifest, struct))
     except (DecodeError, QuantityError) as problem:
@@ -93,10 +93,10 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
 
 
 def struct_of(api_version: object, kind: object) -> type[Any] | None:
-    """The struct of a kind, in whatever version of its group; None for what placement does not read."""
+    """Return the struct of a kind, in whatever version of its group; None for what neither placement nor an installed plugin reads."""
     if kind == POD_GROUP:
         return POD_GROUPS.get(str(api_version).rpartition("/")[0])
-    return STRUCTS.get(str(kind))
+    return STRUCTS.get(str(kind)) or next((source.kind for source in installed_sources() if source.reads(api_version, kind)), None)
 
 
 def _identified(pod: Pod) -> Pod:

@@ -182,8 +182,8 @@ class Hints:
         self._timed = timed
         keys = {plugin: dict.fromkeys(each.keys for each in table or () if each.keys is not None) for plugin, table in interests.items()}
         self._keys = {plugin: tuple(each) for plugin, each in keys.items() if each}
-        self._by_event: dict[tuple[EventResource, Action], EventHints] = {}
-        self._wanted: dict[tuple[EventResource, Action], bool] = {}
+        self._by_event: dict[tuple[EventResource | str, Action], EventHints] = {}
+        self._wanted: dict[tuple[EventResource | str, Action], bool] = {}
 
     def knows(self, plugin: str) -> bool:
         """Return True for a plugin that the profile has enabled."""

@@ -20,7 +20,7 @@ from placewright.api.quantity import QuantityError
 from placewright.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from placewright.cluster.cluster import Cluster, PodOnNode
 from placewright.cluster.devices import DEVICE_KINDS
-from placewright.cluster.objects import ClusterObject
+from placewright.cluster.objects import KINDS, ClusterObject
 from placewright.cluster.podgroups import GROUP_KINDS
 from placewright.cluster.storage import STORAGE_KINDS
 from placewright.framework.events import (
@@ -66,6 +66,8 @@ _EVENT_RESOURCES: Final = {
 } | {
     kind.__name__: EventResource.POD_GROUP for kind in GROUP_KINDS
 }
+#: All others are kinds that plugins declare.
+_OUR_KINDS: Final[frozenset[type[Any]]] = frozenset(KINDS)
 
 
 class Stopwatch(Protocol):
@@ -328,12 +330,29 @@ class ClusterEventHandlers:
         if old is not None:
             self._moved_by(item, Action.DELETE, old, None)
 
+    def source_object(self, item: ClusterObject) -> None:
+        """An object of a source that is polled appeared or changed; `source_listed` tells waiting pods of all of them at once."""
+        self._stopwatch.begin()
+        self._cluster.objects.put(item)
+        self._listener.object_put(item)
+
+    def source_object_gone(self, item: ClusterObject) -> None:
+        """Such an object is gone."""
+        self._stopwatch.begin()
+        self._cluster.objects.remove(item)
+        self._listener.object_removed(item)
+
+    def source_listed(self, kind: type[ClusterObject]) -> None:
+        """A list of a polled source changed objects: one event for all, because a poll changes as many as there are nodes."""
+        self._move(ClusterEvent(kind.__name__, Action.UPDATE, f"{kind.__name__}Update"), None, None)
+
     def _claim_settled(self, before: ResourceClaim, now: ResourceClaim | None) -> None:
         """Report the end of an assumption about a claim; no watch tells of it."""
         self._queue.move(_CLAIM_GONE if now is None else _CLAIM_CHANGED, before, now)
 
     def _moved_by(self, item: ClusterObject, action: Action, old: ClusterObject | None, new: ClusterObject | None) -> None:
-        resource = _EVENT_RESOURCES.get(type(item).__name__)
+        kind = type(item)
+        resource = _EVENT_RESOURCES.get(kind.__name__) if kind in _OUR_KINDS else kind.__name__
         if resource is not None:
             self._move(ClusterEvent(resource, action, f"{resource}{(action.name or '').title()}"), old, new)
 

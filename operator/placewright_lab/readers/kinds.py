@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from placewright.api.podgroups import KIND as POD_GROUP
+from placewright.framework.registry import installed_sources
 
 #: An object as JSON, as people write it and API servers show it.
 Manifest = dict[str, Any]
@@ -91,10 +92,21 @@ VOLCANO_JOB: Final = "batch.volcano.sh"
 
 
 def find_kind(api_version: str, kind: str) -> Kind | None:
-    """The kind behind an apiVersion, older versions of the group included; None for kinds that are not read."""
+    """Return the kind behind an apiVersion, older versions of the group included.
+
+    Kinds that installed plugins declare are among them. None for kinds that are not read.
+    """
     group = group_in(api_version)
     group = _FORMER_GROUPS.get(group, group)
-    return next((k for k in KINDS if k.kind == kind and k.group == group), None)
+    return next((k for k in KINDS if k.kind == kind and k.group == group), None) or _declared(api_version, kind)
+
+
+def _declared(api_version: str, kind: str) -> Kind | None:
+    """The kind, where an installed plugin declares it as its source."""
+    for source in installed_sources():
+        if source.reads(api_version, kind):
+            return Kind(source.name, f"{source.group}/{source.versions[0]}", source.resource, source.namespaced)
+    return None
 
 
 def kind_and_group(manifest: Mapping[str, Any]) -> str:

@@ -33,6 +33,7 @@ from placewright.api.podgroups import GROUP_LABEL, TOPOLOGY_KEY, TOPOLOGY_MODE, 
 from placewright.api.profile import KIND as PROFILE
 from placewright.api.selectors import NODE_NAME_FIELD, parse_int64
 from placewright.api.storage import BETA_CLASS, MIGRATED_PLUGINS, SELECTED_NODE
+from placewright.framework.registry import installed_sources
 from placewright.plugins.nodepreferavoidpods import ANNOTATION as AVOIDED_PODS
 from placewright.plugins.nodepreferavoidpods import Controller, avoided_by
 from placewright_lab.snapshots.linefile import only_what_stays
@@ -202,7 +203,7 @@ class Mask:
         if manifest["kind"] == PROFILE:
             return _Arguments(self).profile(manifest)
         walk = (_DeviceWalk if manifest["kind"] in _DEVICE_KINDS else _Walk)(self, str(manifest["kind"]), _namespace_of(manifest))
-        made = walk.mapping(manifest)
+        made = walk.mapping(manifest) | _plain(manifest)
         if manifest["kind"] == "PersistentVolumeClaim":
             made["metadata"]["name"] = self.claim(_namespace_of(manifest), _name_of(manifest))
         if manifest["kind"] in _PUBLIC_KINDS:
@@ -329,6 +330,14 @@ class _Arguments:
             return _labels(self._mask, value)
         made = {each: self._value(each, content) for each, content in value.items()}
         return made | _keyed(self._mask, value, names=field == "matchFields") if "key" in value else made
+
+
+def _plain(manifest: Mapping[str, Json]) -> dict[str, Json]:
+    """Of an object that an installed plugin declares: the fields that name nobody."""
+    for source in installed_sources():
+        if source.reads(manifest.get("apiVersion"), manifest["kind"]):
+            return {field: manifest[field] for field in source.plain_fields if field in manifest}
+    return {}
 
 
 def _keyed(mask: Mask, item: Mapping[str, Json], *, names: bool) -> dict[str, Json]:

@@ -40,6 +40,7 @@ from placewright.api.podgroups import (
 from placewright.api.pods import FINISHED_PHASES
 from placewright.api.profile import ProfileStatus, SchedulingProfile
 from placewright.api.storage import BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE
+from placewright.framework.registry import installed_sources
 from placewright.offline.world import struct_of
 from placewright.plugins.nodepreferavoidpods import ANNOTATION as AVOIDED_PODS
 from placewright.plugins.nodepreferavoidpods import Controller, avoided_by
@@ -69,12 +70,23 @@ _KINDS: Final[Mapping[type[Any], kinds.Kind]] = {
 
 def kind_of(item: msgspec.Struct) -> str:
     """The kind of a struct."""
-    return _KINDS[type(item)].kind
+    return _kind(item).kind
+
+
+def _kind(item: msgspec.Struct) -> kinds.Kind:
+    """How objects of this struct are called; raises `KeyError` for a struct that nobody reads."""
+    known = _KINDS.get(type(item))
+    for source in () if known else installed_sources():
+        if source.kind is type(item):
+            known = kinds.find_kind(f"{source.group}/{source.versions[0]}", source.name)
+    if known is None:
+        raise KeyError(type(item).__name__)
+    return known
 
 
 def manifest_line(item: msgspec.Struct) -> bytes:
     """The object as JSON on one line, with its kind and the API version whose shape it has."""
-    kind = _KINDS[type(item)]
+    kind = _kind(item)
     head = msgspec.json.encode({"apiVersion": kind.api_version, "kind": kind.kind})
     body = msgspec.json.encode(item)
     return head[:-1] + b"," + body[1:] if body != b"{}" else head

@@ -10,12 +10,14 @@ import msgspec
 
 from placewright.cli.doctor.patient import CheckResult, Patient, fail, ok, warn
 from placewright.engine.ownrole import NEEDS as OWN_NEEDS
-from placewright.engine.permissions import Permission, needs
+from placewright.engine.permissions import Permission, declared_needs, needs
+from placewright.framework.registry import Registry, installed_plugins
 from placewright.kube.errors import FORBIDDEN, ApiError
 from placewright.serving.access import ACCESS_REVIEWS
 
 _AT_ONCE: Final = 16
 _SHOWN: Final = 3
+_APPLY_OTHERS: Final = "apply the role of the plugin's package, bound to that service account (docs/plugins.md)"
 _APPLY: Final = "apply manifests/base (clusterrole.yaml, clusterrolebinding.yaml, role.yaml, rolebinding.yaml), of the operator's version"
 
 
@@ -56,6 +58,12 @@ async def rights(patient: Patient) -> list[CheckResult]:
 def _needs() -> Iterator[Permission]:
     yield from needs()
     yield from OWN_NEEDS
+    yield from _declared()
+
+
+def _declared() -> tuple[Permission, ...]:
+    """What plugins of other packages read that are installed here, as they should be where the operator runs."""
+    return tuple(declared_needs(Registry(installed_plugins()).sources.values()))
 
 
 def _rights_of(need: Permission, namespace: str) -> Iterator[_Right]:
@@ -76,9 +84,11 @@ def _told(account: str, lacking: list[tuple[Permission, _Right]]) -> Iterator[Ch
     for need, right in lacking:
         if need.plugin:
             by_plugin.setdefault(need.plugin, []).append(right)
+    others = {need.plugin for need in _declared()}
     for plugin, missing in by_plugin.items():
+        apply = _APPLY_OTHERS if plugin in others else _APPLY
         said = f"service account {account} may not {_some(missing)}: pods wait that need {plugin} for that"
-        yield warn("rights", said, f"nothing, if no profile needs it; otherwise {_APPLY}")
+        yield warn("rights", said, f"nothing, if no profile needs it; otherwise {apply}")
 
 
 def _some(missing: list[_Right]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_args, get_origin
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface.handle import Handle
+from placewright.framework.sources import AnySource
 
 if TYPE_CHECKING:
     # `typing` has defaults of type variables from Python 3.13 on. Type checkers know this module whether it is installed or not.
@@ -49,6 +50,7 @@ class Plugin(Generic[ArgsT]):
         name: by which profiles, messages and metrics know the plugin; unique among all registered plugins.
         Args: a dataclass or msgspec struct; its fields are the arguments that a profile may set, checked when the profile is read.
         default_weight: the weight of the score where a profile sets none. Upstream's default profile decides it for our plugins.
+        sources: objects that the scheduler reads from the API server for this plugin, into `cluster.objects.of(kind)`.
         args: the arguments of this profile, an instance of `Args`.
         handle: the scheduler as plugins may use it.
 
@@ -65,6 +67,7 @@ class Plugin(Generic[ArgsT]):
     name: ClassVar[str]
     Args: ClassVar[type[Any]] = NoArgs
     default_weight: ClassVar[int] = 1
+    sources: ClassVar[tuple[AnySource, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

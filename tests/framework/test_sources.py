@@ -1,0 +1,92 @@
+"""What a plugin declares to be read for it: refused where it could not be read, and said once for plugins that share it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from placewright.api.objects import KubeObject, ObjectMeta
+from placewright.api.workloads import Service
+from placewright.cluster.cluster import Cluster
+from placewright.framework.errors import PluginRegistrationError
+from placewright.framework.events import Action, ClusterEvent, interest
+from placewright.framework.interface import Plugin
+from placewright.framework.registry import Registry
+from placewright.framework.sources import ObjectSource
+
+
+class Quota(KubeObject, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    pods: int = 0
+
+
+class Bare(msgspec.Struct):
+    name: str = ""
+
+
+QUOTAS = ObjectSource(Quota, "example.com", "quotas", ("v1", "v1beta1"), namespaced=True)
+
+
+def plugin(name: str, *sources: ObjectSource[Any]) -> type[Plugin]:
+    return type(name, (Plugin,), {"name": name, "sources": sources})
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"kind": Bare}, "Bare: the struct needs a field metadata: ObjectMeta"),
+        ({"kind": Service}, "Service: a kind of this name is the scheduler's own"),
+        ({"group": ""}, "Quota: group, resource and versions are needed"),
+        ({"versions": ()}, "Quota: group, resource and versions are needed"),
+        ({"poll_seconds": 0.5}, "poll_seconds: found 0.5; allowed 1 or more"),
+        ({"poll_seconds": 30.0, "stale_after_seconds": 30.0}, "stale_after_seconds: found 30; allowed more than poll_seconds"),
+    ],
+)
+def test_a_source_that_could_not_be_read_is_refused_when_it_is_declared(fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        replace(QUOTAS, **fields)
+
+
+def test_objects_are_recognised_by_group_and_kind_in_any_version() -> None:
+    assert QUOTAS.reads("example.com/v2", "Quota")
+    assert not QUOTAS.reads("example.org/v1", "Quota")
+    assert not QUOTAS.reads("example.com/v1", "Quotas")
+
+
+def test_plugins_that_declare_one_source_alike_share_it() -> None:
+    registry = Registry([plugin("A", QUOTAS), plugin("B", replace(QUOTAS))])
+    assert registry.sources == {"Quota": (QUOTAS, "A")}
+
+
+def test_plugins_that_declare_one_kind_differently_are_refused() -> None:
+    with pytest.raises(PluginRegistrationError, match="plugin B: declares the source Quota otherwise than A does"):
+        Registry([plugin("A", QUOTAS), plugin("B", replace(QUOTAS, poll_seconds=5.0))])
+
+
+def test_objects_of_a_declared_kind_have_a_table_with_a_version_of_its_own() -> None:
+    objects = Cluster().objects
+    assert list(objects.of(Quota).values()) == []
+    quota = Quota(metadata=ObjectMeta(name="q", namespace="team"), pods=3)
+    before, others = objects.of(Quota).version, objects.version
+    assert objects.put(quota) is None
+    assert objects.of(Quota).get("q", "team") is quota
+    assert objects.of(Quota).version > before
+    assert quota in objects.shown()
+    assert objects.remove(quota) is quota
+    assert objects.of(Quota).get("q", "team") is None
+    assert objects.version == others
+
+
+def test_kinds_that_share_one_version_have_no_table() -> None:
+    with pytest.raises(TypeError, match="Service has no table of its own"):
+        Cluster().objects.of(Service)
+
+
+def test_a_hint_registers_for_a_declared_kind_by_its_name() -> None:
+    registered = interest("Quota", Action.UPDATE).event
+    assert ClusterEvent("Quota", Action.UPDATE).concerns(registered)
+    assert not ClusterEvent("Quota", Action.DELETE).concerns(registered)
+    assert not ClusterEvent("Other", Action.UPDATE).concerns(registered)
