@@ -30,7 +30,7 @@ _REASONS: Final = {
 
 
 class Rule(msgspec.Struct, forbid_unknown_fields=True):
-    """Which requests meet a fault, how often, and what happens to them.
+    """The requests that meet a fault, how often, and its effect on them.
 
     `method` and `path` (a part of the path) narrow it; empty is any. `watch` True: watches only, False: never watches. `times` 0 is
     without end; `share` is the chance of each matching request, from 0 to 1. Then, in this order: wait `latency`
@@ -51,7 +51,7 @@ class Rule(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class InjectedFault:
-    """What becomes of one request."""
+    """The effect of the faults on one request."""
 
     refusal: ApiError | None = None
     lose_answer: bool = False
@@ -122,7 +122,7 @@ class Faults:
         self._refuse(seconds)
 
     async def meet(self, method: str, path: str, query: dict[str, str]) -> InjectedFault | None:
-        """What becomes of this request, after its latency; None when no rule matches."""
+        """The effect on this request, after its latency; None when no rule matches."""
         watching = query.get("watch", "") in ("1", "true")
         for rule in tuple(self._rules):
             if self._applies(rule, method, path, watching):

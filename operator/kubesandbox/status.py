@@ -100,7 +100,7 @@ def not_found(resource: ResourceType, name: str) -> ApiError:
 
 
 def no_such_path() -> ApiError:
-    """404 for a path that nobody serves."""
+    """404 for a path that is not served."""
     return ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
@@ -116,7 +116,7 @@ def already_exists(resource: ResourceType, name: str) -> ApiError:
 
 
 def conflict(resource: ResourceType, name: str, why: str, subresource: str = "") -> ApiError:
-    """409: somebody else was first, or a precondition does not hold."""
+    """409: another client was first, or a precondition does not hold."""
     suffix = f"/{subresource}" if subresource else ""
     message = f'Operation cannot be fulfilled on {resource.qualified}{suffix} "{name}": {why}'
     return ApiError(409, "Conflict", message, details_of(resource, name, kind=f"{resource.plural}{suffix}"))
@@ -129,7 +129,7 @@ def not_the_one_meant(resource: ResourceType, name: str, why: str) -> ApiError:
 
 
 def unspecific(message: str) -> ApiError:
-    """500 without a reason: what real servers make of checks that nobody gave a status of their own."""
+    """500 without a reason: the answer of real servers to a failed check without a status of its own."""
     return ApiError(500, "", message)
 
 
@@ -154,7 +154,7 @@ def unsupported_media_type(content_type: str, accepted: Iterable[str]) -> ApiErr
 
 
 def not_acceptable(accepted: Iterable[str]) -> ApiError:
-    """406: an answer in a format that nobody here writes."""
+    """406: an answer in a format that is not written here."""
     message = f"only the following media types are accepted: {', '.join(accepted)}"
     return ApiError(406, "NotAcceptable", message)
 

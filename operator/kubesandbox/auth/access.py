@@ -41,7 +41,7 @@ class _Token:
 
 
 class Access:
-    """Who may come in, and what for. `tokens` are ServiceAccounts' by their text."""
+    """Authentication and authorization of requests. `tokens` are ServiceAccounts' by their text."""
 
     def __init__(self, token: str, store: Store, registry: ResourceRegistry, identity: Identity) -> None:
         """`token`: the administrator's; `identity`: whose clock ends tokens."""
@@ -55,7 +55,7 @@ class Access:
     # --- who ---------------------------------------------------------------------------------------------------------
 
     def user(self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> User:
-        """Who sends a request. Raises ApiError 401, or 403 for somebody who may not act as another."""
+        """The sender of a request. Raises ApiError 401, or 403 for a user who may not act as another."""
         found = self._owner(headers.get("Authorization", ""))
         if not headers.get("Impersonate-User"):
             return found
@@ -68,7 +68,7 @@ class Access:
         return found[0]
 
     def holder(self, text: str) -> tuple[User, str] | None:
-        """Whose token this is, and their uid (empty for the administrator, who has none); None for nobody's."""
+        """The user of this token, and their uid (empty for the administrator, who has none); None for an unknown token."""
         if compare_digest(text.encode("utf-8", "surrogateescape"), self._administrator):
             return ADMINISTRATOR, ""
         token = self._tokens.get(text)
@@ -121,7 +121,7 @@ def _asked(found: Route | None, method: str, path: str, query: Mapping[str, str]
 
 
 def asked_of(found: Route, method: str, query: Mapping[str, str]) -> Asked:
-    """What a request on a resource asks for, in the words of roles."""
+    """A request on a resource, in the words of roles."""
     name = found.name
     if method in ("GET", "HEAD"):
         verb = "get" if name else "watch" if query.get("watch") in ("1", "true") else "list"
@@ -137,6 +137,6 @@ def asked_of(found: Route, method: str, query: Mapping[str, str]) -> Asked:
 
 
 def _name_selected(fields: str) -> str:
-    """Whoever lists by name may be let in by name."""
+    """A user who lists by name may be let in by name."""
     found = _NAME_FIELD.search(fields)
     return found[1] if found else ""

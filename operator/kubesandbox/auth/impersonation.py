@@ -1,8 +1,8 @@
 """Acting as another: what `Impersonate-User` and `Impersonate-Group` ask for, and the rights that they need.
 
-Since Kubernetes 1.36 there are two ways. Constrained: two rights together, one to do this very thing as somebody of that kind
-(`impersonate-on:user-info:list` on pods), one to be that somebody (`impersonate:user-info` on the user). Legacy: the one right to
-`impersonate`, whatever is done with it. Who has neither is refused in the words of the constrained one, where there is one.
+Since Kubernetes 1.36 there are two ways. Constrained: two rights together, one to do this very thing as a user of that kind
+(`impersonate-on:user-info:list` on pods), one to be that user (`impersonate:user-info` on the user). Legacy: the one right to
+`impersonate`, for any request. A user with neither is refused in the words of the constrained one, where there is one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONSTRAINED_GROUP: Final = "authentication.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Whom the headers name."""
+    """The user whom the headers name."""
 
     name: str
     groups: tuple[str, ...]
@@ -60,12 +60,12 @@ def impersonated(authorizer: Authorizer, user: User, headers: Mapping[str, str],
 
 
 def _is_never_given(asked: Asked) -> bool:
-    """Constrained impersonation makes nobody an administrator."""
+    """Constrained impersonation makes no user an administrator."""
     return (asked.resource, asked.group, asked.name) == ("groups", _CONSTRAINED_GROUP, MASTERS)
 
 
 def _ways(wanted: _Wanted, asked: Asked) -> Iterator[tuple[list[Asked], User]]:
-    """What each way needs, and who comes of it."""
+    """The rights that each way needs, and the user that it gives."""
     if wanted.mode:
         first = replace(asked, verb=f"impersonate-on:{wanted.mode}:{asked.verb}")
         verb = f"impersonate:{wanted.mode}"

@@ -1,8 +1,8 @@
-"""Who may do what: roles and bindings as they are stored, read as Kubernetes' RBAC authorizer reads them.
+"""Authorization: roles and bindings as they are stored, read as Kubernetes' RBAC authorizer reads them.
 
 Rights only ever add up: a request is allowed when one rule of one role that is bound to the user, or to a group of the
 user's, covers it. Roles that aggregate others are taken as they are written, because the controller that would fill them
-does not run here, and whoever may write roles may give rights that he does not have.
+does not run here, and a user who may write roles may give rights that he does not have.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FOR_EVERYBODY: Final[tuple[Object, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks: a name and the groups, as authentication found them."""
+    """The user who asks: a name and the groups, as authentication found them."""
 
     name: str
     groups: tuple[str, ...] = (AUTHENTICATED,)
@@ -54,7 +54,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request wants. `resource` has its subresource with it (`pods/binding`); `path` is set instead for what is no resource.
+    """The attributes of a request. `resource` has its subresource with it (`pods/binding`); `path` is set instead for what is no resource.
 
     `namespace` and `name` are empty where the request names none.
     """

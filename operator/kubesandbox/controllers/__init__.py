@@ -1,1 +1,1 @@
-"""What acts on objects by itself: kubelets, the garbage collector, the controllers of volumes and disruption budgets."""
+"""Programs that act on objects by themselves: kubelets, the garbage collector, the controllers of volumes and disruption budgets."""

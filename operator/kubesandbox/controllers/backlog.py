@@ -1,4 +1,4 @@
-"""What a controller has yet to look at: noted while a write is answered, worked off a moment later, a batch at a time."""
+"""A controller's backlog: noted while a write is answered, worked off a moment later, a batch at a time."""
 
 from __future__ import annotations
 

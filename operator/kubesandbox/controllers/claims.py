@@ -1,4 +1,4 @@
-"""What claims, volumes and classes say about one another, and what is written when a claim and a volume are bound or part.
+"""Relations of claims, volumes and classes, and the writes when a claim and a volume are bound or part.
 
 Which class a claim wants, and which free volume would serve it, is found without a change to anything; the functions at the end edit a
 private copy each. Source of the rules: kube-controller-manager's `persistentvolume` controller, and component-helpers `storage/volume`.
@@ -97,7 +97,7 @@ def satisfies(claim: Object, volume: Object) -> bool:
 
 
 def size_of(volume: Object) -> int:
-    """Nano-bytes of a volume; 0 where it does not say, or nobody can read what it says."""
+    """Nano-bytes of a volume; 0 where it does not say, or the amount cannot be read."""
     return _storage(volume["spec"].get("capacity"))
 
 

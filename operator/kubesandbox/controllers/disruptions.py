@@ -100,7 +100,7 @@ class Disruptions:
 
 
 def _covers(budget: Object) -> LabelTest:
-    """Which pods a budget is about: none where nobody can read its selector, which must not keep other budgets from theirs."""
+    """The pods that a budget is about: none where its selector cannot be read, which must not keep other budgets from theirs."""
     try:
         return label_selector((budget.get("spec") or {}).get("selector"))
     except ApiError:

@@ -154,7 +154,7 @@ def running_status(pod: Object, now: str, address: str) -> Object:
     containers = (pod.get("spec") or {}).get("containers") or []
     ready = [_condition(kind, now) for kind in ("Initialized", "Ready", "ContainersReady")]
     scheduled = [each for each in status.get("conditions") or [] if each.get("type") == "PodScheduled"]
-    if not scheduled:  # whoever made the pod named its node
+    if not scheduled:  # the maker of the pod named its node
         scheduled = [_condition("PodScheduled", now)]
     return {
         **status,

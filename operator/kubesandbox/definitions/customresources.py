@@ -179,7 +179,7 @@ def _faults_of_version(version: Mapping[str, Any], path: str) -> Iterator[Fault]
 
 
 def _faults_of_schema(schema: Any, path: str, *, correlatable: bool = True) -> Iterator[Fault]:
-    """What keeps a schema from being structural: a part without type, a list without items, a wrong list type."""
+    """The parts that keep a schema from being structural: without type, a list without items, a wrong list type."""
     if not isinstance(schema, dict):
         yield Fault(path, "FieldValueInvalid", f"Invalid value: {schema!r}: a schema is an object")
         return

@@ -105,7 +105,7 @@ def _drop_nulls(value: dict[str, Any], properties: Mapping[str, Schema], others:
 
 
 def validate(value: Any, schema: Schema, path: str = "") -> Iterator[Fault]:
-    """Everything that is wrong with `value`; `path` is where it stands (`spec.weights`)."""
+    """All faults of `value`; `path` is where it stands (`spec.weights`)."""
     if value is None:
         if not schema.get("nullable") and schema.get("type"):
             yield _wrong_type("null", schema["type"], path)

@@ -105,7 +105,7 @@ def _compiled(rule: Mapping[str, Any]) -> _Rule:
 
 
 def check_rules(new: Mapping[str, Any], old: Mapping[str, Any] | None, tree: RuleTree, before: list[Fault]) -> Iterator[Fault]:
-    """The faults of a whole object; `before` are those that its schema found, `old` is what it replaces."""
+    """The faults of a whole object; `before` are the ones that its schema found, `old` is what it replaces."""
     if tree.empty:
         return
     if any(fault.reason in _BLOCKING for fault in before):
@@ -212,7 +212,7 @@ def escaped(name: str) -> str:
 
 
 def faults_of_rules(schema: Schema, path: str, *, correlatable: bool) -> Iterator[Fault]:
-    """What is wrong with the rules that stand at this very place of a schema.
+    """The faults of the rules that stand at this very place of a schema.
 
     `correlatable`: the value's former self can be found, because no list above it lacks keys.
     """

@@ -1,6 +1,6 @@
 """Claims come and go with pods: what kube-controller-manager's `resourceclaim` controller does, in one listener.
 
-A pod that names a template gets a claim of its own. Pods that have finished or are gone no longer hold their claims; a claim that nobody
+A pod that names a template gets a claim of its own. Pods that have finished or are gone no longer hold their claims; a claim that no pod
 holds any more gives its devices back, and one that was made for a pod which will not run is deleted.
 """
 
@@ -160,7 +160,7 @@ class ClaimController:
     def _sync_claim(self, claim: Object) -> None:
         held = consumers(claim)
         if any(each.get("apiGroup") or each.get("resource") != "pods" for each in held):
-            return  # by something that nobody here knows
+            return  # by a consumer of an unknown kind
         kept = [each for each in held if self._still_holds(claim["metadata"]["namespace"], each)]
         protected = FINALIZER in (claim["metadata"].get("finalizers") or ())
         ending = "deletionTimestamp" in claim["metadata"]

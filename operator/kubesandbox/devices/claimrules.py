@@ -1,6 +1,6 @@
 """Rules for claims: what they and templates ask for, their status, and the pods that name them.
 
-Here is what somebody meets who writes a claim by hand, and what schedulers and drivers rely on. A real API server also bounds the
+These are the rules for claims written by hand, and the ones that schedulers and drivers rely on. A real API server also bounds the
 lengths of lists and texts. Source: `pkg/apis/resource/validation` of Kubernetes 1.36.
 """
 
@@ -41,7 +41,7 @@ _RequestNames = Mapping[str, Collection[str]]
 
 
 def check_claim_spec(path: str, spec: Object, *, admin: bool) -> Faults:
-    """What is wrong with `spec` of a claim; `admin`: its namespace may use devices that are in use."""
+    """The faults of `spec` of a claim; `admin`: its namespace may use devices that are in use."""
     devices, names = spec.get("devices") or {}, _request_names(spec)
     path = f"{path}.devices"
     yield from each_of(f"{path}.requests", devices.get("requests"), partial(_check_request, admin), _name)
@@ -127,7 +127,7 @@ def _check_configuration(names: _RequestNames, path: str, configuration: Object)
 
 
 def check_opaque(path: str, configuration: Object) -> Faults:
-    """What a driver is told, of which only the driver is looked at."""
+    """The parameters for a driver; only the driver's name is looked at."""
     if configuration.get("opaque") is None:
         yield required(f"{path}.opaque")
     else:
@@ -138,7 +138,7 @@ def check_opaque(path: str, configuration: Object) -> Faults:
 
 
 def check_claim_status(new: Object, old: Object) -> Faults:
-    """What is wrong with a claim's new status, the claim as it was being `old`."""
+    """The faults of a claim's new status, the claim as it was being `old`."""
     status, former = new.get("status") or {}, old.get("status") or {}
     got, had = allocation(new), allocation(old)
     held = status.get("reservedFor") or []
@@ -164,7 +164,7 @@ def check_claim_status(new: Object, old: Object) -> Faults:
 
 
 def drop_departed(new: Object, old: Object) -> None:
-    """What drivers say of devices goes with them, as in the real server."""
+    """Drop with the devices the statuses that drivers wrote for them, as in the real server."""
     status = new.get("status") or {}
     gone = {device_key(each)[:3] for each in _results(old)} - {device_key(each)[:3] for each in _results(new)}
     if gone and status.get("devices"):
@@ -213,7 +213,7 @@ def _check_condition(path: str, condition: Object) -> Faults:
 
 
 def check_pod_claims(spec: Object) -> Faults:
-    """What is wrong with `spec.resourceClaims` of a pod and with what refers to it."""
+    """The faults of `spec.resourceClaims` of a pod, and of the fields that refer to it."""
     claims = spec.get("resourceClaims") or ()
     yield from each_of("spec.resourceClaims", claims, _check_pod_claim, _name)
     names = {_name(each) for each in claims} - {""}

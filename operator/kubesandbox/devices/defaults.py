@@ -1,4 +1,4 @@
-"""What the API server fills in where objects of the resource.k8s.io group leave it out."""
+"""Defaults of the API server for objects of the resource.k8s.io group."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class SimulatedDriver:
     # --- what tests do to devices ---
 
     def devices(self, node: str) -> list[Object]:
-        """What the node's pool has now; a copy."""
+        """The pool of the node now; a copy."""
         return _copied(self._devices.get(node, []))
 
     def generation(self, node: str) -> int:
@@ -153,7 +153,7 @@ class SimulatedDriver:
         self._devices[node.name] = devices
 
     def _contents(self, devices: list[Object]) -> list[Object]:
-        """What each slice has: devices, or counters; an empty pool is one slice without any."""
+        """The contents of each slice: devices, or counters; an empty pool is one slice without any."""
         devices, counters = _copied(devices), counters_of(self.layout)
         size = self.layout.slice_size
         made: list[Object] = [{"devices": devices[at : at + size]} for at in range(0, len(devices), size)]
@@ -193,7 +193,7 @@ _DEVICE: Final = ("driver", "pool", "device", "shareID")
 
 
 def _unattached(claim: Object, driver: str) -> list[Object]:
-    """The allocated devices of the driver that have binding conditions, and of which nothing is said yet."""
+    """The allocated devices of the driver that have binding conditions, and no answer to these yet."""
     results = ((allocation(claim) or {}).get("devices") or {}).get("results") or ()
     said = {tuple(each.get(part) for part in _DEVICE) for each in (claim.get("status") or {}).get("devices") or ()}
     return [

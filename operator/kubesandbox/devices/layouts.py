@@ -1,4 +1,4 @@
-"""What a simulated driver publishes for a node: whole devices, devices in partitions, or devices that several claims share. Pure."""
+"""Devices that a simulated driver publishes for a node: whole, in partitions, or shared by several claims. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ATTACHED: Final = "sandbox.placewright.dev/attached"
 ATTACH_FAILED: Final = "sandbox.placewright.dev/attach-failed"
 #: In one slice, as the API server allows.
 MAX_COUNTER_SETS: Final = 8
-#: Of which a device that can be partitioned has so many.
+#: Partitions of a device that can be partitioned.
 UNITS: Final = 8
 PARTS: Final = (("whole", 1), ("half", 2), ("quarter", 4))
 

@@ -1,4 +1,4 @@
-"""What a kubelet asks before a pod starts: are its claims allocated, and is it among those who may use them?"""
+"""A kubelet's questions before a pod starts: are its claims allocated, and is it among the pods that may use them?"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Preparation:
         return True
 
     def forget(self, pod: Stored) -> None:
-        """The pod is gone, or has got its claims: nobody waits for it."""
+        """The pod is gone, or has got its claims: no kubelet waits for it."""
         for each in pod_claims(pod.object):
             key = (pod.namespace, each.claim)
             if key in self._waiting:

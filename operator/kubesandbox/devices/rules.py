@@ -1,6 +1,6 @@
 """Which rules an object of the resource.k8s.io group, or a PodGroup, is held against when it is written; those for all but claims are here.
 
-As for `claimrules`: what somebody meets who writes a slice, a class or a group by hand. Source: `pkg/apis/resource/validation` and, for
+As for `claimrules`: the rules for slices, classes and groups written by hand. Source: `pkg/apis/resource/validation` and, for
 groups, the declared validation of scheduling.k8s.io/v1alpha2.
 """
 
@@ -53,7 +53,7 @@ def check_spec(resource: ResourceType, new: Object, old: Object | None, namespac
 
 
 def check_status(resource: ResourceType, new: Object, old: Object) -> None:
-    """Raises ApiError 400 or 422 for what is wrong with a status that is written; drops from it what goes with it."""
+    """Raises ApiError 400 or 422 for the faults of a status that is written; drops fields from it that depend on dropped ones."""
     if resource.kind == "ResourceClaim":
         drop_departed(new, old)
         faults = list(check_claim_status(new, old))

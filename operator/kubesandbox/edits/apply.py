@@ -1,7 +1,7 @@
-"""Server-side apply: who owns which field, and what happens when two want the same.
+"""Server-side apply: the owner of each field, and conflicts between owners.
 
 Applying sends an opinion: the fields of the sent object. They are merged into the live one; fields that this manager
-applied before and no longer sends are removed unless somebody else owns them too; a field that another manager set to
+applied before and no longer sends are removed unless another manager owns them too; a field that another manager set to
 another value is a conflict, unless forced. Every other write (`track_update`) moves ownership of what it changed.
 """
 
@@ -40,7 +40,7 @@ class ApplyConflict(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """Who writes, how, and through which version and subresource: one entry of `managedFields`."""
+    """A writer, the kind of write, and its version and subresource: one entry of `managedFields`."""
 
     name: str
     operation: str
@@ -127,7 +127,7 @@ def _deep(fields: FieldSet) -> FieldSet:
 
 
 def _take_over(owners: _Owners, manager: Manager, changed: FieldSet, force: bool) -> None:
-    """Takes `changed` from everybody else if forced, and refuses otherwise."""
+    """Takes `changed` from all other managers if forced, and refuses otherwise."""
     contested = {
         other: changed & owned.fields for other, owned in owners.items() if other != manager and changed & owned.fields
     }
@@ -156,7 +156,7 @@ def _conflict(contested: dict[Manager, FieldSet], owners: _Owners) -> ApplyConfl
 
 
 def _prune(merged: Object, owners: _Owners, manager: Manager, mine: FieldSet, shape: Shape) -> None:
-    """Removes what `manager` applied before and does not now, where nobody else holds anything of it."""
+    """Removes what `manager` applied before and does not now, where no other manager holds any of it."""
     before = owners.get(manager)
     if before is None:
         return
@@ -218,7 +218,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _owner_before_first_apply(current: Object | None, shape: Shape) -> _Owners:
-    """Whoever wrote an object that nobody kept records of is one manager, by the name that API servers give it."""
+    """The writer of an object without records is one manager, by the name that API servers give it."""
     if current is None:
         return {}
     manager = Manager(BEFORE_FIRST_APPLY, UPDATE, str(current.get("apiVersion", "")))

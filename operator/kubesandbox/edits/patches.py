@@ -48,7 +48,7 @@ class PatchInvalid(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PatchTerms:
-    """What a patch is applied to and by whom.
+    """The object that a patch is applied to, and the writer.
 
     `schema` is the openAPIV3Schema of a custom resource, None for a built-in kind; `now` is an RFC 3339 time; `force`
     and `field_manager` matter to apply patches only, which cannot do without the latter.

@@ -27,7 +27,7 @@ class Shape:
     `item` is the shape of list elements. For server-side apply a list is keyed (`keys`), a set (`is_set`) or atomic;
     `atomic` makes a map one piece. For strategic merge a list merges by `merge_key`, as a set (`merge_set`) or is
     replaced; `retain_keys` drops what the patch's `$retainKeys` does not name. `optional` objects are absent until
-    somebody writes them, which he then owns beside what is in them.
+    a client writes them, which then owns them beside what is in them.
     """
 
     fields: Mapping[str, Shape] = field(default_factory=lambda: _NONE)
@@ -61,7 +61,7 @@ PLAIN: Final = Shape()
 _KEY_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({"protocol": "TCP"})
 #: Structs that are pointers in Go; nothing in the document says so, and of others it makes no difference here.
 _OPTIONAL: Final = frozenset({"resource.v1.AllocationResult"})
-#: Where a schema is one value among others, its own parts are nobody's.
+#: Where a schema is one value among others, its own parts have no owner.
 _OPAQUE: Final = "apiextensions.v1.JSONSchemaProps"
 
 

@@ -108,7 +108,7 @@ def _reorder(result: Object, name: str, order: list[Any], before: list[Any], key
 
 
 def _in_order(items: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:
-    """`items` with those that `order` names in that order, and the others as they are among themselves.
+    """`items` in the order of `order`, as far as it names them, and the others as they are among themselves.
 
     Of one of each, the other goes first only if it stood before the named one in the list as it was: new elements come first.
     """
@@ -128,7 +128,7 @@ def _items(value: Any) -> list[Any]:
 
 
 def _identity(element: Any, key: str) -> Any:
-    """What tells an element of a list from the others: its key, or itself where it is no object."""
+    """The identity of an element of a list: its key, or itself where it is no object."""
     return element.get(key) if isinstance(element, dict) else element
 
 

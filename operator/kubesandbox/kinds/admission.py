@@ -1,4 +1,4 @@
-"""What a write must look like for its type: defaults, status at creation, what may not change, how deletion begins.
+"""Rules for a write of each type: defaults, status at creation, what may not change, how deletion begins.
 
 Types that need nothing of this pass through untouched. Volumes get the phase that the volume controller would give them.
 """
@@ -121,7 +121,7 @@ class Admission:
             raise forbidden(resource, pod["metadata"]["name"], str(refused)) from refused
 
     def _admit_topology(self, pod: Object) -> None:
-        """A pod that is made on a node gets the node's zone and region, whatever it says of its own."""
+        """A pod that is made on a node gets the node's zone and region, over its own labels."""
         node = (pod.get("spec") or {}).get("nodeName")
         if node and (labels := topology_of(self.store, node)):
             pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
@@ -192,7 +192,7 @@ def _admit_addresses(resource: ResourceType, old: Object, new: Object) -> None:
 
 
 def _keep_priority(old: Object, new: Object) -> None:
-    """What admission once resolved stays when an update leaves it out."""
+    """Values that admission once resolved, and that stay when an update leaves them out."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     for each in ("priority", "preemptionPolicy"):
         if after.get(each) is None and before.get(each) is not None:

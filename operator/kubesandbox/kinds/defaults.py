@@ -1,4 +1,4 @@
-"""What an API server fills in before it stores an object, as far as schedulers and kubectl look at it.
+"""Defaults of an API server before it stores an object, as far as schedulers and kubectl look at it.
 
 The scheduler reads effective objects: requests that were left out come from limits, a pod without `schedulerName`
 belongs to the default scheduler, a deployment without `replicas` has one. Every function changes its object in place

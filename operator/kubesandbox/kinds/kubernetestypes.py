@@ -22,7 +22,7 @@ Schema = Mapping[str, Any]
 
 VERSION: Final = "v1.36.0"
 METADATA: Final = "meta.v1.ObjectMeta"
-#: Definitions that are values to those who write them. RawExtension and JSON are whatever is sent.
+#: Definitions that are values to their writers. RawExtension and JSON are any values that are sent.
 _VALUES: Final[Mapping[str, Schema]] = MappingProxyType(
     {
         "Quantity": {"type": "quantity"},
@@ -55,7 +55,7 @@ def definitions_of(kind: str) -> tuple[str, ...]:
 
 
 def _printed() -> str:
-    """What `kubernetes.json` holds: the kinds that are served, and what they are made of."""
+    """The contents of `kubernetes.json`: the kinds that are served, and their fields."""
     document = files("kubernetes_validate") / "kubernetes-json-schema" / f"{VERSION}-local" / "_definitions.json"
     source: Mapping[str, Schema] = {_short(name): schema for name, schema in json.loads(document.read_bytes())["$defs"].items()}
     made: dict[str, Schema] = {}

@@ -1,4 +1,4 @@
-"""What admission writes into a pod, and what it holds it against: priority, zone and region, tolerations, addresses."""
+"""Admission of a pod: priority, zone and region, tolerations, addresses."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def topology_of(store: Store, node: str) -> dict[str, str]:
 
 
 def check_tolerations(spec: Object) -> Faults:
-    """What is wrong with `spec.tolerations` of a pod."""
+    """The faults of `spec.tolerations` of a pod."""
     for at, toleration in enumerate(spec.get("tolerations") or ()):
         yield from _check_toleration(f"spec.tolerations[{at}]", toleration)
 
@@ -137,7 +137,7 @@ def settle_addresses(status: Object) -> None:
 
 
 def check_addresses(status: Object, old: Object) -> Faults:
-    """What is wrong with the addresses of a status that replaces `old`, whose addresses may stay."""
+    """The faults of the addresses of a status that replaces `old`, whose addresses may stay."""
     hosts = _listed(status, "hostIPs")
     if hosts and hosts[0] != (status.get("hostIP") or ""):
         yield "status.hostIPs[0].ip", f"Invalid value: {json.dumps(hosts[0])}: must be equal to `hostIP`"

@@ -36,7 +36,7 @@ _CUSTOM: Final[Schema] = MappingProxyType({"type": "object", "properties": {"met
 
 
 class _MisfitError(Exception):
-    """Something of the wrong type; `path` grows on the way up."""
+    """A value of the wrong type; `path` grows on the way up."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)

@@ -1,4 +1,4 @@
-"""Validating admission webhooks: who wants to be asked about a write, and what comes of his answer.
+"""Validating admission webhooks: the ones that want to be asked about a write, and their answers.
 
 As far as rules on groups, versions, resources and operations go, of creations and updates; selectors of objects and namespaces are not
 looked at, and of the ways to reach a webhook only `url` is, since no services run here. Refusals are worded as an API server words them.

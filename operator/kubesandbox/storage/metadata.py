@@ -1,4 +1,4 @@
-"""What the server itself writes into `metadata`, and what it refuses there."""
+"""Fields of `metadata` that the server itself writes, and that it refuses."""
 
 from __future__ import annotations
 

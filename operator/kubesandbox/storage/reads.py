@@ -35,7 +35,7 @@ class ListOptions:
 
 
 class _Token(msgspec.Struct):
-    """What a continue token carries: which snapshot, and where in it."""
+    """The contents of a continue token: which snapshot, and where in it."""
 
     snapshot: int
     start: int

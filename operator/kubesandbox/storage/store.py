@@ -50,7 +50,7 @@ class Stored:
 class Change:
     """One write: what was there before, what is there now (None once deleted), and the version it got.
 
-    `lines` caches the watch lines that streams share, by whatever key they choose, while the change is handed round.
+    `lines` caches the watch lines that streams share, by keys that they choose, while the change is handed round.
     """
 
     __slots__ = ("_departed", "current", "lines", "previous", "version")
@@ -64,7 +64,7 @@ class Change:
 
     @property
     def type(self) -> ChangeType:
-        """What a watch without a selector calls this change."""
+        """The type of this change for a watch without a selector."""
         if self.previous is None:
             return "ADDED"
         return "DELETED" if self.current is None else "MODIFIED"
@@ -109,7 +109,7 @@ class Collection:
         return found
 
     def record(self, change: Change) -> None:
-        """Keeps a change for those who resume, and tells the listeners."""
+        """Keeps a change for watches that resume, and tells the listeners."""
         self._changes.append(change)
         if len(self._changes) >= 2 * self._history:
             self._floor = self._changes[-self._history - 1].version
@@ -190,7 +190,7 @@ class Store:
             listener(key, change)
 
     def compact(self) -> None:
-        """Forgets all history: whoever resumes from an older version, or continues a list, is told 410."""
+        """Forgets all history: a client that resumes from an older version, or continues a list, is told 410."""
         self.compacted = self.version
         for collection in self._collections.values():
             collection.compact(self.version)

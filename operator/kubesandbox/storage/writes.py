@@ -31,7 +31,7 @@ from kubesandbox.storage import metadata as meta
 from kubesandbox.storage.store import Store, Stored
 
 NAMESPACES: Final = ("", "namespaces")
-#: Types that, like custom ones, are only ever replaced by somebody who says which version he read.
+#: Types that, like custom ones, are only ever replaced by a client that says which version it read.
 _VERSION_REQUIRED: Final = frozenset(
     {
         ("coordination.k8s.io", "leases"),
@@ -41,7 +41,7 @@ _VERSION_REQUIRED: Final = frozenset(
 )
 
 #: Types written so often that who wrote which field is only recorded for clients that name themselves (fieldManager),
-#: and from the first server-side apply of an object on: until then nobody reads it, and it would double the cost.
+#: and from the first server-side apply of an object on: until then no client reads it, and it would double the cost.
 _BUSY: Final = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", "leases"), ("resource.k8s.io", "resourceclaims")})
 
 #: Groups of built-in types whose status writes change nothing else, as with custom types: not even finalizers.
@@ -54,7 +54,7 @@ _decode = msgspec.json.Decoder().decode
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a request says about how to write: `dry_run` checks everything and stores nothing.
+    """Options of a write: `dry_run` checks everything and stores nothing.
 
     `manager` is who writes, empty for the server itself; `named` says that the client itself gave that name. `strict`
     refuses fields that the schema of a custom type does not know. `guard` is asked last, with the type, the object as it was
@@ -252,7 +252,7 @@ class Writes:
         return self._commit(resource, current, new, dry_run=options.dry_run)
 
     def _refuse_unknown_fields(self, resource: ResourceType, new: Object, options: WriteOptions) -> None:
-        """What is pruned silently otherwise is refused where the client asked for strictness."""
+        """Fields that are pruned silently are refused where the client asked for strictness."""
         unknown = self.admission.definitions.unknown_fields(resource, new) if options.strict else []
         if unknown:
             shown = ", ".join(f'unknown field "{path}"' for path in unknown)

@@ -1,1 +1,1 @@
-"""What comes over HTTP, and how objects, types and documents are shown there."""
+"""Requests over HTTP, and how objects, types and documents are shown there."""

@@ -1,4 +1,4 @@
-"""What the server says about itself: groups, versions, types, its own version and its OpenAPI documents.
+"""The server's documents about itself: groups, versions, types, its own version and OpenAPI.
 
 Clients pick between the older documents (one for each group and version) and the aggregated ones (everything in two
 requests) by their `Accept` header; kubectl up to 1.26 knows the older ones only.

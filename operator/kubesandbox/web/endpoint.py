@@ -102,7 +102,7 @@ class Endpoint:
             self._access.authorizer.refuse(user, Asked(method.lower(), path=path))
 
     def _lose(self, request: web.BaseRequest, answer: Answer) -> web.Response:
-        """What was asked has happened; its answer, given back for form's sake, never arrives."""
+        """The request has been carried out; its answer, given back for form's sake, never arrives."""
         if isinstance(answer, Watch):
             self._watches.forget(answer)
         if request.transport is not None:
@@ -123,7 +123,7 @@ class Endpoint:
                 with suppress(ConnectionError):
                     await response.write_eof()
         except ConnectionError:
-            pass  # the watcher left; there is nobody to tell
+            pass  # the watcher left
         finally:
             if ending is not None:
                 ending.cancel()

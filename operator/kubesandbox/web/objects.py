@@ -63,7 +63,7 @@ class ObjectRequests:
         return write(query)
 
     def _write(self, request: web.BaseRequest, found: Route, body: bytes, user: User) -> Callable[[Query], Answer]:
-        """What the request does when it is carried out with such parameters; it can be rehearsed with `dryRun`."""
+        """The effect of a request with such parameters; it can be rehearsed with `dryRun`."""
         content_type, agent = request.headers.get("Content-Type", ""), request.headers.get("User-Agent", "")
         if request.method == "PATCH":
             return lambda query: self._patch(found, query, body, content_type, agent, user)

@@ -62,7 +62,7 @@ def _named(number: int, items: Mapping[str, Any], encode: _Encoder) -> bytes:
 
 
 def _any(value: Any) -> bytes:
-    """A value of any type travels as YAML, of which JSON is a part."""
+    """A value of any type travels as YAML, which includes JSON."""
     return _text(2, json.dumps(value))
 
 

@@ -95,7 +95,7 @@ def _check_version(query: Query) -> None:
 
 
 def _no_version(query: Query) -> str:
-    """What is wrong with the resourceVersion of a request; empty for nothing."""
+    """The fault of the resourceVersion of a request; empty for none."""
     text = query.get("resourceVersion") or "0"
     if not text.isascii() or not text.isdigit():
         why = "invalid syntax"

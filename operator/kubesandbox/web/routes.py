@@ -10,7 +10,7 @@ from kubesandbox.resources import ResourceRegistry, ResourceType
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What a path names. `namespace` is None for a collection over all namespaces and for cluster-scoped types."""
+    """The target of a path. `namespace` is None for a collection over all namespaces and for cluster-scoped types."""
 
     resource: ResourceType
     namespace: str | None
