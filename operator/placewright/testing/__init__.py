@@ -1,7 +1,7 @@
 """The kit for tests of plugins and of schedulers: objects in a few words, and a scheduler without an API server.
 
 Makers (`pod`, `node`, `resource_claim`, …) build objects step by step, decoded as the scheduler decodes those of an API server.
-`PluginCase` asks one plugin as the scheduler would. `World` is a whole scheduler whose clock and ports a test holds in its hand.
+`PluginCase` asks one plugin as the scheduler would, and `check_plugin` runs one against the plugin contract on random clusters. `World` is a whole scheduler whose clock and ports a test holds in its hand.
 
 This package is public: it changes only with a note in the changelog. `docs/testing.md` is its reference.
 
@@ -26,9 +26,13 @@ from placewright.testing.devices import device_class, device_taint_rule, resourc
 from placewright.testing.extenderport import FakeExtender
 from placewright.testing.nodes import node
 from placewright.testing.plugincase import PluginCase
+from placewright.testing.plugincheck import check_plugin
+from placewright.testing.pluginreport import CallTime, PluginReport
 from placewright.testing.podgroups import coscheduling_group, pod_group
 from placewright.testing.pods import pod
 from placewright.testing.profiles import profile
+from placewright.testing.promises import BrokenPromiseError, Promise
+from placewright.testing.randomobjects import random_node, random_object, random_pod
 from placewright.testing.virtualtime import VirtualTime
 from placewright.testing.volumes import (
     csi_driver,
@@ -42,8 +46,12 @@ from placewright.testing.workloads import disruption_budget, namespace, replica_
 from placewright.testing.world import World
 
 __all__ = [
+    "BrokenPromiseError",
+    "CallTime",
     "FakeExtender",
     "PluginCase",
+    "PluginReport",
+    "Promise",
     "VirtualTime",
     "World",
     "assert_bound",
@@ -52,6 +60,7 @@ __all__ = [
     "assert_gated",
     "assert_placed",
     "assert_waiting",
+    "check_plugin",
     "coscheduling_group",
     "csi_driver",
     "csi_node",
@@ -65,6 +74,9 @@ __all__ = [
     "pod",
     "pod_group",
     "profile",
+    "random_node",
+    "random_object",
+    "random_pod",
     "replica_set",
     "resource_claim",
     "resource_slice",

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -396,16 +397,18 @@ _ABSENT = object()
 
 
 class Snapshot:
-    """The pod of a call and all objects of the cluster, as they are now.
+    """The pod of a call, all objects of the cluster and its columns, as they are now.
 
     Args:
-        cluster: whose objects the plugin is shown.
+        cluster: whose objects and columns the plugin is shown.
         asked: what the call is made with.
     """
 
     def __init__(self, cluster: Cluster, asked: Sequence[Any]) -> None:
+        self._cluster = cluster
         self._objects = dict(_objects(cluster, asked))
         self._before = {name: msgspec.json.encode(item) for name, item in self._objects.items()}
+        self._columns = {name: column.copy() for name, column in _columns(cluster)}
 
     def written(self) -> str:
         """Compare with what was there when the snapshot was made.
@@ -413,6 +416,19 @@ class Snapshot:
         Returns:
             The first difference, in words; empty where nothing was written.
         """
+        return self._written_into_object() or self._written_into_column()
+
+    def _written_into_column(self) -> str:
+        for name, column in _columns(self._cluster):
+            changed = np.flatnonzero(column != self._columns[name])
+            if len(changed):
+                row = int(changed[0])
+                was, now = self._columns[name][row].item(), column[row].item()
+                where = f"row {row} (node {self._cluster.names[row]})"
+                return f"it wrote into the column {name}: {where} was {was} and is {now}; allowed is only to read columns"
+        return ""
+
+    def _written_into_object(self) -> str:
         for name, item in self._objects.items():
             after = msgspec.json.encode(item)
             if after != self._before[name]:
@@ -432,6 +448,18 @@ def _objects(cluster: Cluster, asked: Sequence[Any]) -> Iterator[tuple[str, Any]
             yield f"pod {pod.key}", pod.pod
     for item in cluster.objects.shown():
         yield f"{type(item).__name__} {item.metadata.namespace}/{item.metadata.name}".replace(" /", " "), item
+
+
+def _columns(cluster: Cluster) -> Iterator[tuple[str, NDArray[Any]]]:
+    """The columns that plugins read in place, by their name in the contract; shape (size,) or longer."""
+    size = cluster.size
+    for name in ("present", "pod_count", "pod_limit", "scoring_cpu", "scoring_memory"):
+        yield f"cluster.{name}", getattr(cluster, name)
+    yield "cluster.unschedulable", cluster.unschedulable[:size]
+    for resource in cluster.resources.names():
+        column = cluster.resources.column(resource)
+        for part in ("allocatable", "requested", "free"):
+            yield f"cluster.resources.column({resource!r}).{part}", getattr(column, part)[:size]
 
 
 def _first_difference(before: Any, after: Any, path: str) -> tuple[str, Any, Any]:

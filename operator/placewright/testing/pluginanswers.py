@@ -1,0 +1,269 @@
+"""All that one plugin says of one pod, asked in the order of the scheduling cycle and held against the contract answer by answer.
+
+`PluginQuestions.answers` asks about all nodes at once, then about each alone, and compares. What depends on more than one moment (kept
+columns, hints) or more than one pod (signatures) is compared by `plugintrial`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.errors import PluginError
+from placewright.framework.interface import (
+    MAX_NODE_SCORE,
+    BoolColumn,
+    CycleState,
+    FilterPlugin,
+    IntColumn,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Reads,
+    Rejection,
+    Rows,
+    ScorePlugin,
+)
+from placewright.framework.remedies import RemedyPlugin
+from placewright.framework.rowwise import RowwiseFilter
+from placewright.framework.runtime.guard import PluginWroteError
+from placewright.framework.status import Code, Status, unresolvable
+from placewright.testing.pluginreport import Tally
+from placewright.testing.promises import BreachError, Promise
+
+T = TypeVar("T")
+#: The status of nodes that PreFilter does not name.
+_NOT_NAMED: Final = unresolvable("is none of the nodes that PreFilter names")
+
+
+@dataclass
+class PodAnswers:
+    """What a plugin says of one pod.
+
+    Attributes:
+        state: what the plugin remembers of this cycle.
+        error: what an ERROR status says; empty without one. Nothing else was asked then.
+        refused: PreFilter's rejection of the pod as a whole.
+        skipped: PreFilter or PreScore said SKIP.
+        rejected: by node, why the pod cannot go there.
+        accepted: the other nodes.
+        scores: by accepted node, 0 to 100; empty where there was nothing to score.
+    """
+
+    state: CycleState
+    error: str = ""
+    refused: Status | None = None
+    skipped: bool = False
+    rejected: dict[NodeName, Status] = field(default_factory=dict)
+    accepted: set[NodeName] = field(default_factory=set)
+    scores: dict[NodeName, int] = field(default_factory=dict)
+
+    def same_columns(self, other: PodAnswers) -> bool:
+        """Whether both give the same columns; reasons are not compared."""
+        return self.rejected.keys() == other.rejected.keys() and self.accepted == other.accepted and self.scores == other.scores
+
+
+class PluginQuestions:
+    """Asks one plugin, whose calls are guarded, about pods on one cluster.
+
+    Args:
+        plugin: as `ProfileRuntime` built it.
+        cluster: the plugin's.
+        tally: counts what was asked and how long it took.
+        alone: ask about each node alone, too.
+    """
+
+    def __init__(self, plugin: Any, cluster: Cluster, tally: Tally, *, alone: bool = True) -> None:
+        self._plugin = plugin
+        self._cluster = cluster
+        self._tally = tally
+        self._alone = alone
+
+    def answers(self, pod: PodInfo) -> PodAnswers:
+        """Ask PreFilter, Filter, explain, PreScore, Score and normalise. Raises `BreachError`."""
+        found = PodAnswers(CycleState())
+        rows = self._pre_filter(pod, found)
+        if found.error or found.refused is not None:
+            return found
+        rows = self._filter(pod, found, rows)
+        found.accepted = {self._name(row) for row in rows.tolist()}
+        if len(rows) and isinstance(self._plugin, ScorePlugin):
+            self._score(pod, found, rows)
+        return found
+
+    def _pre_filter(self, pod: PodInfo, found: PodAnswers) -> Rows:
+        """The rows that are left; all of them where there is no PreFilter."""
+        rows = self._cluster.rows()
+        if not isinstance(self._plugin, PreFilterPlugin):
+            return rows
+        result = self._timed("PreFilter", lambda: self._plugin.pre_filter(found.state, pod, self._cluster))
+        code = result.status.code
+        if code is Code.ERROR:
+            found.error = result.status.message
+        elif code is Code.SKIP:
+            found.state.skip_filter.add(self._plugin.name)
+            found.skipped = True
+        elif not result.status.ok:
+            found.refused = result.status
+            found.rejected = {self._name(row): result.status for row in rows.tolist()}
+            self._tally.rejected += len(rows)
+        elif result.nodes is not None:
+            found.rejected = {self._name(row): _NOT_NAMED for row in rows.tolist() if self._name(row) not in result.nodes}
+            self._tally.rejected += len(found.rejected)
+            return np.array([row for row in rows.tolist() if self._name(row) in result.nodes], np.intp)
+        return rows
+
+    # --- filter ----------------------------------------------------------------------------------------------------------------------
+
+    def _filter(self, pod: PodInfo, found: PodAnswers, rows: Rows) -> Rows:
+        """The rows of these that hold the pod."""
+        plugin, state, cluster = self._plugin, found.state, self._cluster
+        if not isinstance(plugin, FilterPlugin) or plugin.name in state.skip_filter:
+            self._tally.accepted += len(rows)
+            return rows
+        passes: BoolColumn = self._timed("Filter", lambda: plugin.filter(state, pod, cluster, cluster.all_rows))[rows]
+        self._tally.accepted += int(np.count_nonzero(passes))
+        self._tally.rejected += int(np.count_nonzero(~passes))
+        if self._alone:
+            for row, passed in zip(rows.tolist(), passes.tolist(), strict=True):
+                alone = bool(self._checked(lambda row=row: plugin.filter(state, pod, cluster, _only(row)))[0])
+                self._same(alone, passed, f"filter says {passed} for node {self._name(row)} among all nodes and {alone} for it alone")
+        rejected = rows[~passes]
+        if len(rejected):
+            self._explain(pod, found, rejected)
+        if self._alone and isinstance(plugin, RowwiseFilter):
+            self._judge(plugin, pod, found, rows, passes)
+        return rows[passes]
+
+    def _explain(self, pod: PodInfo, found: PodAnswers, rejected: Rows) -> None:
+        plugin, state, cluster = self._plugin, found.state, self._cluster
+        groups: list[Rejection] = self._timed(
+            "explain", lambda: plugin.explain(state, pod, cluster, rejected), promise=Promise.EXPLAIN
+        )
+        self._tally.saw(Promise.EXPLAIN)
+        for status, rows in groups:
+            found.rejected |= {self._name(row): status for row in rows.tolist()}
+        for row in rejected.tolist() if self._alone else ():
+            [alone] = self._checked(lambda row=row: plugin.explain(state, pod, cluster, _only(row)), promise=Promise.EXPLAIN)
+            among = found.rejected[self._name(row)]
+            if alone.status != among:
+                words = f'explain says "{among.message}" of node {self._name(row)} among others and "{alone.status.message}" of it alone'
+                raise BreachError(Promise.ROWS, "Filter", words)
+        if isinstance(plugin, RemedyPlugin):
+            self._checked(lambda: plugin.nearest_first(state, pod, cluster, rejected))
+            self._checked(lambda: plugin.remedies(state, pod, cluster, int(rejected[0])))
+
+    def _judge(self, plugin: RowwiseFilter, pod: PodInfo, found: PodAnswers, rows: Rows, passes: BoolColumn) -> None:
+        """What preemption asks: a judge says of a row what the filter says, with its pods and without one of them."""
+        judge = self._checked(lambda: plugin.judge(found.state, pod, self._cluster))
+        if judge is None:
+            return
+        judged: BoolColumn = self._checked(lambda: judge.passes(rows))
+        for row, passed, verdict in zip(rows.tolist(), passes.tolist(), judged.tolist(), strict=True):
+            self._same(verdict, passed, f"filter says {passed} for node {self._name(row)} and the judge says {verdict}")
+            leaving = next(iter(self._cluster.pods_on(self._name(row))), None)
+            if leaving is None:
+                continue
+            with self._cluster.dry_run_on_row(remove=[leaving], row=row):
+                without = bool(self._checked(lambda row=row: judge.passes(_only(row)))[0])
+                afresh = self._passes_alone(plugin, pod, row)
+            words = f"without pod {leaving.key} filter says {afresh} for node {self._name(row)}, and an earlier judge says {without}"
+            self._same(without, afresh, words)
+
+    def _passes_alone(self, plugin: RowwiseFilter, pod: PodInfo, row: int) -> bool:
+        """PreFilter and Filter on one row, in a cycle of their own."""
+        state = CycleState()
+        if isinstance(plugin, PreFilterPlugin):
+            status = self._checked(lambda: plugin.pre_filter(state, pod, self._cluster)).status
+            if not status.ok:
+                return status.code is Code.SKIP
+        return bool(self._checked(lambda: plugin.filter(state, pod, self._cluster, _only(row)))[0])
+
+    # --- score -----------------------------------------------------------------------------------------------------------------------
+
+    def _score(self, pod: PodInfo, found: PodAnswers, feasible: Rows) -> None:
+        plugin, state, cluster = self._plugin, found.state, self._cluster
+        if isinstance(plugin, PreScorePlugin):
+            status = self._timed("PreScore", lambda: plugin.pre_score(state, pod, cluster, feasible))
+            if status.code is Code.SKIP:
+                found.skipped = True
+                return
+            if not status.ok:
+                found.error = status.message
+                return
+        whole = plugin.reads is not Reads.CLUSTER or self._checked(lambda: plugin.fingerprint(state, cluster)) is not None
+        asked = cluster.all_rows if whole else feasible
+        answered: IntColumn = self._timed("Score", lambda: plugin.score(state, pod, cluster, asked))
+        raw = answered[feasible] if whole else answered
+        for row, score in zip(feasible.tolist(), raw.tolist(), strict=True) if self._alone else ():
+            alone = int(self._checked(lambda row=row: plugin.score(state, pod, cluster, _only(row)))[0])
+            words = f"score gives node {self._name(row)} {score} among all nodes and {alone} alone"
+            self._same(alone, score, words, "Score")
+        final = self._normalised(found.state, raw, feasible)
+        self._in_range(final, feasible)
+        found.scores = {self._name(row): score for row, score in zip(feasible.tolist(), final.tolist(), strict=True)}
+        self._tally.scored += 1
+        self._tally.told_apart += len(set(final.tolist())) > 1
+
+    def _normalised(self, state: CycleState, raw: IntColumn, feasible: Rows) -> IntColumn:
+        plugin = self._plugin
+        summary = self._checked(lambda: plugin.summarise(state, raw))
+        if summary is None:
+            return raw
+        final: IntColumn = self._timed("NormalizeScore", lambda: plugin.normalise(state, raw, summary))
+        for at, score in enumerate(final.tolist()) if self._alone else ():
+            alone = int(self._checked(lambda at=at: plugin.normalise(state, raw[at : at + 1], summary))[0])
+            words = f"normalise gives node {self._name(int(feasible[at]))} {score} among all nodes and {alone} alone"
+            self._same(alone, score, words, "NormalizeScore")
+        return final
+
+    def _in_range(self, scores: IntColumn, rows: Rows) -> None:
+        self._tally.saw(Promise.RANGE)
+        for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
+            if not 0 <= score <= MAX_NODE_SCORE:
+                raise BreachError(Promise.RANGE, "Score", f"node {self._name(row)} gets {score}")
+
+    # --- calls -----------------------------------------------------------------------------------------------------------------------
+
+    def _timed(self, point: str, call: Callable[[], T], promise: Promise = Promise.ANSWERS) -> T:
+        began = perf_counter()
+        answer = self._checked(call, promise)
+        self._tally.took(point, perf_counter() - began)
+        return answer
+
+    def _checked(self, call: Callable[[], T], promise: Promise = Promise.ANSWERS) -> T:
+        with checked(promise):
+            answer = call()
+        self._tally.saw(Promise.ANSWERS)
+        return answer
+
+    def _same(self, one: object, other: object, words: str, point: str = "Filter") -> None:
+        self._tally.saw(Promise.ROWS)
+        if one != other:
+            raise BreachError(Promise.ROWS, point, words)
+
+    def _name(self, row: int) -> NodeName:
+        name = self._cluster.names[row]
+        assert name is not None  # only rows that hold nodes are asked about
+        return name
+
+
+@contextmanager
+def checked(promise: Promise = Promise.ANSWERS) -> Iterator[None]:
+    """Turn what the guard finds wrong with a call into a breach: of this promise, or of `UNTOUCHED`. Raises `BreachError`."""
+    try:
+        yield
+    except PluginError as problem:
+        broken = Promise.UNTOUCHED if isinstance(problem.__cause__, PluginWroteError) else promise
+        raise BreachError(broken, problem.point, problem.problem) from problem
+
+
+def _only(row: int) -> Rows:
+    return np.array([row], np.intp)

@@ -1,0 +1,153 @@
+"""`check_plugin`: anyone's plugin against the contract, on random clusters.
+
+Example:
+    from placewright.testing import check_plugin
+    from quiet_nodes import QuietNodes
+
+    def test_the_plugin_keeps_the_contract():
+        report = check_plugin(QuietNodes, args={"most": 2})
+        assert not report.unreached, report
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from placewright.api.decode import convert
+from placewright.api.profile import SchedulingProfile
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import (
+    BindPlugin,
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    QueueSortPlugin,
+    ScorePlugin,
+)
+from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.rowchecks import NoNominations
+from placewright.plugins.catalog import in_tree
+from placewright.plugins.defaultbinder import DefaultBinder
+from placewright.plugins.prioritysort import PrioritySort
+from placewright.profiles.resolve import resolve
+from placewright.testing.pluginanswers import PluginQuestions
+from placewright.testing.pluginreport import PluginReport, Tally, report_of
+from placewright.testing.plugintrial import PluginTrial, Subject
+from placewright.testing.promises import Breach, BreachError, BrokenPromiseError
+from placewright.testing.randomclusters import NodeSource, ObjectSource, PodSource, Sources, random_scenario
+from placewright.testing.randomobjects import random_node, random_object, random_pod
+from placewright.testing.scenarios import Reducer, Scenario
+
+#: How large the cluster is on which calls are timed, and how many pods are asked about there.
+_MANY_NODES: Final = 500
+_TIMED_PODS: Final = 5
+
+
+def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a default
+    plugin: type[Plugin],
+    *,
+    args: Mapping[str, Any] | None = None,
+    pods: PodSource = random_pod,
+    nodes: NodeSource = random_node,
+    objects: ObjectSource = random_object,
+    beside: Sequence[type[Plugin]] = (),
+    clusters: int = 20,
+    seed: int = 0,
+) -> PluginReport:
+    """Run a plugin against the contract on random clusters, and report what was looked at.
+
+    Each cluster has 2 to 5 nodes with pods on them, about 8 pods that wait, and 12 changes: nodes, pods and objects come, change and go.
+    After each change the plugin is asked about every waiting pod, and what it says is held against the promises of `Promise`.
+
+    Args:
+        plugin: the class.
+        args: as `pluginConfig` of a profile gives them; checked likewise.
+        pods: makes a pod from a `random.Random`, waiting ones and those on nodes. Names and uids are given afterwards: `w0`, `s0`.
+        nodes: makes a node. Names are given afterwards: `n0` to `n5`.
+        objects: makes any other object, such as a volume or a claim. Its name decides which object it replaces.
+        beside: other plugins of the profile, for a plugin that asks for their answers. Kept columns are not compared then.
+        clusters: how many random clusters.
+        seed: an equal seed draws equal clusters.
+
+    Returns:
+        The cases looked at and the time of calls. `report.unreached` has a sentence for each promise that no cluster put to the test.
+
+    Raises:
+        BrokenPromiseError: a promise is broken; with the smallest example that was found.
+        ProfileError: the arguments are wrong.
+        PluginBuildError: the plugin's constructor raises, or its table of events is wrong.
+
+    Example:
+        check_plugin(QuietNodes, args={"most": 2}, nodes=lambda dice: node(f"n{dice.randrange(3)}"))
+    """
+    subject, sources, tally = _subject(plugin, args, beside), Sources(pods, nodes, objects), Tally()
+    for number in range(clusters):
+        scenario = random_scenario(seed, number, sources)
+        breach = _breach(subject, scenario, tally)
+        if breach is not None:
+            raise BrokenPromiseError(plugin.name, *_smallest(subject, scenario, breach, seed))
+    return report_of(plugin, seed, clusters, tally, _times_on_many_nodes(subject, sources, seed))
+
+
+def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Sequence[type[Plugin]]) -> Subject:
+    """The plugin in a profile that runs nothing else but a sort, a binder and what the caller wants beside it."""
+    known = in_tree()
+    registry = known.extended([each for each in (plugin, *beside) if known.get(each.name) is not each])
+    needed: list[type[Plugin]] = [] if issubclass(plugin, QueueSortPlugin) else [PrioritySort]
+    needed += [] if issubclass(plugin, BindPlugin) else [DefaultBinder]
+    enabled = [{"name": each.name} for each in (plugin, *beside, *needed)]
+    spec = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}},
+        "pluginConfig": [] if args is None else [{"name": plugin.name, "args": dict(args)}],
+    }
+    profile = resolve(convert({"metadata": {"name": "check", "generation": 1}, "spec": spec}, SchedulingProfile), registry)
+    decides = (FilterPlugin, PreFilterPlugin, ScorePlugin)
+    return Subject(plugin, profile, registry, by_itself=not any(issubclass(each, decides) for each in beside))
+
+
+def _breach(subject: Subject, scenario: Scenario, tally: Tally) -> Breach | None:
+    """The first promise that the plugin breaks in this scenario."""
+    try:
+        PluginTrial(subject, scenario, tally).run()
+    except BreachError as found:
+        return found.breach
+    return None
+
+
+def _smallest(subject: Subject, scenario: Scenario, breach: Breach, seed: int) -> tuple[Breach, int, str]:
+    """The breach of the same promise at the same point in the smallest scenario that was found."""
+    found = breach
+
+    def shows(smaller: Scenario) -> bool:
+        nonlocal found
+        other = _breach(subject, smaller, Tally())
+        same = other is not None and (other.promise, other.point) == (breach.promise, breach.point)
+        if same and other is not None:
+            found = other
+        return same
+
+    smallest = Reducer(scenario, shows).smallest()
+    return found, seed, str(smallest)
+
+
+def _times_on_many_nodes(subject: Subject, sources: Sources, seed: int) -> Tally:
+    """How long calls take on a larger cluster. A breach there is left: the small clusters look for it."""
+    dice, cluster, tally = random.Random(f"{seed}/times"), Cluster(), Tally()
+    for number in range(_MANY_NODES):
+        cluster.set_node(sources.node(dice, f"n{number}"))
+    for _ in range(20):
+        cluster.objects.put(sources.object(dice))
+    evaluator = build_evaluator(
+        subject.profile, subject.registry, cluster, NoBinder(), NoNominations(), guarding=Guarding(ours=True)
+    )
+    questions = PluginQuestions(evaluator.runtime.plugin(subject.plugin.name), cluster, tally, alone=False)
+    for _ in range(_TIMED_PODS):
+        try:
+            questions.answers(sources.pod(dice))
+        except BreachError:
+            continue
+    return tally

@@ -1,0 +1,158 @@
+"""What a check of a plugin looked at: cases by promise, how often the plugin said no, and how long its calls took."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from placewright.framework.interface import (
+    FilterPlugin,
+    Plugin,
+    PostFilterPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from placewright.testing.promises import Promise
+
+_MAKERS: Final = "hand in `pods`, `nodes` or `objects` with which it does"
+
+
+@dataclass(frozen=True)
+class CallTime:
+    """How long calls of one extension point took, about all nodes at once.
+
+    Attributes:
+        calls: how many were timed.
+        mean: seconds a call, guard included.
+        mean_on_many: seconds a call on a cluster of 500 nodes; None where that was not measured.
+    """
+
+    calls: int
+    mean: float
+    mean_on_many: float | None = None
+
+
+@dataclass
+class Tally:
+    """Counts while a plugin is asked.
+
+    Attributes:
+        rejected, accepted: pairs of pod and node.
+        scored: pods whose accepted nodes were scored.
+        told_apart: those of them whose nodes got different scores.
+        gated: pods that PreEnqueue kept out of the queue.
+        nominated: pods for which PostFilter named a node.
+        cases: by promise, how often it was looked at where it could have been broken.
+        seconds: by extension point, the time of each call.
+    """
+
+    rejected: int = 0
+    accepted: int = 0
+    scored: int = 0
+    told_apart: int = 0
+    gated: int = 0
+    nominated: int = 0
+    cases: Counter[Promise] = field(default_factory=Counter)
+    seconds: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def saw(self, promise: Promise) -> None:
+        """Count a case of this promise."""
+        self.cases[promise] += 1
+
+    def took(self, point: str, seconds: float) -> None:
+        """Note the time of a call."""
+        self.seconds[point].append(seconds)
+
+    def mean(self, point: str) -> float:
+        """Seconds a call of this point."""
+        times = self.seconds[point]
+        return sum(times) / len(times)
+
+
+@dataclass(frozen=True)
+class PluginReport:
+    """What `check_plugin` looked at before it found nothing wrong.
+
+    Attributes:
+        plugin: the plugin's name.
+        seed: what the random clusters were drawn from.
+        clusters: how many there were.
+        rejected, accepted: pairs of pod and node that the plugin was asked about.
+        scored: pods whose accepted nodes were scored.
+        told_apart: those of them whose nodes got different scores.
+        gated: pods that PreEnqueue kept out of the queue.
+        nominated: pods for which PostFilter named a node.
+        cases: by promise, how often it could have been broken and was not.
+        times: by extension point, how long a call took.
+        unreached: what was not looked at because the random clusters never led there, one sentence each.
+    """
+
+    plugin: str
+    seed: int
+    clusters: int
+    rejected: int
+    accepted: int
+    scored: int
+    told_apart: int
+    gated: int
+    nominated: int
+    cases: Mapping[Promise, int]
+    times: Mapping[str, CallTime]
+    unreached: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.plugin}: {self.clusters} random clusters, seed {self.seed}"]
+        lines.append(f"  it rejected {self.rejected:,} and accepted {self.accepted:,} pairs of pod and node")
+        if self.scored:
+            lines.append(f"  it scored the nodes of {self.scored:,} pods, {self.told_apart:,} times not all alike")
+        lines += [f"  {self.cases.get(promise, 0):>9,} cases: {promise.value}" for promise in Promise if self.cases.get(promise)]
+        lines += [f"  {point}: {_in_words(time)}" for point, time in self.times.items()]
+        lines += [f"  not looked at: {sentence}" for sentence in self.unreached]
+        return "\n".join(lines)
+
+
+def _in_words(time: CallTime) -> str:
+    many = "" if time.mean_on_many is None else f", {time.mean_on_many * 1e6:,.0f} µs on 500 nodes"
+    return f"{time.mean * 1e6:,.0f} µs a call on a few nodes{many}"
+
+
+def report_of(plugin: type[Plugin], seed: int, clusters: int, tally: Tally, on_many: Tally) -> PluginReport:
+    """The report of what was counted; `on_many`: the times on a large cluster."""
+    times = {
+        point: CallTime(len(seconds), tally.mean(point), on_many.mean(point) if point in on_many.seconds else None)
+        for point, seconds in tally.seconds.items()
+    }
+    return PluginReport(
+        plugin.name, seed, clusters, tally.rejected, tally.accepted, tally.scored, tally.told_apart, tally.gated,
+        tally.nominated, dict(tally.cases), times,
+        tuple(_unreached(plugin, tally)),
+    )  # fmt: skip
+
+
+def _unreached(plugin: type[Plugin], tally: Tally) -> list[str]:
+    """The promises that the plugin makes and that no case looked at."""
+    found = []
+    rejects = issubclass(plugin, FilterPlugin | PreFilterPlugin)
+    asked = tally.rejected + tally.accepted
+    if rejects and not tally.rejected:
+        asked_about = f"{asked:,} pairs of pod and node"
+        found.append(f"filter never rejected any of {asked_about}, so its reasons and events were not looked at: {_MAKERS}")
+    elif rejects and not tally.accepted:
+        found.append(f"filter never accepted any of {asked:,} pairs of pod and node: {_MAKERS}")
+    if issubclass(plugin, PreEnqueuePlugin) and not tally.gated:
+        found.append(f"PreEnqueue never rejected a pod: {_MAKERS}")
+    if (tally.rejected or tally.gated) and not tally.cases[Promise.HINTS]:
+        found.append(f"no change ever made the plugin accept a pod that it had rejected, so its events were not looked at: {_MAKERS}")
+    if issubclass(plugin, ScorePlugin) and not tally.told_apart:
+        found.append(f"score never told the nodes of {tally.scored:,} pods apart: {_MAKERS}")
+    if issubclass(plugin, FilterPlugin | ScorePlugin) and not tally.cases[Promise.SIGN]:
+        found.append("no two pods had equal signatures, so sign was not looked at")
+    if issubclass(plugin, PostFilterPlugin) and not tally.nominated:
+        found.append(f"PostFilter never named a node: {_MAKERS}, and `beside` for plugins that reject pods")
+    if issubclass(plugin, ReservePlugin) and not tally.cases[Promise.UNRESERVE]:
+        found.append(f"Reserve never succeeded: {_MAKERS}")
+    return found

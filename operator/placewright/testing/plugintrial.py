@@ -1,0 +1,331 @@
+"""One scenario told to one plugin: asked at every step, and compared with itself over time and over pods.
+
+The plugin runs in a profile of its own, under the scheduler's own evaluator, queue and event handlers. Beside the plugin that lives through
+the whole scenario, another is built anew at each step: what the two say must be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.errors import CycleError
+from placewright.framework.interface import (
+    FilterPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    PreparingPlugin,
+    QueueSortPlugin,
+    Reads,
+    ReservePlugin,
+    ScorePlugin,
+)
+from placewright.framework.registry import Registry
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.failures import Call
+from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.framework.status import unschedulable
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import SubQueue
+from placewright.scheduler.attempts import Observers
+from placewright.scheduler.binding import BindingCycle, WaitingPods
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
+from placewright.scheduler.failures import FailureHandler
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.scheduler.ports import AlwaysLead
+from placewright.testing.bindingpoints import BindingPoints
+from placewright.testing.objectfields import differing_fields, in_words
+from placewright.testing.pluginanswers import PluginQuestions, PodAnswers, checked
+from placewright.testing.pluginreport import Tally
+from placewright.testing.ports import FakeBinder, FakeEvents, FakeStatus
+from placewright.testing.promises import BreachError, Promise
+from placewright.testing.scenarios import Change, Scenario, WaitingPodChanged
+
+#: The queue's clock stands still: no backoff ends by itself.
+_NOW: Final = 100.0
+_TRIED_AGAIN: Final = (SubQueue.ACTIVE, SubQueue.BACKOFF)
+#: Columns do not say why.
+_REJECTED: Final = unschedulable("rejected")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The plugin that is checked, in its profile.
+
+    Attributes:
+        plugin: its class.
+        profile: runs it, with no other plugin that filters or scores unless the caller asked for some.
+        registry: knows all plugins of the profile.
+        by_itself: no other plugin of the profile filters or scores.
+    """
+
+    plugin: type[Plugin]
+    profile: ResolvedProfile
+    registry: Registry
+    by_itself: bool
+
+
+class PluginTrial:
+    """One run of one scenario."""
+
+    def __init__(self, subject: Subject, scenario: Scenario, tally: Tally) -> None:
+        self._subject = subject
+        self._name = subject.plugin.name
+        self._scenario = scenario
+        self._tally = tally
+        self._waiting = {pod.uid: pod for pod in scenario.waiting}
+        self._cluster = Cluster()
+        self._guarding = Guarding(ours=True)
+        self._queue = SchedulingQueue(lambda _name: self._policy, lambda: _NOW)
+        self._kept = self._evaluator(self._guarding)
+        self._watched = self._evaluator(Guarding(untouched=True, ours=True))
+        self._policy = ProfilePolicy(self._kept.runtime)
+        events = FakeEvents()
+        failures = FailureHandler(self._queue, events, FakeStatus(), AlwaysLead())
+        binding = BindingCycle(self._cluster, self._queue, WaitingPods(lambda: _NOW), failures, events, Observers())
+        self._handlers = ClusterEventHandlers(self._cluster, self._queue, binding)
+        #: Uids of pods that PreEnqueue kept out of the queue before the latest change.
+        self._gated: set[str] = set()
+        #: How many changes were told.
+        self.told = 0
+
+    def _evaluator(self, guarding: Guarding) -> Evaluator:
+        handle = ProfileHandle(
+            self._cluster, FakeBinder(), self._queue.nominator, (), NoVolumeWriter(), members=self._queue.pod_groups, guarding=guarding
+        )
+        return handle.evaluator(self._subject.profile, self._subject.registry)
+
+    def run(self) -> None:
+        """Tell the scenario, and look at the plugin after the setup and after each change. Raises `BreachError`."""
+        for change in self._scenario.setup:
+            change.tell(self._handlers)
+        before = self._look()
+        for change in self._scenario.changes:
+            self.told += 1
+            self._reject(before)
+            change.tell(self._handlers)
+            if isinstance(change, WaitingPodChanged) and change.pod.uid in self._waiting:
+                self._waiting[change.pod.uid] = change.pod
+            now = self._look()
+            self._woken(before, now, change)
+            before = now
+        self._sort()
+
+    # --- one moment ------------------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> dict[str, PodAnswers]:
+        """What the plugin says now of each pod that waits, by uid, after everything was compared that can be."""
+        fresh = self._evaluator(self._guarding)
+        plugin: Any = fresh.runtime.plugin(self._name)
+        questions = PluginQuestions(plugin, self._cluster, self._tally)
+        found = {uid: questions.answers(pod) for uid, pod in self._waiting.items()}
+        self._signatures(plugin, found)
+        for uid, pod in self._waiting.items():
+            self._kept_equals_fresh(pod, found[uid])
+        if self._waiting:
+            pod = list(self._waiting.values())[self.told % len(self._waiting)]
+            watched: Any = self._watched.runtime.plugin(self._name)
+            answers = PluginQuestions(watched, self._cluster, Tally(), alone=False).answers(pod)
+            self._tally.saw(Promise.UNTOUCHED)
+            BindingPoints(self._watched, watched, self._cluster, self._tally).pass_through(pod, answers)
+            self._gives_back(plugin, pod, found[pod.uid])
+        return found
+
+    def _signatures(self, plugin: Any, found: Mapping[str, PodAnswers]) -> None:
+        """Pods that share a column, by signature and fingerprint, have the same one."""
+        if not isinstance(plugin, FilterPlugin | ScorePlugin):
+            return
+        first: dict[Any, str] = {}
+        for uid, pod in self._waiting.items():
+            with checked():
+                key = self._shares(plugin, pod, found[uid])
+            if key is None or found[uid].error:
+                continue
+            other = first.setdefault(key, uid)
+            if other != uid:
+                self._tally.saw(Promise.SIGN)
+                if not found[uid].same_columns(found[other]):
+                    self._differ(self._waiting[other], pod, found[other], found[uid])
+
+    def _shares(self, plugin: Any, pod: PodInfo, answers: PodAnswers) -> Any:
+        """Pods with equal keys share a column; None: with nobody."""
+        signature = plugin.sign(pod)
+        if signature is None or plugin.reads is not Reads.CLUSTER:
+            return None if signature is None else (signature,)
+        if answers.refused is not None or answers.skipped:
+            return None
+        fingerprint = plugin.fingerprint(answers.state, self._cluster)
+        return None if fingerprint is None else (signature, fingerprint)
+
+    @staticmethod
+    def _differ(one: PodInfo, other: PodInfo, said: PodAnswers, too: PodAnswers) -> None:
+        fields = ", ".join(in_words(path) for path in differing_fields(one.pod, other.pod)) or "nothing but their names"
+        words = f"pods {one.key} and {other.key} have the same signature and differ in {fields}, and {_difference(said, too)}"
+        raise BreachError(Promise.SIGN, "Sign", words)
+
+    def _gives_back(self, plugin: Any, pod: PodInfo, before: PodAnswers) -> None:
+        """Reserve and Unreserve leave everything as it was; so does Unreserve alone."""
+        if not isinstance(plugin, ReservePlugin) or not before.accepted:
+            return
+        questions, node = PluginQuestions(plugin, self._cluster, Tally(), alone=False), min(before.accepted)
+        for reserves in (True, False):
+            state = questions.answers(pod).state
+            self._cluster.assume(pod, node)
+            try:
+                with checked():
+                    reserved = not reserves or plugin.reserve(state, pod, node).ok
+                with checked(Promise.UNRESERVE):
+                    plugin.unreserve(state, pod, node)
+            finally:
+                self._cluster.forget(pod, node)
+            if reserved:
+                self._tally.saw(Promise.UNRESERVE)
+            after = questions.answers(pod)
+            if not after.same_columns(before):
+                done = "Reserve and Unreserve" if reserves else "Unreserve alone"
+                words = f"after {done} of pod {pod.key} on node {node}, {_difference(before, after)} for the same pod"
+                raise BreachError(Promise.UNRESERVE, "Unreserve", words)
+
+    # --- over time -------------------------------------------------------------------------------------------------------------------
+
+    def _kept_equals_fresh(self, pod: PodInfo, fresh: PodAnswers) -> None:
+        """Columns that were kept through all changes say what a plugin says that was built just now."""
+        if fresh.error or not self._subject.by_itself:
+            return
+        plugin: Any = self._kept.runtime.plugin(self._name)
+        if isinstance(plugin, PreparingPlugin):
+            for _ in plugin.prepare(pod, self._cluster):
+                pass
+        promise = self._promise_of(plugin)
+        try:
+            kept = self._kept_answers(pod)
+        except CycleError as problem:
+            raise BreachError(promise, _point(plugin), f"with what was kept, pod {pod.key} ends in an error: {problem}") from problem
+        if kept is None or kept.same_columns(fresh):
+            self._tally.saw(promise)
+            return
+        again = PluginQuestions(plugin, self._cluster, Tally(), alone=False).answers(pod)
+        words = f"{_difference(fresh, kept, 'a fresh column', 'the kept one')} for pod {pod.key}"
+        if not again.same_columns(fresh):
+            raise BreachError(Promise.MEMORY, _point(plugin), f"{words}; the plugin itself answers so")
+        says = "no fingerprint" if promise is Promise.FINGERPRINT else f"reads = Reads.{plugin.reads.name}"
+        raise BreachError(promise, _point(plugin), f"{words}; {says} tells of the change")
+
+    @staticmethod
+    def _promise_of(plugin: Any) -> Promise:
+        if not isinstance(plugin, FilterPlugin | ScorePlugin):
+            return Promise.MEMORY
+        return Promise.FINGERPRINT if plugin.reads is Reads.CLUSTER else Promise.READS
+
+    def _kept_answers(self, pod: PodInfo) -> PodAnswers | None:
+        """What the evaluator says; None where it does not ask the plugin."""
+        evaluation = self._kept.evaluate(pod)
+        found = PodAnswers(evaluation.state)
+        rows = self._cluster.rows()
+        names = {int(row): self._node(int(row)) for row in rows}
+        if evaluation.refusal is not None:
+            if evaluation.refusal.plugin != self._name:
+                return None
+            found.rejected = dict.fromkeys(names.values(), evaluation.refusal)
+            return found
+        found.accepted = {names[row] for row in np.flatnonzero(evaluation.feasible).tolist()}
+        found.rejected = {name: _REJECTED for name in names.values() if name not in found.accepted}
+        if evaluation.count and self._kept.runtime.score:
+            self._kept.score(evaluation)
+            parts = self._kept.breakdown(evaluation, evaluation.rows).get(self._name, [])
+            found.scores = {names[row]: part.normalised for row, part in zip(evaluation.rows.tolist(), parts, strict=False)}
+        return found
+
+    def _node(self, row: int) -> NodeName:
+        name = self._cluster.names[row]
+        assert name is not None  # a row that holds a node
+        return name
+
+    # --- hints -----------------------------------------------------------------------------------------------------------------------
+
+    def _reject(self, found: Mapping[str, PodAnswers]) -> None:
+        """Let the queue hold each pod as this plugin has it: gated, rejected, or not at all."""
+        gates = isinstance(self._kept.runtime.plugin(self._name), PreEnqueuePlugin)
+        for uid in self._waiting:
+            self._queue.delete(uid)
+        for uid, pod in self._waiting.items():
+            if not (found[uid].rejected or gates):
+                continue
+            self._queue.add(pod)
+            queued = self._queue.pop()
+            if queued is not None and found[uid].rejected:
+                self._queue.return_unschedulable(queued, {self._name})
+            elif queued is not None:
+                self._queue.done(uid)
+        self._gated = {uid for uid in self._waiting if self._queue.locate(uid) is SubQueue.GATED}
+        self._tally.gated += len(self._gated)
+
+    def _woken(self, before: Mapping[str, PodAnswers], now: Mapping[str, PodAnswers], change: Change) -> None:
+        """Every pod that waits for this plugin, and that it accepts on another node now, is tried again."""
+        failures = self._kept.runtime.failures
+        if failures.counts[Call(self._name, "QueueingHint")]:
+            raise BreachError(Promise.ANSWERS, "QueueingHint", failures.last[Call(self._name, "QueueingHint")])
+        for uid, pod in self._waiting.items():
+            place = self._queue.locate(uid)
+            if uid in self._gated:
+                self._lifted(pod, change, gated=place is SubQueue.GATED)
+            elif place is not None and (helped := now[uid].accepted - before[uid].accepted) and not now[uid].error:
+                self._tally.saw(Promise.HINTS)
+                if place not in _TRIED_AGAIN:
+                    words = f"pod {pod.key} waits because {self._name} rejected it, and goes on waiting although {change_in_words(change)}"
+                    raise BreachError(Promise.HINTS, "QueueingHint", f"{words}, and it is accepted on node {min(helped)} now")
+
+    def _lifted(self, pod: PodInfo, change: Change, *, gated: bool) -> None:
+        plugin = self._kept.runtime.plugin(self._name)
+        if not isinstance(plugin, PreEnqueuePlugin):
+            return
+        with checked():
+            accepted = plugin.pre_enqueue(pod).ok
+        self._tally.cases[Promise.HINTS] += accepted
+        if accepted and gated:
+            words = f"pod {pod.key} is gated by {self._name}, and stays so although {change_in_words(change)} and PreEnqueue accepts it now"
+            raise BreachError(Promise.HINTS, "QueueingHint", words)
+
+    def _sort(self) -> None:
+        """Keys of all pods can be compared."""
+        plugin = self._kept.runtime.plugin(self._name)
+        if not isinstance(plugin, QueueSortPlugin):
+            return
+        for pod in self._waiting.values():
+            plugin.sort_key(pod, _NOW)
+            self._tally.saw(Promise.ANSWERS)
+        failures = self._kept.runtime.failures
+        if failures.counts[Call(self._name, "QueueSort")]:
+            raise BreachError(Promise.ANSWERS, "QueueSort", failures.last[Call(self._name, "QueueSort")])
+
+
+def change_in_words(change: Change) -> str:
+    """The change without the object: `node n1 is there`."""
+    return str(change).partition(": ")[0]
+
+
+def _point(plugin: Any) -> str:
+    return "Filter" if isinstance(plugin, FilterPlugin) else "Score" if isinstance(plugin, ScorePlugin) else "PreFilter"
+
+
+def _difference(one: PodAnswers, other: PodAnswers, first: str = "one", second: str = "the other") -> str:
+    """Where two answers differ, in words."""
+    for name in _sorted(one.accepted ^ other.accepted):
+        takes, rejects = (first, second) if name in one.accepted else (second, first)
+        return f"{takes} accepts node {name} where {rejects} rejects it"
+    for name in _sorted(one.scores.keys() | other.scores.keys()):
+        if one.scores.get(name) != other.scores.get(name):
+            return f"{first} gives node {name} {one.scores.get(name, 'no score')} where {second} gives {other.scores.get(name, 'no score')}"
+    return f"{first} rejects other nodes than {second}"
+
+
+def _sorted(names: Iterable[NodeName]) -> list[NodeName]:
+    return sorted(names)

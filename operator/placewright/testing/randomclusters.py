@@ -1,0 +1,219 @@
+"""Random scenarios: a small cluster with pods that wait, and what happens to it. Equal seeds give equal scenarios.
+
+The pods that wait come with variants that differ from them in one field, so that a signature which leaves the field out shows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import msgspec
+
+from placewright.api.objects import Node, NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.objects import ClusterObject
+from placewright.testing.objectfields import Path, with_field_of, with_one_field_of
+from placewright.testing.objectmaker import HOSTNAME, PlainMaker
+from placewright.testing.plugincase import AnyNode, AnyObject, AnyPod, built_pod
+from placewright.testing.randomobjects import NODE_NAMES, random_node, random_object, random_pod
+from placewright.testing.scenarios import (
+    Change,
+    NodeGone,
+    NodeShown,
+    ObjectGone,
+    ObjectShown,
+    PodGone,
+    PodShown,
+    Scenario,
+    WaitingPodChanged,
+    renamed,
+)
+
+K = TypeVar("K")
+
+#: What a caller of `check_plugin` hands in; each is called again and again with the dice of the scenario.
+PodSource = Callable[[random.Random], AnyPod]
+NodeSource = Callable[[random.Random], AnyNode]
+ObjectSource = Callable[[random.Random], AnyObject]
+
+_CHANGES: Final = 12
+#: Fields of a node that change by themselves in a live cluster.
+_NODE_FIELDS: Final[tuple[Path, ...]] = (
+    ("metadata", "labels"), ("metadata", "annotations"), ("spec", "taints"), ("spec", "unschedulable"), ("status", "allocatable"),
+    ("status", "images"), ("status", "conditions"), ("status", "declared_features"),
+)  # fmt: skip
+#: Fields of a pod on a node that an API server lets change, and that columns follow.
+_POD_FIELDS: Final[tuple[Path, ...]] = (("metadata", "labels"), ("spec", "containers"))
+#: Fields of a pod that waits.
+_WAITING_FIELDS: Final[tuple[Path, ...]] = (("metadata", "labels"), ("metadata", "annotations"), ("status", "resource_claim_statuses"))
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the objects of random clusters come from."""
+
+    pods: PodSource = random_pod
+    nodes: NodeSource = random_node
+    objects: ObjectSource = random_object
+
+    def pod(self, dice: random.Random) -> PodInfo:
+        """A pod that waits."""
+        return built_pod(self.pods(dice))
+
+    def node(self, dice: random.Random, name: str) -> Node:
+        """A node of this name."""
+        made = self.nodes(dice)
+        return _node_named(made if isinstance(made, Node) else made.build(), name)
+
+    def object(self, dice: random.Random) -> ClusterObject:
+        """An object that is neither pod nor node."""
+        made = self.objects(dice)
+        item: ClusterObject = made.build() if isinstance(made, PlainMaker) else made
+        return item
+
+
+def _node_named(node: Node, name: str) -> Node:
+    labels = dict(node.metadata.labels or {})
+    if HOSTNAME in labels:
+        labels[HOSTNAME] = name
+    return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, name=name, uid=name, labels=labels))
+
+
+def random_scenario(seed: int, number: int, sources: Sources) -> Scenario:
+    """The scenario of this number: 2 to 5 nodes, 3 to 10 pods on them, about 8 pods that wait, 12 changes."""
+    return _Draw(random.Random(f"{seed}/{number}"), sources).scenario()
+
+
+class _Draw:
+    """Draws one scenario, and keeps what is there so that changes concern it."""
+
+    def __init__(self, dice: random.Random, sources: Sources) -> None:
+        self._dice = dice
+        self._sources = sources
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[str, PodInfo] = {}
+        self._objects: list[ClusterObject] = []
+        self._waiting: dict[str, PodInfo] = {}
+        self._next_pod = 0
+
+    def scenario(self) -> Scenario:
+        """Everything, in the order in which it happens."""
+        dice = self._dice
+        setup = [self._object_comes() for _ in range(dice.randint(2, 8))]
+        setup += [self._node_shown(name) for name in NODE_NAMES[: dice.randint(2, 5)]]
+        setup += [self._pod_comes() for _ in range(dice.randint(3, 10))]
+        waiting = tuple(self._pods_that_wait())
+        self._waiting = {pod.uid: pod for pod in waiting}
+        changes = [change for _ in range(_CHANGES) if (change := self._change()) is not None]
+        return Scenario(tuple(setup), tuple(changes), waiting)
+
+    def _pods_that_wait(self) -> Iterator[PodInfo]:
+        """Three pods; of each a variant that differs in one field, of the first two, and a twin that differs in its name alone."""
+        number = 0
+        for base in [self._sources.pod(self._dice) for _ in range(3)]:
+            for like in (base, *self._variants(base)):
+                yield renamed(like, f"w{number}")
+                number += 1
+
+    def _variants(self, base: PodInfo) -> Iterator[PodInfo]:
+        if self._dice.random() < 0.3:
+            yield base
+        for _ in range(2):
+            pod = with_one_field_of(base.pod, self._sources.pod(self._dice).pod, self._dice)
+            if pod is not None:
+                yield PodInfo(pod)
+
+    # --- what happens ----------------------------------------------------------------------------------------------------------------
+
+    def _change(self) -> Change | None:
+        kinds: dict[Callable[[], Change | None], int] = {
+            self._any_node_shown: 3,
+            self._node_changes_a_little: 4,
+            self._node_goes: 1,
+            self._pod_comes: 4,
+            self._pod_changes: 2,
+            self._pod_goes: 4,
+            self._object_comes: 3,
+            self._object_goes: 2,
+            self._waiting_pod_changes: 2,
+        }
+        return self._dice.choices(list(kinds), list(kinds.values()))[0]()
+
+    def _any_node_shown(self) -> Change:
+        return self._node_shown(self._dice.choice(NODE_NAMES))
+
+    def _node_shown(self, name: str) -> Change:
+        self._nodes[name] = self._sources.node(self._dice, name)
+        return NodeShown(self._nodes[name])
+
+    def _node_changes_a_little(self) -> Change | None:
+        name = self._one_of(self._nodes)
+        if name is None:
+            return None
+        other = self._sources.node(self._dice, name)
+        fields = [path for path in _NODE_FIELDS if with_field_of(self._nodes[name], other, path) != self._nodes[name]]
+        if not fields:
+            return None
+        self._nodes[name] = with_field_of(self._nodes[name], other, self._dice.choice(fields))
+        return NodeShown(self._nodes[name])
+
+    def _node_goes(self) -> Change | None:
+        name = self._one_of(self._nodes)
+        if name is None:
+            return None
+        del self._nodes[name]
+        return NodeGone(NodeName(name))
+
+    def _pod_comes(self) -> Change:
+        name = f"s{self._next_pod}"
+        self._next_pod += 1
+        self._pods[name] = renamed(self._sources.pod(self._dice), name, self._dice.choice(list(self._nodes) or NODE_NAMES))
+        return PodShown(self._pods[name])
+
+    def _pod_changes(self) -> Change | None:
+        uid = self._one_of(self._pods)
+        if uid is None:
+            return None
+        pod, other = self._pods[uid].pod, self._sources.pod(self._dice).pod
+        self._pods[uid] = PodInfo(with_field_of(pod, other, self._dice.choice(_POD_FIELDS)))
+        return PodShown(self._pods[uid])
+
+    def _pod_goes(self) -> Change | None:
+        uid = self._one_of(self._pods)
+        return None if uid is None else PodGone(self._pods.pop(uid))
+
+    def _object_comes(self) -> Change:
+        item = self._sources.object(self._dice)
+        self._objects.append(item)
+        return ObjectShown(item)
+
+    def _object_goes(self) -> Change | None:
+        return ObjectGone(self._objects.pop(self._dice.randrange(len(self._objects)))) if self._objects else None
+
+    def _waiting_pod_changes(self) -> Change | None:
+        """Another label, annotation or claim; a toleration more; no gate any longer."""
+        uid = self._one_of(self._waiting)
+        if uid is None or self._waiting[uid].node_name:
+            return None
+        pod, other = self._waiting[uid].pod, self._sources.pod(self._dice).pod
+        kind = self._dice.randrange(3)
+        if kind == 0:
+            pod = with_field_of(pod, other, self._dice.choice(_WAITING_FIELDS))
+        else:
+            spec = pod.spec
+            tolerations = (*(spec.tolerations or ()), *(other.spec.tolerations or ()))
+            pod = msgspec.structs.replace(
+                pod,
+                spec=msgspec.structs.replace(spec, tolerations=tolerations) if kind == 1
+                else msgspec.structs.replace(spec, scheduling_gates=None),
+            )  # fmt: skip
+        if pod == self._waiting[uid].pod:
+            return None
+        self._waiting[uid] = PodInfo(pod)
+        return WaitingPodChanged(self._waiting[uid])
+
+    def _one_of(self, there: dict[str, K]) -> str | None:
+        return self._dice.choice(list(there)) if there else None

@@ -1,0 +1,258 @@
+"""Pods, nodes and objects at random for plugins that the general ones of `placewright.testing` do not reach."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import volume_worlds
+from storage_worlds import StorageDice
+
+from placewright.api.objects import Node
+from placewright.api.pods import PodInfo
+from placewright.cluster.objects import ClusterObject
+from placewright.offline.world import read_object
+from placewright.testing import random_pod
+from placewright.testing.randomobjects import NODE_NAMES
+
+Body = dict[str, Any]
+AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+SHARES = "openb/gpu-milli"
+
+
+def as_pod(manifest: Body) -> PodInfo:
+    pod = read_object({"kind": "Pod", **manifest}, "test")
+    assert isinstance(pod, PodInfo)
+    return pod
+
+
+def as_node(manifest: Body) -> Node:
+    node = read_object({"kind": "Node", **manifest}, "test")
+    assert isinstance(node, Node)
+    return node
+
+
+def as_object(manifest: Body) -> ClusterObject:
+    item = read_object(manifest, "test")
+    assert item is not None
+    assert not isinstance(item, Node | PodInfo)
+    return item
+
+
+def plain_pod(dice: random.Random, spec: Body, **metadata: Any) -> PodInfo:
+    """A pod with some label and this spec."""
+    meta = {"name": "p", "namespace": "default", "uid": "p", "labels": {"app": dice.choice("ab")}, **metadata}
+    return as_pod({"metadata": meta, "spec": {"containers": [{"name": "main"}], **spec}})
+
+
+# --- fields that few pods and nodes have -------------------------------------------------------------------------------------
+
+
+def pod_that_names_a_node(dice: random.Random) -> PodInfo:
+    return plain_pod(dice, {"nodeName": dice.choice(NODE_NAMES)} if dice.random() < 0.6 else {})
+
+
+def pod_with_ports(dice: random.Random) -> PodInfo:
+    def port() -> Body:
+        address = dice.choice(("", "10.0.0.1", "10.0.0.2"))
+        return {"hostPort": dice.choice((80, 443)), "hostIP": address, "protocol": dice.choice(("TCP", "UDP"))}
+
+    return plain_pod(dice, {"containers": [{"name": "main", "ports": [port() for _ in range(dice.choice((0, 1, 1, 2)))]}]})
+
+
+def gated_pod(dice: random.Random) -> PodInfo:
+    return plain_pod(dice, {"schedulingGates": [{"name": dice.choice("gh")} for _ in range(dice.choice((0, 1, 2)))]})
+
+
+def pod_that_asks_the_kubelet(dice: random.Random) -> PodInfo:
+    rules = [{"action": "RestartAllContainers"}] if dice.random() < 0.5 else []
+    spec: Body = {"containers": [{"name": "main", "restartPolicyRules": rules}]}
+    if dice.random() < 0.4:
+        spec |= {"hostNetwork": True, "hostUsers": False}
+    return plain_pod(dice, spec)
+
+
+def node_with_features(dice: random.Random) -> Node:
+    features = [name for name in ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport") if dice.random() < 0.5]
+    return as_node({"metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}, "declaredFeatures": features}})
+
+
+def node_that_avoids(dice: random.Random) -> Node:
+    """As any, and it would rather not have the pods of some ReplicaSets."""
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}}}
+    who = [{"podSignature": {"podController": {"kind": "ReplicaSet", "uid": uid}}} for uid in ("web", "db") if dice.random() < 0.4]
+    quoted = str({"preferAvoidPods": who}).replace("'", '"')
+    return as_node({**node, "metadata": {"name": "n", "annotations": {AVOID: quoted}}})
+
+
+def owned_pod(dice: random.Random) -> PodInfo:
+    """Of one of two apps, which its ReplicaSet and Service select."""
+    app = dice.choice(("web", "db"))
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": app, "controller": True}
+    spec: Body = {"nodeSelector": {"disk": "ssd"}} if dice.random() < 0.2 else {}
+    return plain_pod(dice, spec, labels={"app": app}, ownerReferences=[owner] if dice.random() < 0.8 else [])
+
+
+def spread_pod(dice: random.Random) -> PodInfo:
+    """With a constraint or two, and node affinity and tolerations that decide which nodes are counted."""
+    pod = random_pod(dice).pod
+    spec = {
+        "maxSkew": dice.choice((1, 1, 2)),
+        "topologyKey": dice.choice(("topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack")),
+        "whenUnsatisfiable": dice.choice(("DoNotSchedule", "DoNotSchedule", "ScheduleAnyway")),
+        "labelSelector": {"matchLabels": {"app": dice.choice(("web", "db"))}},
+    }
+    policies: list[Body] = [{"nodeTaintsPolicy": "Honor"}, {"nodeAffinityPolicy": "Ignore"}, {"matchLabelKeys": ["tier"]}]
+    more = dice.choice([{}, {}, {"minDomains": 2}, *policies])
+    if spec["whenUnsatisfiable"] == "ScheduleAnyway":
+        more = {key: value for key, value in more.items() if key != "minDomains"}
+    labels = dict(pod.metadata.labels or {})
+    return plain_pod(dice, {"topologySpreadConstraints": [spec | more]}, labels=labels)
+
+
+def loving_pod(dice: random.Random) -> PodInfo:
+    """With required affinity or anti-affinity to pods of an app."""
+
+    def term() -> Body:
+        labels = {"matchLabels": {"app": dice.choice(("web", "db"))}}
+        return {"labelSelector": labels, "topologyKey": dice.choice(("topology.kubernetes.io/zone", "kubernetes.io/hostname"))}
+
+    sides: Body = {}
+    for side, chance in (("podAffinity", 0.5), ("podAntiAffinity", 0.4)):
+        if dice.random() < chance:
+            sides[side] = {"requiredDuringSchedulingIgnoredDuringExecution": [term()]}
+    labels = {"app": dice.choice(("web", "db"))} | ({"tier": "front"} if dice.random() < 0.3 else {})
+    return plain_pod(dice, {"affinity": sides}, labels=labels)
+
+
+def big_pod(dice: random.Random) -> PodInfo:
+    """Of some priority, and rarely two to a node."""
+    requests = {"cpu": dice.choice(("1", "2", "4")), "memory": "1Gi"}
+    return plain_pod(dice, {"containers": [{"name": "main", "resources": {"requests": requests}}], "priority": dice.choice((0, 5, 10))})
+
+
+def small_node(dice: random.Random) -> Node:
+    return as_node({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": dice.choice("24"), "memory": "8Gi", "pods": "9"}}})
+
+
+# --- groups ------------------------------------------------------------------------------------------------------------------
+
+
+def pod_of_a_group(dice: random.Random) -> PodInfo:
+    return plain_pod(dice, {}, labels={"scheduling.x-k8s.io/pod-group": dice.choice("gh")} if dice.random() < 0.8 else {})
+
+
+def pod_group(dice: random.Random) -> ClusterObject:
+    name = dice.choice("gh")
+    meta = {"name": name, "namespace": "default", "uid": name}
+    body = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": meta}
+    return as_object({**body, "spec": {"minMember": dice.choice((1, 2, 3))}})
+
+
+# --- volumes -----------------------------------------------------------------------------------------------------------------
+
+
+def pod_with_disks(dice: random.Random) -> PodInfo:
+    """With disks of its own and behind claims."""
+    pod = StorageDice(dice.random()).pod_with_volumes("1")
+    return as_pod(pod)
+
+
+def storage(dice: random.Random) -> ClusterObject:
+    kind, body = StorageDice(dice.random()).storage()
+    return as_object({"kind": kind, **body})
+
+
+def zoned_node(dice: random.Random) -> Node:
+    node = StorageDice(dice.random()).zoned_node("n")
+    clouds = [cloud for cloud in ("aws-ebs", "gce-pd", "azure-disk", "cinder") if dice.random() < 0.6]
+    offers = {f"attachable-volumes-{cloud}": dice.choice("012") for cloud in clouds}
+    return as_node({**node, "status": {"allocatable": {"pods": "9", **offers}}})
+
+
+def pod_with_any_disk(dice: random.Random) -> PodInfo:
+    """With disks of the four kinds that the limits of the time before CSI count."""
+    kinds: list[Body] = [
+        {"awsElasticBlockStore": {"volumeID": dice.choice(("vol-1", "vol-2", "vol-3"))}},
+        {"gcePersistentDisk": {"pdName": dice.choice("def")}},
+        {"azureDisk": {"diskName": dice.choice("def")}},
+        {"cinder": {"volumeID": dice.choice("def")}},
+    ]
+    volumes = [{"name": f"v{at}", **dice.choice(kinds)} for at in range(dice.choice((1, 2, 3)))]
+    return plain_pod(dice, {"volumes": volumes})
+
+
+def pod_with_claims(dice: random.Random) -> PodInfo:
+    """With claims of `volume_worlds`, bound and unbound."""
+    names = dice.sample(["c0", "c1", "c2"], dice.choice((1, 1, 2)))
+    return plain_pod(dice, {"volumes": [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}} for i, name in enumerate(names)]})
+
+
+def provisioning(dice: random.Random) -> ClusterObject:
+    """A claim, a volume, a class, a driver or a capacity."""
+    world = [each for each in volume_worlds.world(dice) if each["kind"] not in {"Node", "Pod"}]
+    kind = dice.choice((*["PersistentVolumeClaim"] * 2, "PersistentVolume", "StorageClass", "CSIStorageCapacity", "CSIDriver"))
+    return as_object(dice.choice([each for each in world if each["kind"] == kind] or world))
+
+
+def node_of_a_zone(dice: random.Random) -> Node:
+    labels = {"kubernetes.io/hostname": "n"} | ({"topology.kubernetes.io/zone": dice.choice("ab")} if dice.random() < 0.8 else {})
+    return as_node({"metadata": {"name": "n", "labels": labels}, "status": {"allocatable": {"pods": "9"}}})
+
+
+# --- devices -----------------------------------------------------------------------------------------------------------------
+
+
+def pod_with_device_claims(dice: random.Random) -> PodInfo:
+    names = dice.sample(["d0", "d1", "d2"], dice.choice((0, 1, 1, 2)))
+    return plain_pod(dice, {"resourceClaims": [{"name": name, "resourceClaimName": name} for name in names]})
+
+
+def device_object(dice: random.Random) -> ClusterObject:
+    """A slice of one node, a class, or a claim that has devices or not."""
+    kinds = {_slice: 4, _claim: 4, _class: 2, _rule: 1}
+    return as_object(dice.choices(list(kinds), list(kinds.values()))[0](dice))
+
+
+def _slice(dice: random.Random) -> Body:
+    node = dice.choice(NODE_NAMES[:4])
+    devices = [{"name": f"g{i}", "attributes": {"model": {"string": dice.choice("ab")}}} for i in range(dice.choice((1, 2, 3)))]
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"slice-{node}"}, "spec": spec}
+
+
+def _class(dice: random.Random) -> Body:
+    expression = dice.choice(("device.driver == 'gpu.example.com'", "device.attributes['gpu.example.com'].model == 'a'"))
+    spec = {"selectors": [{"cel": {"expression": expression}}]}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": dice.choice(("any", "some"))}, "spec": spec}
+
+
+def _claim(dice: random.Random) -> Body:
+    name = dice.choice(("d0", "d1", "d2"))
+    wish = {"deviceClassName": dice.choice(("any", "any", "some")), "count": dice.choice((1, 1, 2)), "allocationMode": "ExactCount"}
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    body: Body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta}
+    body["spec"] = {"devices": {"requests": [{"name": "r", "exactly": wish}]}}
+    if dice.random() < 0.25:
+        result = {"request": "r", "driver": "gpu.example.com", "pool": dice.choice(NODE_NAMES[:3]), "device": "g0"}
+        selector = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [result["pool"]]}]}]}
+        body["status"] = {"allocation": {"devices": {"results": [result]}, "nodeSelector": selector}}
+    return body
+
+
+def _rule(dice: random.Random) -> Body:
+    taint = {"key": "broken", "value": "", "effect": dice.choice(("NoSchedule", "NoExecute"))}
+    spec = {"deviceSelector": {"pool": dice.choice(NODE_NAMES[:3])}, "taint": taint}
+    return {"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "rule"}, "spec": spec}
+
+
+def pod_with_a_share(dice: random.Random) -> PodInfo:
+    amount = dice.choice(("", "250", "500", "1000", "2000", "1500"))
+    requests = {"cpu": "1"} | ({SHARES: amount} if amount else {})
+    return plain_pod(dice, {"containers": [{"name": "main", "resources": {"requests": requests, "limits": requests}}]})
+
+
+def node_with_shares(dice: random.Random) -> Node:
+    offers = {"cpu": "16", "memory": "16Gi", "pods": "9"} | ({SHARES: dice.choice(("1000", "2000", "4000"))} if dice.random() < 0.8 else {})
+    return as_node({"metadata": {"name": "n"}, "status": {"allocatable": offers}})

@@ -1,0 +1,84 @@
+"""Every plugin in the tree keeps the contract that a third party's is held to, on clusters that reach what it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import contract_worlds as worlds
+import pytest
+
+from placewright.framework.interface import Plugin
+from placewright.plugins.catalog import in_tree
+from placewright.plugins.noderesources.fit import NodeResourcesFit
+from placewright.testing import check_plugin
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a plugin is checked, and what the check has to reach at least.
+
+    Attributes:
+        given: arguments of `check_plugin`.
+        rejected, told_apart, gated, nominated: the floors, as in `PluginReport`.
+        unreached: of promises that the check does not reach, what their sentences begin with.
+    """
+
+    given: dict[str, Any] = field(default_factory=dict)
+    rejected: int = 0
+    told_apart: int = 0
+    gated: int = 0
+    nominated: int = 0
+    unreached: tuple[str, ...] = ()
+
+
+DISKS: dict[str, Any] = {"pods": worlds.pod_with_disks, "objects": worlds.storage, "nodes": worlds.zoned_node}
+OLD_DISKS: dict[str, Any] = {"pods": worlds.pod_with_any_disk, "objects": worlds.storage, "nodes": worlds.zoned_node}
+CASES: dict[str, Case] = {
+    "SchedulingGates": Case({"pods": worlds.gated_pod}, gated=50),
+    "PrioritySort": Case(),
+    "NodeUnschedulable": Case(rejected=100),
+    "NodeName": Case({"pods": worlds.pod_that_names_a_node}, rejected=100),
+    "TaintToleration": Case(rejected=100, told_apart=10),
+    "NodeAffinity": Case(rejected=100, told_apart=20),
+    "NodePorts": Case({"pods": worlds.pod_with_ports}, rejected=100),
+    "NodeResourcesFit": Case(rejected=100, told_apart=100),
+    "VolumeRestrictions": Case(DISKS, rejected=50),
+    "NodeVolumeLimits": Case(DISKS, rejected=50),
+    "VolumeBinding": Case({"pods": worlds.pod_with_claims, "objects": worlds.provisioning, "nodes": worlds.node_of_a_zone}, rejected=100),
+    "VolumeZone": Case(DISKS, rejected=30),
+    "PodTopologySpread": Case({"pods": worlds.spread_pod}, rejected=100, told_apart=20),
+    "InterPodAffinity": Case({"pods": worlds.loving_pod}, rejected=100),
+    "DynamicResources": Case({"pods": worlds.pod_with_device_claims, "objects": worlds.device_object}, rejected=100),
+    "DefaultPreemption": Case(
+        {"pods": worlds.big_pod, "nodes": worlds.small_node, "beside": (NodeResourcesFit,)}, nominated=3,
+    ),
+    "NodeResourcesBalancedAllocation": Case(told_apart=100),
+    "ImageLocality": Case(told_apart=10),
+    "DefaultBinder": Case(),
+    "NodeDeclaredFeatures": Case({"pods": worlds.pod_that_asks_the_kubelet, "nodes": worlds.node_with_features}, rejected=100),
+    "DeviceFragmentation": Case({"pods": worlds.pod_with_a_share, "nodes": worlds.node_with_shares}, rejected=30, told_apart=30),
+    "GangScheduling": Case({"pods": worlds.pod_of_a_group, "objects": worlds.pod_group}, gated=30),
+    "NodePreferAvoidPods": Case({"pods": worlds.owned_pod, "nodes": worlds.node_that_avoids}, told_apart=50),
+    "SelectorSpread": Case({"pods": worlds.owned_pod}, told_apart=20),
+    "NodeLabel": Case({"args": {"presentLabels": ["disk"], "presentLabelsPreference": ["rack"]}}, rejected=100, told_apart=20),
+    "ServiceAffinity": Case(
+        {"pods": worlds.owned_pod, "args": {"affinityLabels": ["disk"], "antiAffinityLabelsPreference": ["rack"]}},
+        rejected=50, told_apart=20,
+    ),
+    "EBSLimits": Case(OLD_DISKS, rejected=30),
+    "GCEPDLimits": Case(OLD_DISKS, rejected=30),
+    "AzureDiskLimits": Case(OLD_DISKS, rejected=30),
+    "CinderLimits": Case(OLD_DISKS, rejected=30),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("plugin", in_tree().values(), ids=lambda plugin: plugin.name)
+def test_every_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
+    case = CASES[plugin.name]
+    report = check_plugin(plugin, clusters=6, **case.given)
+    assert report.rejected >= case.rejected, report
+    assert report.told_apart >= case.told_apart, report
+    assert report.gated >= case.gated, report
+    assert report.nominated >= case.nominated, report
+    assert [each for each in report.unreached if not each.startswith(case.unreached or ("-",))] == [], report
