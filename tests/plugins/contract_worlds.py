@@ -18,6 +18,8 @@ from placewright.testing.randomobjects import NODE_NAMES
 Body = dict[str, Any]
 AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 SHARES = "openb/gpu-milli"
+#: A mix of pods that DeviceFragmentation is to expect.
+TYPICAL = [{"requests": {SHARES: units, "cpu": "2"}, "popularity": often} for units, often in (("250", 3), ("500", 4), ("1000", 5))]
 
 
 def as_pod(manifest: Body) -> PodInfo:
@@ -153,14 +155,41 @@ def pod_group(dice: random.Random) -> ClusterObject:
 
 
 def pod_with_disks(dice: random.Random) -> PodInfo:
-    """With disks of its own and behind claims."""
-    pod = StorageDice(dice.random()).pod_with_volumes("1")
-    return as_pod(pod)
+    """With disks of its own and behind claims, or with none."""
+    pod = StorageDice(dice.random()).pod_with_volumes(dice.choice("12"))
+    return as_pod(pod) if dice.random() < 0.9 else plain_pod(dice, {})
 
 
 def storage(dice: random.Random) -> ClusterObject:
     kind, body = StorageDice(dice.random()).storage()
     return as_object({"kind": kind, **body})
+
+
+def zoned_storage(dice: random.Random) -> ClusterObject:
+    """A claim that is bound to one of two volumes, or one of these, of a zone."""
+    if dice.random() < 0.5:
+        meta = {"name": dice.choice(("c0", "c1")), "namespace": "default"}
+        return as_object({"kind": "PersistentVolumeClaim", "metadata": meta, "spec": {"volumeName": dice.choice(("v0", "v1"))}})
+    labels = {"topology.kubernetes.io/zone": dice.choice(("z1", "z2", "z1__z2"))} if dice.random() < 0.9 else {}
+    return as_object({"kind": "PersistentVolume", "metadata": {"name": dice.choice(("v0", "v1")), "labels": labels}, "spec": {}})
+
+
+def pod_with_bound_claims(dice: random.Random) -> PodInfo:
+    names = dice.sample(["c0", "c1", "c2", "c3"], dice.choice((0, 1, 1, 2)))
+    return plain_pod(dice, {"volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]})
+
+
+def limited_storage(dice: random.Random) -> ClusterObject:
+    """A claim bound to a volume of the same number, a volume of a CSI driver, or how many of these a node takes."""
+    number = dice.choice("0123")
+    source = {"csi": {"driver": "a", "volumeHandle": f"h{number}"}}
+    claim = {"metadata": {"name": f"c{number}", "namespace": "default"}, "spec": {"volumeName": f"v{number}"}}
+    node = {"name": "a", "allocatable": {"count": dice.choice((0, 1, 2))}}
+    return as_object(dice.choice([
+        {"kind": "PersistentVolumeClaim", **claim},
+        {"kind": "PersistentVolume", "metadata": {"name": f"v{number}"}, "spec": source},
+        {"kind": "CSINode", "metadata": {"name": dice.choice(NODE_NAMES[:4])}, "spec": {"drivers": [node]}},
+    ]))  # fmt: skip
 
 
 def zoned_node(dice: random.Random) -> Node:
@@ -184,15 +213,16 @@ def pod_with_any_disk(dice: random.Random) -> PodInfo:
 
 def pod_with_claims(dice: random.Random) -> PodInfo:
     """With claims of `volume_worlds`, bound and unbound."""
-    names = dice.sample(["c0", "c1", "c2"], dice.choice((1, 1, 2)))
+    names = dice.sample(["c0", "c1"], dice.choice((1, 1, 1, 2)))
     return plain_pod(dice, {"volumes": [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}} for i, name in enumerate(names)]})
 
 
 def provisioning(dice: random.Random) -> ClusterObject:
     """A claim, a volume, a class, a driver or a capacity."""
-    world = [each for each in volume_worlds.world(dice) if each["kind"] not in {"Node", "Pod"}]
-    kind = dice.choice((*["PersistentVolumeClaim"] * 2, "PersistentVolume", "StorageClass", "CSIStorageCapacity", "CSIDriver"))
-    return as_object(dice.choice([each for each in world if each["kind"] == kind] or world))
+    world = [each for each in volume_worlds.world(dice) if each["metadata"]["name"] not in {"c2", "c3", "zonal"}]
+    kinds = {"PersistentVolumeClaim": 4, "PersistentVolume": 4, "StorageClass": 4, "CSIStorageCapacity": 1, "CSIDriver": 1}
+    kind = dice.choices(list(kinds), list(kinds.values()))[0]
+    return as_object(dice.choice([each for each in world if each["kind"] == kind] or [each for each in world if each["kind"] in kinds]))
 
 
 def node_of_a_zone(dice: random.Random) -> Node:
@@ -210,13 +240,14 @@ def pod_with_device_claims(dice: random.Random) -> PodInfo:
 
 def device_object(dice: random.Random) -> ClusterObject:
     """A slice of one node, a class, or a claim that has devices or not."""
-    kinds = {_slice: 4, _claim: 4, _class: 2, _rule: 1}
+    kinds = {_slice: 6, _claim: 5, _class: 4, _rule: 1}
     return as_object(dice.choices(list(kinds), list(kinds.values()))[0](dice))
 
 
 def _slice(dice: random.Random) -> Body:
     node = dice.choice(NODE_NAMES[:4])
-    devices = [{"name": f"g{i}", "attributes": {"model": {"string": dice.choice("ab")}}} for i in range(dice.choice((1, 2, 3)))]
+    names = [f"g{number}" for number in range(dice.choice((1, 2, 3)))]
+    devices = [{"name": name, "attributes": {"model": {"string": dice.choice("ab")}}} for name in names]
     pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"slice-{node}"}, "spec": spec}
@@ -230,14 +261,17 @@ def _class(dice: random.Random) -> Body:
 
 def _claim(dice: random.Random) -> Body:
     name = dice.choice(("d0", "d1", "d2"))
-    wish = {"deviceClassName": dice.choice(("any", "any", "some")), "count": dice.choice((1, 1, 2)), "allocationMode": "ExactCount"}
+    wish = {"deviceClassName": dice.choice(("any", "any", "some")), "count": dice.choice((1, 1, 1, 2)), "allocationMode": "ExactCount"}
     meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
     body: Body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta}
-    body["spec"] = {"devices": {"requests": [{"name": "r", "exactly": wish}]}}
+    either = [{"name": "s0", "deviceClassName": "some"}, {"name": "s1", "deviceClassName": "any"}]
+    request = {"name": "r", "firstAvailable": either} if dice.random() < 0.6 else {"name": "r", "exactly": wish}
+    body["spec"] = {"devices": {"requests": [request]}}
     if dice.random() < 0.25:
         result = {"request": "r", "driver": "gpu.example.com", "pool": dice.choice(NODE_NAMES[:3]), "device": "g0"}
         selector = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [result["pool"]]}]}]}
-        body["status"] = {"allocation": {"devices": {"results": [result]}, "nodeSelector": selector}}
+        users = [{"resource": "pods", "name": "s0", "uid": "s0"}] if dice.random() < 0.8 else []
+        body["status"] = {"allocation": {"devices": {"results": [result]}, "nodeSelector": selector}, "reservedFor": users}
     return body
 
 

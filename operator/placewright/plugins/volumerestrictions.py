@@ -149,10 +149,13 @@ def _disks(pod: PodInfo) -> list[Disk]:
 
 
 def _frees_a_volume(pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
-    """True for a pod of the same namespace that used one of the pod's claims, with any access modes, or one of its disks."""
-    if not isinstance(old, PodInfo) or old.namespace != pod.namespace:
+    """QUEUE for a pod that used one of the pod's disks, or, in its namespace, one of its claims, with any access modes.
+
+    kube-scheduler passes over pods of other namespaces, although a disk that they use is taken for all.
+    """
+    if old is None:
         return QueueingHint.SKIP
-    if not set(podclaims.named_claims(pod)).isdisjoint(podclaims.named_claims(old)):
+    if old.namespace == pod.namespace and not set(podclaims.named_claims(pod)).isdisjoint(podclaims.named_claims(old)):
         return QueueingHint.QUEUE
     conflict = any(exclude_each_other(mine, theirs) for mine in _disks(pod) for theirs in _disks(old))
     return QueueingHint.QUEUE if conflict else QueueingHint.SKIP

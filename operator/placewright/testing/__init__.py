@@ -1,7 +1,8 @@
 """The kit for tests of plugins and of schedulers: objects in a few words, and a scheduler without an API server.
 
 Makers (`pod`, `node`, `resource_claim`, …) build objects step by step, decoded as the scheduler decodes those of an API server.
-`PluginCase` asks one plugin as the scheduler would, and `check_plugin` runs one against the plugin contract on random clusters. `World` is a whole scheduler whose clock and ports a test holds in its hand.
+`PluginCase` asks one plugin as the scheduler would. `check_plugin` runs one against the plugin contract, on random clusters. `World` is a
+whole scheduler whose clock and ports a test holds in its hand.
 
 This package is public: it changes only with a note in the changelog. `docs/testing.md` is its reference.
 

@@ -58,7 +58,8 @@ def with_one_field_of(pod: Pod, other: Pod, dice: random.Random) -> Pod | None:
 
 def with_field_of(item: S, other: S, path: Path) -> S:
     """The object with this field of the other."""
-    return _put(item, other, path)
+    changed: S = _put(item, other, path)
+    return changed
 
 
 def _put(item: Any, other: Any, path: Path) -> Any:
@@ -110,6 +111,12 @@ def _simpler_value(value: Any) -> Iterator[Any]:
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:
     return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+
+
+def copied(item: S) -> S:
+    """An equal object that shares nothing with this one, so that a plugin which writes into it changes nothing else."""
+    found: S = msgspec.json.decode(msgspec.json.encode(item), type=type(item))
+    return found
 
 
 def shown(item: msgspec.Struct) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
@@ -87,8 +88,10 @@ class PluginQuestions:
         self._alone = alone
 
     def answers(self, pod: PodInfo) -> PodAnswers:
-        """Ask PreFilter, Filter, explain, PreScore, Score and normalise. Raises `BreachError`."""
+        """Ask for the signature, then PreFilter, Filter, explain, PreScore, Score and normalise. Raises `BreachError`."""
         found = PodAnswers(CycleState())
+        if isinstance(self._plugin, FilterPlugin | ScorePlugin):
+            self._timed("Sign", lambda: self._plugin.sign(pod))
         rows = self._pre_filter(pod, found)
         if found.error or found.refused is not None:
             return found
@@ -133,7 +136,7 @@ class PluginQuestions:
         self._tally.rejected += int(np.count_nonzero(~passes))
         if self._alone:
             for row, passed in zip(rows.tolist(), passes.tolist(), strict=True):
-                alone = bool(self._checked(lambda row=row: plugin.filter(state, pod, cluster, _only(row)))[0])
+                alone = bool(self._checked(partial(plugin.filter, state, pod, cluster, _only(row)))[0])
                 self._same(alone, passed, f"filter says {passed} for node {self._name(row)} among all nodes and {alone} for it alone")
         rejected = rows[~passes]
         if len(rejected):
@@ -151,7 +154,7 @@ class PluginQuestions:
         for status, rows in groups:
             found.rejected |= {self._name(row): status for row in rows.tolist()}
         for row in rejected.tolist() if self._alone else ():
-            [alone] = self._checked(lambda row=row: plugin.explain(state, pod, cluster, _only(row)), promise=Promise.EXPLAIN)
+            [alone] = self._checked(partial(plugin.explain, state, pod, cluster, _only(row)), promise=Promise.EXPLAIN)
             among = found.rejected[self._name(row)]
             if alone.status != among:
                 words = f'explain says "{among.message}" of node {self._name(row)} among others and "{alone.status.message}" of it alone'
@@ -172,7 +175,7 @@ class PluginQuestions:
             if leaving is None:
                 continue
             with self._cluster.dry_run_on_row(remove=[leaving], row=row):
-                without = bool(self._checked(lambda row=row: judge.passes(_only(row)))[0])
+                without = bool(self._checked(partial(judge.passes, _only(row)))[0])
                 afresh = self._passes_alone(plugin, pod, row)
             words = f"without pod {leaving.key} filter says {afresh} for node {self._name(row)}, and an earlier judge says {without}"
             self._same(without, afresh, words)
@@ -202,8 +205,9 @@ class PluginQuestions:
         asked = cluster.all_rows if whole else feasible
         answered: IntColumn = self._timed("Score", lambda: plugin.score(state, pod, cluster, asked))
         raw = answered[feasible] if whole else answered
-        for row, score in zip(feasible.tolist(), raw.tolist(), strict=True) if self._alone else ():
-            alone = int(self._checked(lambda row=row: plugin.score(state, pod, cluster, _only(row)))[0])
+        # Without a fingerprint the framework asks about all feasible rows together, and never about one of them.
+        for row, score in zip(feasible.tolist(), raw.tolist(), strict=True) if self._alone and whole else ():
+            alone = int(self._checked(partial(plugin.score, state, pod, cluster, _only(row)))[0])
             words = f"score gives node {self._name(row)} {score} among all nodes and {alone} alone"
             self._same(alone, score, words, "Score")
         final = self._normalised(found.state, raw, feasible)
@@ -219,7 +223,7 @@ class PluginQuestions:
             return raw
         final: IntColumn = self._timed("NormalizeScore", lambda: plugin.normalise(state, raw, summary))
         for at, score in enumerate(final.tolist()) if self._alone else ():
-            alone = int(self._checked(lambda at=at: plugin.normalise(state, raw[at : at + 1], summary))[0])
+            alone = int(self._checked(partial(plugin.normalise, state, raw[at : at + 1], summary))[0])
             words = f"normalise gives node {self._name(int(feasible[at]))} {score} among all nodes and {alone} alone"
             self._same(alone, score, words, "NormalizeScore")
         return final

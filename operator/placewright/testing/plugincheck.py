@@ -35,8 +35,8 @@ from placewright.plugins.prioritysort import PrioritySort
 from placewright.profiles.resolve import resolve
 from placewright.testing.pluginanswers import PluginQuestions
 from placewright.testing.pluginreport import PluginReport, Tally, report_of
-from placewright.testing.plugintrial import PluginTrial, Subject
-from placewright.testing.promises import Breach, BreachError, BrokenPromiseError
+from placewright.testing.plugintrial import PluginTrial, QuietFailures, Subject
+from placewright.testing.promises import BreachError, BrokenPromiseError
 from placewright.testing.randomclusters import NodeSource, ObjectSource, PodSource, Sources, random_scenario
 from placewright.testing.randomobjects import random_node, random_object, random_pod
 from placewright.testing.scenarios import Reducer, Scenario
@@ -59,7 +59,7 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
 ) -> PluginReport:
     """Run a plugin against the contract on random clusters, and report what was looked at.
 
-    Each cluster has 2 to 5 nodes with pods on them, about 8 pods that wait, and 12 changes: nodes, pods and objects come, change and go.
+    Each cluster has 2 to 5 nodes with pods on them, about 10 pods that wait, and 12 changes: nodes, pods and objects come, change and go.
     After each change the plugin is asked about every waiting pod, and what it says is held against the promises of `Promise`.
 
     Args:
@@ -86,9 +86,10 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
     subject, sources, tally = _subject(plugin, args, beside), Sources(pods, nodes, objects), Tally()
     for number in range(clusters):
         scenario = random_scenario(seed, number, sources)
-        breach = _breach(subject, scenario, tally)
-        if breach is not None:
-            raise BrokenPromiseError(plugin.name, *_smallest(subject, scenario, breach, seed))
+        found = _breach(subject, scenario, tally)
+        if found is not None:
+            found, example = _smallest(subject, scenario, found)
+            raise BrokenPromiseError(plugin.name, found.breach, seed, example) from found.__cause__
     return report_of(plugin, seed, clusters, tally, _times_on_many_nodes(subject, sources, seed))
 
 
@@ -109,29 +110,29 @@ def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Seque
     return Subject(plugin, profile, registry, by_itself=not any(issubclass(each, decides) for each in beside))
 
 
-def _breach(subject: Subject, scenario: Scenario, tally: Tally) -> Breach | None:
+def _breach(subject: Subject, scenario: Scenario, tally: Tally) -> BreachError | None:
     """The first promise that the plugin breaks in this scenario."""
     try:
         PluginTrial(subject, scenario, tally).run()
     except BreachError as found:
-        return found.breach
+        return found
     return None
 
 
-def _smallest(subject: Subject, scenario: Scenario, breach: Breach, seed: int) -> tuple[Breach, int, str]:
-    """The breach of the same promise at the same point in the smallest scenario that was found."""
-    found = breach
+def _smallest(subject: Subject, scenario: Scenario, first: BreachError) -> tuple[BreachError, str]:
+    """The breach of the same promise at the same point in the smallest scenario that was found, and that scenario in words."""
+    found = first
 
     def shows(smaller: Scenario) -> bool:
         nonlocal found
         other = _breach(subject, smaller, Tally())
-        same = other is not None and (other.promise, other.point) == (breach.promise, breach.point)
-        if same and other is not None:
-            found = other
-        return same
+        if other is None or (other.breach.promise, other.breach.point) != (first.breach.promise, first.breach.point):
+            return False
+        found = other
+        return True
 
     smallest = Reducer(scenario, shows).smallest()
-    return found, seed, str(smallest)
+    return found, str(smallest)
 
 
 def _times_on_many_nodes(subject: Subject, sources: Sources, seed: int) -> Tally:
@@ -142,7 +143,7 @@ def _times_on_many_nodes(subject: Subject, sources: Sources, seed: int) -> Tally
     for _ in range(20):
         cluster.objects.put(sources.object(dice))
     evaluator = build_evaluator(
-        subject.profile, subject.registry, cluster, NoBinder(), NoNominations(), guarding=Guarding(ours=True)
+        subject.profile, subject.registry, cluster, NoBinder(), NoNominations(), guarding=Guarding(QuietFailures(), ours=True)
     )
     questions = PluginQuestions(evaluator.runtime.plugin(subject.plugin.name), cluster, tally, alone=False)
     for _ in range(_TIMED_PODS):

@@ -13,12 +13,13 @@ from placewright.framework.interface import (
     PostFilterPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
+    Reads,
     ReservePlugin,
     ScorePlugin,
 )
 from placewright.testing.promises import Promise
 
-_MAKERS: Final = "hand in `pods`, `nodes` or `objects` with which it does"
+_MAKERS: Final = "hand in `pods`, `nodes` or `objects`"
 
 
 @dataclass(frozen=True)
@@ -140,19 +141,20 @@ def _unreached(plugin: type[Plugin], tally: Tally) -> list[str]:
     asked = tally.rejected + tally.accepted
     if rejects and not tally.rejected:
         asked_about = f"{asked:,} pairs of pod and node"
-        found.append(f"filter never rejected any of {asked_about}, so its reasons and events were not looked at: {_MAKERS}")
+        found.append(f"filter never rejected any of {asked_about}, so its reasons and events were not looked at: {_MAKERS} that it rejects")
     elif rejects and not tally.accepted:
-        found.append(f"filter never accepted any of {asked:,} pairs of pod and node: {_MAKERS}")
+        found.append(f"filter never accepted any of {asked:,} pairs of pod and node: {_MAKERS} that it accepts")
     if issubclass(plugin, PreEnqueuePlugin) and not tally.gated:
-        found.append(f"PreEnqueue never rejected a pod: {_MAKERS}")
+        found.append(f"PreEnqueue never rejected a pod: {_MAKERS} that it rejects")
     if (tally.rejected or tally.gated) and not tally.cases[Promise.HINTS]:
-        found.append(f"no change ever made the plugin accept a pod that it had rejected, so its events were not looked at: {_MAKERS}")
+        found.append(f"no change ever made the plugin accept a pod it had rejected, so its events were not looked at: {_MAKERS} that help")
     if issubclass(plugin, ScorePlugin) and not tally.told_apart:
-        found.append(f"score never told the nodes of {tally.scored:,} pods apart: {_MAKERS}")
-    if issubclass(plugin, FilterPlugin | ScorePlugin) and not tally.cases[Promise.SIGN]:
+        found.append(f"score never told the nodes of {tally.scored:,} pods apart: {_MAKERS} that it tells apart")
+    shares = issubclass(plugin, FilterPlugin | ScorePlugin) and plugin.reads is not Reads.CLUSTER
+    if shares and not tally.cases[Promise.SIGN]:
         found.append("no two pods had equal signatures, so sign was not looked at")
     if issubclass(plugin, PostFilterPlugin) and not tally.nominated:
-        found.append(f"PostFilter never named a node: {_MAKERS}, and `beside` for plugins that reject pods")
+        found.append(f"PostFilter never named a node: {_MAKERS} where it can, and `beside` plugins that reject pods")
     if issubclass(plugin, ReservePlugin) and not tally.cases[Promise.UNRESERVE]:
-        found.append(f"Reserve never succeeded: {_MAKERS}")
+        found.append(f"Reserve never succeeded: {_MAKERS} that it can reserve for")
     return found

@@ -28,7 +28,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.failures import Call
+from placewright.framework.runtime.failures import Call, PluginFailures
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
@@ -56,6 +56,15 @@ _TRIED_AGAIN: Final = (SubQueue.ACTIVE, SubQueue.BACKOFF)
 _REJECTED: Final = unschedulable("rejected")
 
 
+class QuietFailures(PluginFailures):
+    """Counts failures and lets nothing be logged: the first one ends the run, and the error says it."""
+
+    def note(self, plugin: str, point: str, problem: str) -> bool:
+        """Count a failure; False, as for one that was logged before."""
+        super().note(plugin, point, problem)
+        return False
+
+
 @dataclass(frozen=True)
 class Subject:
     """The plugin that is checked, in its profile.
@@ -79,14 +88,14 @@ class PluginTrial:
     def __init__(self, subject: Subject, scenario: Scenario, tally: Tally) -> None:
         self._subject = subject
         self._name = subject.plugin.name
-        self._scenario = scenario
+        self._scenario = scenario = scenario.copied()
         self._tally = tally
         self._waiting = {pod.uid: pod for pod in scenario.waiting}
         self._cluster = Cluster()
-        self._guarding = Guarding(ours=True)
+        self._guarding = Guarding(QuietFailures(), ours=True)
         self._queue = SchedulingQueue(lambda _name: self._policy, lambda: _NOW)
         self._kept = self._evaluator(self._guarding)
-        self._watched = self._evaluator(Guarding(untouched=True, ours=True))
+        self._watched = self._evaluator(Guarding(QuietFailures(), untouched=True, ours=True))
         self._policy = ProfilePolicy(self._kept.runtime)
         events = FakeEvents()
         failures = FailureHandler(self._queue, events, FakeStatus(), AlwaysLead())
@@ -123,6 +132,7 @@ class PluginTrial:
 
     def _look(self) -> dict[str, PodAnswers]:
         """What the plugin says now of each pod that waits, by uid, after everything was compared that can be."""
+        self._watch()
         fresh = self._evaluator(self._guarding)
         plugin: Any = fresh.runtime.plugin(self._name)
         questions = PluginQuestions(plugin, self._cluster, self._tally)
@@ -130,14 +140,25 @@ class PluginTrial:
         self._signatures(plugin, found)
         for uid, pod in self._waiting.items():
             self._kept_equals_fresh(pod, found[uid])
-        if self._waiting:
-            pod = list(self._waiting.values())[self.told % len(self._waiting)]
-            watched: Any = self._watched.runtime.plugin(self._name)
-            answers = PluginQuestions(watched, self._cluster, Tally(), alone=False).answers(pod)
-            self._tally.saw(Promise.UNTOUCHED)
-            BindingPoints(self._watched, watched, self._cluster, self._tally).pass_through(pod, answers)
+        for pod in self._in_turn():
             self._gives_back(plugin, pod, found[pod.uid])
         return found
+
+    def _in_turn(self) -> list[PodInfo]:
+        """The pod whose turn it is for what is looked at once a moment."""
+        pods = list(self._waiting.values())
+        return [pods[self.told % len(pods)]] if pods else []
+
+    def _watch(self) -> None:
+        """Ask with every call watched, before anybody else asks: about all pods at first, then about one a moment."""
+        plugin: Any = self._watched.runtime.plugin(self._name)
+        questions = PluginQuestions(plugin, self._cluster, Tally(), alone=False)
+        turn = self._in_turn()
+        for pod in turn if self.told else self._waiting.values():
+            answers = questions.answers(pod)
+            self._tally.saw(Promise.UNTOUCHED)
+            if pod in turn:
+                BindingPoints(self._watched, plugin, self._cluster, self._tally).pass_through(pod, answers)
 
     def _signatures(self, plugin: Any, found: Mapping[str, PodAnswers]) -> None:
         """Pods that share a column, by signature and fingerprint, have the same one."""
@@ -191,7 +212,7 @@ class PluginTrial:
             after = questions.answers(pod)
             if not after.same_columns(before):
                 done = "Reserve and Unreserve" if reserves else "Unreserve alone"
-                words = f"after {done} of pod {pod.key} on node {node}, {_difference(before, after)} for the same pod"
+                words = f"after {done} of pod {pod.key} on node {node}, {_difference(before, after, 'the answer before', 'the one now')}"
                 raise BreachError(Promise.UNRESERVE, "Unreserve", words)
 
     # --- over time -------------------------------------------------------------------------------------------------------------------
@@ -213,11 +234,13 @@ class PluginTrial:
             self._tally.saw(promise)
             return
         again = PluginQuestions(plugin, self._cluster, Tally(), alone=False).answers(pod)
-        words = f"{_difference(fresh, kept, 'a fresh column', 'the kept one')} for pod {pod.key}"
+        point = "Filter" if kept.accepted != fresh.accepted else "Score"
+        since = f"now that {change_in_words(self._scenario.changes[self.told - 1])}" if self.told else "after the setup"
+        words = f"{since}, {_difference(fresh, kept, 'a fresh column', 'the kept one')} for pod {pod.key}"
         if not again.same_columns(fresh):
-            raise BreachError(Promise.MEMORY, _point(plugin), f"{words}; the plugin itself answers so")
-        says = "no fingerprint" if promise is Promise.FINGERPRINT else f"reads = Reads.{plugin.reads.name}"
-        raise BreachError(promise, _point(plugin), f"{words}; {says} tells of the change")
+            raise BreachError(Promise.MEMORY, point, f"{words}, because the plugin remembers something of its own")
+        says = "its fingerprint is the same" if promise is Promise.FINGERPRINT else f"it says reads = Reads.{plugin.reads.name}"
+        raise BreachError(promise, point, f"{words}, because {says}")
 
     @staticmethod
     def _promise_of(plugin: Any) -> Promise:

@@ -46,7 +46,7 @@ _NODE_FIELDS: Final[tuple[Path, ...]] = (
     ("status", "images"), ("status", "conditions"), ("status", "declared_features"),
 )  # fmt: skip
 #: Fields of a pod on a node that an API server lets change, and that columns follow.
-_POD_FIELDS: Final[tuple[Path, ...]] = (("metadata", "labels"), ("spec", "containers"))
+_POD_FIELDS: Final[tuple[Path, ...]] = (("metadata", "labels"), ("spec", "containers", "resources"))
 #: Fields of a pod that waits.
 _WAITING_FIELDS: Final[tuple[Path, ...]] = (("metadata", "labels"), ("metadata", "annotations"), ("status", "resource_claim_statuses"))
 
@@ -83,7 +83,7 @@ def _node_named(node: Node, name: str) -> Node:
 
 
 def random_scenario(seed: int, number: int, sources: Sources) -> Scenario:
-    """The scenario of this number: 2 to 5 nodes, 3 to 10 pods on them, about 8 pods that wait, 12 changes."""
+    """The scenario of this number: 2 to 5 nodes, 3 to 10 pods on them, about 10 pods that wait, 12 changes."""
     return _Draw(random.Random(f"{seed}/{number}"), sources).scenario()
 
 
@@ -102,7 +102,7 @@ class _Draw:
     def scenario(self) -> Scenario:
         """Everything, in the order in which it happens."""
         dice = self._dice
-        setup = [self._object_comes() for _ in range(dice.randint(2, 8))]
+        setup = [self._object_comes() for _ in range(dice.randint(4, 16))]
         setup += [self._node_shown(name) for name in NODE_NAMES[: dice.randint(2, 5)]]
         setup += [self._pod_comes() for _ in range(dice.randint(3, 10))]
         waiting = tuple(self._pods_that_wait())
@@ -111,16 +111,12 @@ class _Draw:
         return Scenario(tuple(setup), tuple(changes), waiting)
 
     def _pods_that_wait(self) -> Iterator[PodInfo]:
-        """Three pods; of each a variant that differs in one field, of the first two, and a twin that differs in its name alone."""
-        number = 0
-        for base in [self._sources.pod(self._dice) for _ in range(3)]:
-            for like in (base, *self._variants(base)):
-                yield renamed(like, f"w{number}")
-                number += 1
+        """Three pods and a twin of the first, which differs in its name alone; of each, up to two variants that differ in one field."""
+        first, *others = [self._sources.pod(self._dice) for _ in range(3)]
+        made = [first, first, *self._variants(first), *(like for other in others for like in (other, *self._variants(other)))]
+        return (renamed(pod, f"w{number}") for number, pod in enumerate(made))
 
     def _variants(self, base: PodInfo) -> Iterator[PodInfo]:
-        if self._dice.random() < 0.3:
-            yield base
         for _ in range(2):
             pod = with_one_field_of(base.pod, self._sources.pod(self._dice).pod, self._dice)
             if pod is not None:
@@ -178,7 +174,8 @@ class _Draw:
         if uid is None:
             return None
         pod, other = self._pods[uid].pod, self._sources.pod(self._dice).pod
-        self._pods[uid] = PodInfo(with_field_of(pod, other, self._dice.choice(_POD_FIELDS)))
+        fields = _POD_FIELDS if pod.spec.containers and other.spec.containers else _POD_FIELDS[:1]
+        self._pods[uid] = PodInfo(with_field_of(pod, other, self._dice.choice(fields)))
         return PodShown(self._pods[uid])
 
     def _pod_goes(self) -> Change | None:

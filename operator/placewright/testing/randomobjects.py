@@ -6,7 +6,7 @@ A check with makers of its own can build on these: `lambda dice: random_pod(dice
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from placewright.api.decode import convert
@@ -26,7 +26,7 @@ IMAGES: Final = {"web": 900 * 2**20, "db": 300 * 2**20, "tool": 40 * 2**20}
 
 _NODE_LABELS: Final = {ZONE: ("a", "b", "c"), "disk": ("ssd", "hdd"), "cores": ("4", "16"), "rack": ("r1", "r2")}
 _TAINT_KEYS: Final = ("dedicated", "broken")
-_EFFECTS: Final = ("NoSchedule", "NoSchedule", "PreferNoSchedule", "NoExecute")
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "PreferNoSchedule", "NoExecute")
 _APPS: Final = ("web", "db")
 
 
@@ -35,7 +35,7 @@ def maybe(dice: random.Random, chance: float) -> bool:
     return dice.random() < chance
 
 
-def drawn(dice: random.Random, choices: dict[str, Sequence[str]], chance: float) -> dict[str, str]:
+def drawn(dice: random.Random, choices: Mapping[str, Sequence[str]], chance: float) -> dict[str, str]:
     """Some of these keys, each with this chance and with one of its values."""
     return {key: dice.choice(values) for key, values in choices.items() if maybe(dice, chance)}
 
@@ -46,16 +46,16 @@ def drawn(dice: random.Random, choices: dict[str, Sequence[str]], chance: float)
 def random_node(dice: random.Random) -> Node:
     """A node with labels, taints, images and amounts drawn at random; its name is one of `n0` to `n5`.
 
-    About one in ten is cordoned and one in four is tainted. It offers 1 to 8 CPUs, 1 to 16 GiB and room for 2 to 110 pods.
+    About one in ten is cordoned and one in three is tainted. It offers 1 to 8 CPUs, 1 to 16 GiB and room for 2 to 110 pods.
     """
     name = dice.choice(NODE_NAMES)
     offers = {"cpu": dice.choice("1248"), "memory": dice.choice(("1Gi", "4Gi", "16Gi")), "pods": dice.choice(("2", "5", "110"))}
     offers |= {GPU: dice.choice("14")} if maybe(dice, 0.4) else {}
     taints = [
         {"key": dice.choice(_TAINT_KEYS), "value": dice.choice(("", "team")), "effect": dice.choice(_EFFECTS)}
-        for _ in range(dice.choice((0, 0, 0, 1)))
+        for _ in range(dice.choice((0, 0, 1)))
     ]
-    images = [{"names": [image], "sizeBytes": size} for image, size in IMAGES.items() if maybe(dice, 0.4)]
+    images = [{"names": [f"{image}:latest"], "sizeBytes": size} for image, size in IMAGES.items() if maybe(dice, 0.4)]
     manifest = {
         "metadata": {"name": name, "labels": {HOSTNAME: name, **drawn(dice, _NODE_LABELS, 0.7)}},
         "spec": {"unschedulable": maybe(dice, 0.1), "taints": taints},

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -17,7 +17,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.objects import ClusterObject
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
-from placewright.testing.objectfields import shown, simpler
+from placewright.testing.objectfields import copied, shown, simpler
 
 E = TypeVar("E")
 #: So many smaller scenarios are tried for one example.
@@ -30,6 +30,10 @@ class Change(ABC):
     @abstractmethod
     def tell(self, handlers: ClusterEventHandlers) -> None:
         """Tell the event handlers, as a watch would."""
+
+    def copied(self) -> Change:
+        """The same with an object of its own."""
+        return self
 
     @abstractmethod
     def simpler(self) -> Iterator[Change]:
@@ -45,6 +49,10 @@ class NodeShown(Change):
     def tell(self, handlers: ClusterEventHandlers) -> None:
         """Tell of the node."""
         handlers.node(self.node)
+
+    def copied(self) -> Change:
+        """The same with a node of its own."""
+        return NodeShown(copied(self.node))
 
     def simpler(self) -> Iterator[Change]:
         """The node with less in it."""
@@ -82,6 +90,10 @@ class PodShown(Change):
         """Tell of the pod."""
         handlers.assigned_pod(self.pod)
 
+    def copied(self) -> Change:
+        """The same with a pod of its own."""
+        return PodShown(PodInfo(copied(self.pod.pod)))
+
     def simpler(self) -> Iterator[Change]:
         """The pod with less in it."""
         return (PodShown(pod) for pod in simpler_pods(self.pod))
@@ -117,6 +129,10 @@ class ObjectShown(Change):
     def tell(self, handlers: ClusterEventHandlers) -> None:
         """Tell of the object."""
         handlers.cluster_object(self.item)
+
+    def copied(self) -> Change:
+        """The same with an object of its own."""
+        return ObjectShown(copied(self.item))
 
     def simpler(self) -> Iterator[Change]:
         """The object with less in it."""
@@ -154,6 +170,10 @@ class WaitingPodChanged(Change):
         """Tell of the pod."""
         handlers.unscheduled_pod(self.pod)
 
+    def copied(self) -> Change:
+        """The same with a pod of its own."""
+        return WaitingPodChanged(PodInfo(copied(self.pod.pod)))
+
     def simpler(self) -> Iterator[Change]:
         """The pod with less in it."""
         return (WaitingPodChanged(pod) for pod in simpler_pods(self.pod))
@@ -190,6 +210,11 @@ class Scenario:
     changes: tuple[Change, ...]
     waiting: tuple[PodInfo, ...]
 
+    def copied(self) -> Scenario:
+        """An equal scenario with objects of its own, for one run: a plugin may write into what it is shown."""
+        setup, changes = (tuple(change.copied() for change in each) for each in (self.setup, self.changes))
+        return Scenario(setup, changes, tuple(PodInfo(copied(pod.pod)) for pod in self.waiting))
+
     def __str__(self) -> str:
         lines = [f"pod {pod.key} waits: {shown(pod.pod)}" for pod in self.waiting]
         lines += map(str, self.setup)
@@ -222,8 +247,8 @@ class Reducer:
         return self._scenario
 
     def _try(self, scenario: Scenario) -> bool:
-        if not self._left:
-            return False
+        if not self._left or not any(isinstance(each, NodeShown) for each in scenario.setup):
+            return False  # without a node nothing is said that could be looked at
         self._left -= 1
         if self._shows(scenario):
             self._scenario = scenario
@@ -233,7 +258,7 @@ class Reducer:
     def _drop_entries(self, part: str) -> None:
         for at in reversed(range(len(self._entries(part)))):
             entries = self._entries(part)
-            self._try(replace(self._scenario, **{part: (*entries[:at], *entries[at + 1 :])}))
+            self._try(self._with(part, (*entries[:at], *entries[at + 1 :])))
 
     def _simplify_entries(self, part: str) -> None:
         for at in range(len(self._entries(part))):
@@ -242,7 +267,11 @@ class Reducer:
 
     def _simplify_entry(self, part: str, at: int) -> bool:
         entries = self._entries(part)
-        return any(self._try(replace(self._scenario, **{part: _put(entries, at, less)})) for less in _simpler_entries(entries[at]))
+        return any(self._try(self._with(part, _put(entries, at, less))) for less in _simpler_entries(entries[at]))
+
+    def _with(self, part: str, entries: tuple[Change | PodInfo, ...]) -> Scenario:
+        fields: dict[str, Any] = {part: entries}
+        return replace(self._scenario, **fields)
 
     def _entries(self, part: str) -> tuple[Change | PodInfo, ...]:
         entries: tuple[Change | PodInfo, ...] = getattr(self._scenario, part)

@@ -161,6 +161,7 @@ SPREAD: Final[tuple[Row, ...]] = (
 
 _attracted = Rejected("InterPodAffinity", me(near(term(DB))))
 _picky = Rejected("InterPodAffinity", me(near(term(DB), term({"tier": "gold"}))))
+_sociable = Rejected("InterPodAffinity", me(near(term(DB)), DB), placed=(on("wanted", DB),))
 _repelled = Rejected("InterPodAffinity", me(apart(term(DB))))
 _shy = Rejected("InterPodAffinity", me(apart(term(DB), term({"tier": "gold"}))))
 _shunned = Rejected("InterPodAffinity", me({}), placed=(on("wary", DB, spec=apart(term(WEB))),))
@@ -179,6 +180,13 @@ AFFINITY: Final[tuple[Row, ...]] = (
     _attracted.rests("a wanted pod that leaves", POD_DELETED, old=on("else", DB)),
     _attracted.wakes("a label of its own", WAITING_LABELLED, old=_attracted.pod, new=me(near(term(DB)), DB)),
     _attracted.rests("a toleration of its own", WAITING_TOLERATES, old=_attracted.pod, new=me(near(term(DB)) | ANY_TOLERATION)),
+    _sociable.wakes("a wanted pod that leaves, after which it may be the first", POD_DELETED, old=on("else", DB)),
+    _sociable.rests("a pod that it does not want and that leaves", POD_DELETED, old=on("else", WEB)),
+    _sociable.wakes("a wanted pod that is so no more", POD_LABELLED, old=on("else", DB), new=on("else", WEB)),
+    _sociable.rests("a wanted pod that stays so", POD_LABELLED, old=on("else", DB), new=on("else", DB | {"x": ""})),
+    _sociable.wakes("a node that goes with a wanted pod", NODE_DELETED, old=at(Z1)),
+    _sociable.rests("a node without a wanted pod that goes", NODE_DELETED, old=node("other", labels=Z1)),
+    _sociable.wakes("a node with a wanted pod that loses the label", NODE_LABELLED, old=at(Z1), new=at({})),
     _repelled.wakes("an unwanted pod that leaves", POD_DELETED, old=on("else", DB)),
     _repelled.wakes("an unwanted pod with a nomination that is deleted", POD_DELETED, old=nominated(pod("else", labels=DB))),
     _repelled.rests("an unwanted pod that had no node", POD_DELETED, old=pod("else", labels=DB)),

@@ -18,7 +18,7 @@ from placewright.queue.queued import SubQueue
 #: Who waits for new nodes also hears of taints that change, although its hint for nodes might not be asked: upstream issue 109437.
 HEAR_OF_TAINTS: Final = (
     "NodeName", "NodePorts", "NodeResourcesFit", "NodeAffinity", "VolumeRestrictions", "VolumeBinding", "VolumeZone",
-    "InterPodAffinity", "NodeDeclaredFeatures", "DynamicResources",
+    "InterPodAffinity", "NodeDeclaredFeatures", "DynamicResources", "NodeVolumeLimits",
 )  # fmt: skip
 TAINT_ROWS: Final = tuple(
     Rejected(plugin, pod("me")).wakes("any change of a node's taints", NODE_TAINTED, old=node("n"), new=node("n"))
@@ -46,6 +46,8 @@ UPSTREAM: Final[dict[str, dict[EventResource, Action]]] = {
     },
     "VolumeRestrictions": {_POD: _DELETE, _NODE: _ADD, _CLAIM: _ADD},
     "NodeVolumeLimits": {
+        _NODE: _ADD,  # upstream: not at all, although a node has no limits before its CSINode is there
+        EventResource.ASSIGNED_POD: _ADD,  # upstream: not at all, although a volume that is there already is free
         EventResource.CSI_NODE: _CHANGE | _DELETE,  # upstream: not when one goes, and with it limits
         _POD: _DELETE,
         _CLAIM: _ADD,

@@ -128,6 +128,7 @@ RESTRICTIONS: Final[tuple[Row, ...]] = (
     _claimant.rests("a pod that gives up another claim", POD_DELETED, old=on(uses("d"))),
     _claimant.rests("a pod of another namespace that leaves", POD_DELETED, old=away(uses("c"))),
     _reader.wakes("a pod that gives up the disk it wrote to", POD_DELETED, old=on(WRITES)),
+    _reader.wakes("a pod of another namespace that gives up the disk it wrote to", POD_DELETED, old=away(WRITES)),
     _reader.rests("a pod that read the disk, too", POD_DELETED, old=on(READS)),
     _reader.rests("a pod without disks that leaves", POD_DELETED, old=on(CONFIG)),
     _claimant.rests("a pod that appears", POD_ADDED, new=on(uses("c"))),
@@ -143,6 +144,7 @@ _attaching = Rejected("NodeVolumeLimits", me(uses("c")))
 _migrating = Rejected("NodeVolumeLimits", me(WRITES))
 
 LIMITS: Final[tuple[Row, ...]] = (
+    _attaching.wakes("a new node, which takes any number as long as its drivers are unknown", NODE_ADDED, new=node("n")),
     _attaching.wakes("the drivers of a new node", CSI_NODE_ADDED, new=csi_node()),
     _attaching.wakes("a driver that takes more volumes", CSI_NODE_CHANGED, old=csi_node(a=1), new=csi_node(a=2)),
     _attaching.wakes("a driver that is new", CSI_NODE_CHANGED, old=csi_node(), new=csi_node(a=1)),
@@ -155,6 +157,10 @@ LIMITS: Final[tuple[Row, ...]] = (
     _attaching.wakes("a pod with a disk of a migrated kind that leaves", POD_DELETED, old=on(WRITES)),
     _attaching.rests("a pod with nothing to detach that leaves", POD_DELETED, old=on(CONFIG, ISCSI)),
     _attaching.rests("a pod with a claim that had no node", POD_DELETED, old=pod("else", spec=with_volumes(uses("d")))),
+    _attaching.wakes("a pod that brings its claim to a node", POD_ADDED, new=on(uses("c"))),
+    _attaching.rests("a pod that brings another claim", POD_ADDED, new=on(uses("d"))),
+    _attaching.rests("a pod of another namespace that brings a claim of that name", POD_ADDED, new=away(uses("c"))),
+    _migrating.wakes("a pod that brings its disk to a node", POD_ADDED, new=away(WRITES)),
     _attaching.wakes("its claim, once it is there", CLAIM_ADDED, new=claim("c")),
     _attaching.rests("another claim", CLAIM_ADDED, new=claim("d")),
     Rejected("NodeVolumeLimits", me(EPHEMERAL)).wakes("the claim of its ephemeral volume", CLAIM_ADDED, new=claim("me-v0")),
@@ -163,7 +169,6 @@ LIMITS: Final[tuple[Row, ...]] = (
     _migrating.wakes("a volume of the same driver that is detached", DETACHED, old=attachment(GCE_DRIVER)),
     _migrating.rests("a volume of another driver that is detached", DETACHED, old=attachment(EBS_DRIVER)),
     _attaching.rests("a volume that is attached", ATTACHED, new=attachment("any")),
-    _attaching.rests("a new node, as long as its drivers are unknown", NODE_ADDED, new=node("n")),
 )  # fmt: skip
 
 _binding = Rejected("VolumeBinding", me(uses("c")))

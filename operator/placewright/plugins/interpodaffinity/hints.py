@@ -27,6 +27,9 @@ def after_pod_change(
 ) -> QueueingHint:
     """A wanted pod came, an unwanted one went, or the rejected pod itself got other labels.
 
+    A wanted pod that goes may help, too: where no other is left, a pod that its own terms mean may be the first, on any node that has the
+    labels. kube-scheduler lets such pods wait for its timeout.
+
     `aversions` knows another pod's required anti-affinity.
     """
     if isinstance(new, PodInfo) and new.uid == pod.uid:
@@ -34,18 +37,22 @@ def after_pod_change(
     if any(isinstance(other, PodInfo) and not (other.node_name or other.nominated_node) for other in (old, new)):
         return QueueingHint.SKIP
     if isinstance(old, PodInfo) and isinstance(new, PodInfo):
-        return _hint((_wanted(own, new) and not _wanted(own, old)) or _unwanted(own, old, new))
+        return _hint((_wanted(own, new) and not _wanted(own, old)) or _unwanted(own, old, new) or _may_be_first(own, old, new))
     if isinstance(new, PodInfo):
         return _hint(_wanted(own, new))
-    return _hint(old is not None and (_unwanted(own, old, None) or _bans(aversions(old), pod, objects)))
+    if old is None:
+        return QueueingHint.SKIP
+    return _hint(_unwanted(own, old, None) or _bans(aversions(old), pod, objects) or _may_be_first(own, old, None))
 
 
 def may_concern(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> bool:
-    """Whether a pod that came to a node or changed there may be wanted by the rejected one, or barred by it no longer.
+    """Whether a pod that came to a node or changed there may be wanted by the rejected one, or is wanted or barred by it no longer.
 
-    For the latter kube-scheduler lets pods wait for its timeout.
+    For the latter two kube-scheduler lets pods wait for its timeout.
     """
-    return wanted_nearby(pod, old, new) or (isinstance(old, PodInfo) and old.labels != new.labels and _keeps_away(pod))
+    if wanted_nearby(pod, old, new):
+        return True
+    return isinstance(old, PodInfo) and old.labels != new.labels and (_keeps_away(pod) or wanted_nearby(pod, None, old))
 
 
 def _keeps_away(pod: PodInfo) -> bool:
@@ -88,7 +95,10 @@ def _places(term: Term) -> list[Place]:
 
 
 def after_node_change(own: OwnTerms, facing: FacingTerms, old: Node | None, new: Node | None) -> QueueingHint:
-    """A node came into reach: it is new, has the labels that affinity needs, or is no longer where anti-affinity forbids."""
+    """A node came into reach: it is new, has the labels that affinity needs, or is no longer where anti-affinity forbids.
+
+    Or the wanted pods on it are in no domain any more, so that the rejected pod may be the first.
+    """
     if not isinstance(new, Node):
         return QueueingHint.SKIP
     barring = {ban.key for ban in (*own.bans, *facing.bans)}
@@ -97,14 +107,17 @@ def after_node_change(own: OwnTerms, facing: FacingTerms, old: Node | None, new:
         return _hint(bool(barring) or not own.keys or any(key in labels for key in own.keys))
     before = _labels(old)
     gained = any(key in labels and labels[key] != before.get(key) for key in own.keys)
-    return _hint(gained or any(key in before and labels.get(key) != before[key] for key in barring))
+    lost = own.wants_itself and any(key in before and key not in labels for key in own.keys)
+    return _hint(gained or lost or any(key in before and labels.get(key) != before[key] for key in barring))
 
 
 def after_node_is_gone(
     own: OwnTerms, aversions: Callable[[PodInfo], Iterable[Term]], pod: PodInfo, left: Iterable[PodInfo], objects: ClusterObjects
 ) -> QueueingHint:
-    """A node went with its pods: those of them that barred the rejected pod do so no more, although they are not deleted yet."""
-    return _hint(any(_unwanted(own, each, None) or _bans(aversions(each), pod, objects) for each in left))
+    """A node went with its pods: they count no more, although they are not deleted yet."""
+    return _hint(
+        any(_unwanted(own, each, None) or _bans(aversions(each), pod, objects) or _may_be_first(own, each, None) for each in left)
+    )
 
 
 def after_namespace_change(pod: PodInfo, old: Namespace | None, new: Namespace | None) -> QueueingHint:
@@ -141,6 +154,11 @@ def _wanted(own: OwnTerms, pod: PodInfo) -> bool:
 def _unwanted(own: OwnTerms, before: PodInfo, after: PodInfo | None) -> bool:
     """True when the pod was barred by a term, and is gone or barred no more."""
     return any(_picks(ban.pods, before) and not (after is not None and _picks(ban.pods, after)) for ban in own.bans)
+
+
+def _may_be_first(own: OwnTerms, before: PodInfo, after: PodInfo | None) -> bool:
+    """True when the pod was wanted and is so no more, and the rejected pod is such a pod itself."""
+    return own.wants_itself and _wanted(own, before) and not (after is not None and _wanted(own, after))
 
 
 def _bans(aversions: Iterable[Term], pod: PodInfo, objects: ClusterObjects) -> bool:

@@ -13,7 +13,7 @@ from placewright.framework.events import Action, ClusterEventWithHint, EventReso
 from placewright.plugins.nodevolumelimits.attached import CsiLimits, limits_of
 from placewright.plugins.nodevolumelimits.countlimit import VolumeCountLimit
 from placewright.plugins.shared import podclaims
-from placewright.plugins.shared.csimigration import TranslationError, from_pod, is_migratable
+from placewright.plugins.shared.csimigration import Migrated, TranslationError, from_pod, is_migratable
 
 _UNLIMITED: Final = float("inf")
 
@@ -35,6 +35,28 @@ def after_pod_deletion(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None)
     return _hint(any(podclaims.claim_name(old, volume) is not None or is_migratable(volume) for volume in old.volumes))
 
 
+def brings_a_volume(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> bool:
+    """Whether a pod came to a node with a volume of the rejected pod's, which comes for free there, however many the node has."""
+    if new is None or not new.node_name:
+        return False
+    if pod.namespace == new.namespace and not set(podclaims.named_claims(pod)).isdisjoint(podclaims.named_claims(new)):
+        return True
+    return not _own_disks(pod).isdisjoint(_own_disks(new))
+
+
+def _own_disks(pod: PodInfo) -> set[Migrated]:
+    """The disks that the pod itself names and that CSI drivers serve."""
+    try:
+        return {migrated for volume in pod.volumes if (migrated := from_pod(volume)) is not None}
+    except TranslationError:  # the pod itself must change
+        return set()
+
+
+def after_pod_arrival(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+    """QUEUE for a pod that came to a node with one of the rejected pod's volumes."""
+    return _hint(brings_a_volume(pod, old, new))
+
+
 def after_claim_added(pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> QueueingHint:
     """A claim behind one of the pod's volumes is there now."""
     return _hint(podclaims.names(pod, new, ephemeral=True))
@@ -46,11 +68,7 @@ def after_detachment(pod: PodInfo, old: VolumeAttachment | None, _new: VolumeAtt
         return QueueingHint.SKIP
     if any(podclaims.claim_name(pod, volume) is not None for volume in pod.volumes):
         return QueueingHint.QUEUE
-    try:
-        drivers = {migrated.driver for volume in pod.volumes if (migrated := from_pod(volume)) is not None}
-    except TranslationError:  # the pod itself must change
-        return QueueingHint.SKIP
-    return _hint(old.spec.attacher in drivers)
+    return _hint(old.spec.attacher in {disk.driver for disk in _own_disks(pod)})
 
 
 def _hint(worth_it: bool) -> QueueingHint:
@@ -81,12 +99,15 @@ class NodeVolumeLimits(VolumeCountLimit):
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Limits that grow or go, volumes that leave a node, a claim that the pod waits for, and a class by which claims were counted.
 
-        kube-scheduler hears neither of limits that go nor of classes.
+        And a new node: until its CSINode is there, it has no limit. And a pod that brings a volume of the rejected one to a node.
+        kube-scheduler hears neither of these two, nor of limits that go, nor of classes.
         """
         return (
+            interest(EventResource.NODE, Action.ADD),
             interest(EventResource.CSI_NODE, Action.ADD),
             interest(EventResource.CSI_NODE, Action.UPDATE | Action.DELETE, after_csi_node_change),
             interest(EventResource.POD, Action.DELETE, after_pod_deletion),
+            interest(EventResource.ASSIGNED_POD, Action.ADD, after_pod_arrival, brings_a_volume),
             interest(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_added),
             interest(EventResource.VOLUME_ATTACHMENT, Action.DELETE, after_detachment),
             interest(EventResource.STORAGE_CLASS, Action.DELETE),
