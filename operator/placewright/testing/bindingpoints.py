@@ -24,7 +24,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.testing.pluginanswers import PodAnswers, checked
-from placewright.testing.pluginreport import Tally
+from placewright.testing.pluginreport import CaseCounts
 from placewright.testing.promises import Promise
 
 #: A PreBind or Bind that waits longer is left: what it waits for does not happen here.
@@ -36,7 +36,7 @@ _NO_API_SERVER: Final = (BindError, ClaimError, VolumeError)
 class BindingPoints:
     """Calls a guarded plugin at PreEnqueue, PostFilter, Reserve, Permit, PreBind, Bind, PostBind and Unreserve, where it has them."""
 
-    def __init__(self, evaluator: Evaluator, plugin: Any, cluster: Cluster, tally: Tally) -> None:
+    def __init__(self, evaluator: Evaluator, plugin: Any, cluster: Cluster, tally: CaseCounts) -> None:
         self._evaluator = evaluator
         self._plugin = plugin
         self._cluster = cluster

@@ -36,7 +36,7 @@ from placewright.framework.remedies import RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.runtime.guard import PluginWroteError
 from placewright.framework.status import Code, Status, unresolvable
-from placewright.testing.pluginreport import Tally
+from placewright.testing.pluginreport import CaseCounts
 from placewright.testing.promises import BreachError, Promise
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class PluginQuestions:
         alone: ask about each node alone, too.
     """
 
-    def __init__(self, plugin: Any, cluster: Cluster, tally: Tally, *, alone: bool = True) -> None:
+    def __init__(self, plugin: Any, cluster: Cluster, tally: CaseCounts, *, alone: bool = True) -> None:
         self._plugin = plugin
         self._cluster = cluster
         self._tally = tally

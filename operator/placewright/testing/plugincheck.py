@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from placewright.api.decode import convert
@@ -34,8 +35,8 @@ from placewright.plugins.defaultbinder import DefaultBinder
 from placewright.plugins.prioritysort import PrioritySort
 from placewright.profiles.resolve import resolve
 from placewright.testing.pluginanswers import PluginQuestions
-from placewright.testing.pluginreport import PluginReport, Tally, report_of
-from placewright.testing.plugintrial import PluginTrial, QuietFailures, Subject
+from placewright.testing.pluginreport import CaseCounts, PluginReport, report_of
+from placewright.testing.plugintrial import CheckedPlugin, PluginTrial, QuietFailures
 from placewright.testing.promises import BreachError, BrokenPromiseError
 from placewright.testing.randomclusters import NodeSource, ObjectSource, PodSource, Sources, random_scenario
 from placewright.testing.randomobjects import random_node, random_object, random_pod
@@ -83,7 +84,7 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
     Example:
         check_plugin(QuietNodes, args={"most": 2}, nodes=lambda dice: node(f"n{dice.randrange(3)}"))
     """
-    subject, sources, tally = _subject(plugin, args, beside), Sources(pods, nodes, objects), Tally()
+    subject, sources, tally = _subject(plugin, args, beside), Sources(pods, nodes, objects), CaseCounts()
     for number in range(clusters):
         scenario = random_scenario(seed, number, sources)
         found = _breach(subject, scenario, tally)
@@ -93,7 +94,7 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
     return report_of(plugin, seed, clusters, tally, _times_on_many_nodes(subject, sources, seed))
 
 
-def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Sequence[type[Plugin]]) -> Subject:
+def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Sequence[type[Plugin]]) -> CheckedPlugin:
     """The plugin in a profile that runs nothing else but a sort, a binder and what the caller wants beside it."""
     known = in_tree()
     registry = known.extended([each for each in (plugin, *beside) if known.get(each.name) is not each])
@@ -107,37 +108,39 @@ def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Seque
     }
     profile = resolve(convert({"metadata": {"name": "check", "generation": 1}, "spec": spec}, SchedulingProfile), registry)
     decides = (FilterPlugin, PreFilterPlugin, ScorePlugin)
-    return Subject(plugin, profile, registry, by_itself=not any(issubclass(each, decides) for each in beside))
+    return CheckedPlugin(plugin, profile, registry, by_itself=not any(issubclass(each, decides) for each in beside))
 
 
-def _breach(subject: Subject, scenario: Scenario, tally: Tally) -> BreachError | None:
+def _breach(subject: CheckedPlugin, scenario: Scenario, tally: CaseCounts) -> BreachError | None:
     """The first promise that the plugin breaks in this scenario."""
+    trial = PluginTrial(subject, scenario, tally)
     try:
-        PluginTrial(subject, scenario, tally).run()
+        trial.run()
     except BreachError as found:
+        found.told = trial.told
         return found
     return None
 
 
-def _smallest(subject: Subject, scenario: Scenario, first: BreachError) -> tuple[BreachError, str]:
+def _smallest(subject: CheckedPlugin, scenario: Scenario, first: BreachError) -> tuple[BreachError, str]:
     """The breach of the same promise at the same point in the smallest scenario that was found, and that scenario in words."""
     found = first
 
     def shows(smaller: Scenario) -> bool:
         nonlocal found
-        other = _breach(subject, smaller, Tally())
+        other = _breach(subject, smaller, CaseCounts())
         if other is None or (other.breach.promise, other.breach.point) != (first.breach.promise, first.breach.point):
             return False
         found = other
         return True
 
-    smallest = Reducer(scenario, shows).smallest()
+    smallest = Reducer(replace(scenario, changes=scenario.changes[: first.told]), shows).smallest()
     return found, str(smallest)
 
 
-def _times_on_many_nodes(subject: Subject, sources: Sources, seed: int) -> Tally:
+def _times_on_many_nodes(subject: CheckedPlugin, sources: Sources, seed: int) -> CaseCounts:
     """How long calls take on a larger cluster. A breach there is left: the small clusters look for it."""
-    dice, cluster, tally = random.Random(f"{seed}/times"), Cluster(), Tally()
+    dice, cluster, tally = random.Random(f"{seed}/times"), Cluster(), CaseCounts()
     for number in range(_MANY_NODES):
         cluster.set_node(sources.node(dice, f"n{number}"))
     for _ in range(20):

@@ -38,7 +38,7 @@ class CallTime:
 
 
 @dataclass
-class Tally:
+class CaseCounts:
     """Counts while a plugin is asked.
 
     Attributes:
@@ -121,7 +121,7 @@ def _in_words(time: CallTime) -> str:
     return f"{time.mean * 1e6:,.0f} µs a call on a few nodes{many}"
 
 
-def report_of(plugin: type[Plugin], seed: int, clusters: int, tally: Tally, on_many: Tally) -> PluginReport:
+def report_of(plugin: type[Plugin], seed: int, clusters: int, tally: CaseCounts, on_many: CaseCounts) -> PluginReport:
     """The report of what was counted; `on_many`: the times on a large cluster."""
     times = {
         point: CallTime(len(seconds), tally.mean(point), on_many.mean(point) if point in on_many.seconds else None)
@@ -134,7 +134,7 @@ def report_of(plugin: type[Plugin], seed: int, clusters: int, tally: Tally, on_m
     )  # fmt: skip
 
 
-def _unreached(plugin: type[Plugin], tally: Tally) -> list[str]:
+def _unreached(plugin: type[Plugin], tally: CaseCounts) -> list[str]:
     """The promises that the plugin makes and that no case looked at."""
     found = []
     rejects = issubclass(plugin, FilterPlugin | PreFilterPlugin)

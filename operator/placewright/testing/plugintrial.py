@@ -36,15 +36,16 @@ from placewright.framework.status import unschedulable
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.attempts import Observers
-from placewright.scheduler.binding import BindingCycle, WaitingPods
+from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import AlwaysLead
+from placewright.scheduler.waitingpods import WaitingPods
 from placewright.testing.bindingpoints import BindingPoints
 from placewright.testing.objectfields import differing_fields, in_words
 from placewright.testing.pluginanswers import PluginQuestions, PodAnswers, checked
-from placewright.testing.pluginreport import Tally
+from placewright.testing.pluginreport import CaseCounts
 from placewright.testing.ports import FakeBinder, FakeEvents, FakeStatus
 from placewright.testing.promises import BreachError, Promise
 from placewright.testing.scenarios import Change, Scenario, WaitingPodChanged
@@ -66,7 +67,7 @@ class QuietFailures(PluginFailures):
 
 
 @dataclass(frozen=True)
-class Subject:
+class CheckedPlugin:
     """The plugin that is checked, in its profile.
 
     Attributes:
@@ -85,7 +86,7 @@ class Subject:
 class PluginTrial:
     """One run of one scenario."""
 
-    def __init__(self, subject: Subject, scenario: Scenario, tally: Tally) -> None:
+    def __init__(self, subject: CheckedPlugin, scenario: Scenario, tally: CaseCounts) -> None:
         self._subject = subject
         self._name = subject.plugin.name
         self._scenario = scenario = scenario.copied()
@@ -152,7 +153,7 @@ class PluginTrial:
     def _watch(self) -> None:
         """Ask with every call watched, before anybody else asks: about all pods at first, then about one a moment."""
         plugin: Any = self._watched.runtime.plugin(self._name)
-        questions = PluginQuestions(plugin, self._cluster, Tally(), alone=False)
+        questions = PluginQuestions(plugin, self._cluster, CaseCounts(), alone=False)
         turn = self._in_turn()
         for pod in turn if self.told else self._waiting.values():
             answers = questions.answers(pod)
@@ -196,7 +197,7 @@ class PluginTrial:
         """Reserve and Unreserve leave everything as it was; so does Unreserve alone."""
         if not isinstance(plugin, ReservePlugin) or not before.accepted:
             return
-        questions, node = PluginQuestions(plugin, self._cluster, Tally(), alone=False), min(before.accepted)
+        questions, node = PluginQuestions(plugin, self._cluster, CaseCounts(), alone=False), min(before.accepted)
         for reserves in (True, False):
             state = questions.answers(pod).state
             self._cluster.assume(pod, node)
@@ -233,7 +234,7 @@ class PluginTrial:
         if kept is None or kept.same_columns(fresh):
             self._tally.saw(promise)
             return
-        again = PluginQuestions(plugin, self._cluster, Tally(), alone=False).answers(pod)
+        again = PluginQuestions(plugin, self._cluster, CaseCounts(), alone=False).answers(pod)
         point = "Filter" if kept.accepted != fresh.accepted else "Score"
         since = f"now that {change_in_words(self._scenario.changes[self.told - 1])}" if self.told else "after the setup"
         words = f"{since}, {_difference(fresh, kept, 'a fresh column', 'the kept one')} for pod {pod.key}"

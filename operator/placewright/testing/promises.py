@@ -42,10 +42,16 @@ class Breach:
 
 
 class BreachError(Exception):
-    """Ends the run of one scenario at the first broken promise. `check_plugin` turns it into a `BrokenPromiseError`."""
+    """Ends the run of one scenario at the first broken promise. `check_plugin` turns it into a `BrokenPromiseError`.
+
+    Attributes:
+        breach: the broken promise.
+        told: how many changes of the scenario were told by then.
+    """
 
     def __init__(self, promise: Promise, point: str, says: str) -> None:
         super().__init__(says)
+        self.told = 0
         self.breach = Breach(promise, point, says)
 
 

@@ -256,9 +256,13 @@ class Reducer:
         return False
 
     def _drop_entries(self, part: str) -> None:
-        for at in reversed(range(len(self._entries(part)))):
-            entries = self._entries(part)
-            self._try(self._with(part, (*entries[:at], *entries[at + 1 :])))
+        """Half of them at a time, then quarters, and so on down to single ones: most have nothing to do with what is shown."""
+        size = len(self._entries(part))
+        while size:
+            for at in reversed(range(0, len(self._entries(part)), size)):
+                entries = self._entries(part)
+                self._try(self._with(part, (*entries[:at], *entries[at + size :])))
+            size //= 2
 
     def _simplify_entries(self, part: str) -> None:
         for at in range(len(self._entries(part))):
