@@ -1,4 +1,4 @@
-"""Every plugin in the tree keeps the contract that a third party's is held to, on clusters that reach what it does."""
+"""Every plugin in the tree, and of the package beside it, keeps the contract that a third party's is held to."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from placewright.framework.interface import Plugin
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.noderesources.fit import NodeResourcesFit
 from placewright.testing import check_plugin
+from placewright_legacy_plugins import NodeLabel, ServiceAffinity
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("plugin", in_tree().values(), ids=lambda plugin: plugin.name)
+@pytest.mark.parametrize("plugin", [*in_tree().values(), NodeLabel, ServiceAffinity], ids=lambda plugin: plugin.name)
 def test_every_plugin_keeps_the_contract(plugin: type[Plugin]) -> None:
     case = CASES[plugin.name]
     report = check_plugin(plugin, clusters=case.clusters, **case.given)
