@@ -51,6 +51,16 @@ class Shown:
         return self.snapshot.written()
 
 
+def test_a_column_that_was_written_is_named_with_its_row() -> None:
+    cluster = Shown().cluster
+    snapshot = Snapshot(cluster, (), columns=True)
+    assert snapshot.written() == ""
+    cluster.resources.column("cpu").free[1] += 7
+    assert snapshot.written() == (
+        "it wrote into the column cluster.resources.column('cpu').free: row 1 (node b) was 4000 and is 4007; allowed is only to read columns"
+    )
+
+
 def test_who_only_reads_has_written_nothing() -> None:
     shown = Shown()
     _ = shown.asked.pod.spec.containers, shown.node(0).metadata.labels

@@ -397,18 +397,19 @@ _ABSENT = object()
 
 
 class Snapshot:
-    """The pod of a call, all objects of the cluster and its columns, as they are now.
+    """The pod of a call and all objects of the cluster, as they are now; its columns, too, where that is asked for.
 
     Args:
         cluster: whose objects and columns the plugin is shown.
         asked: what the call is made with.
+        columns: compare columns, too. Not for a call that is awaited: others change columns before it ends.
     """
 
-    def __init__(self, cluster: Cluster, asked: Sequence[Any]) -> None:
+    def __init__(self, cluster: Cluster, asked: Sequence[Any], *, columns: bool = False) -> None:
         self._cluster = cluster
         self._objects = dict(_objects(cluster, asked))
         self._before = {name: msgspec.json.encode(item) for name, item in self._objects.items()}
-        self._columns = {name: column.copy() for name, column in _columns(cluster)}
+        self._columns = {name: column.copy() for name, column in _columns(cluster)} if columns else {}
 
     def written(self) -> str:
         """Compare with what was there when the snapshot was made.
@@ -419,7 +420,7 @@ class Snapshot:
         return self._written_into_object() or self._written_into_column()
 
     def _written_into_column(self) -> str:
-        for name, column in _columns(self._cluster):
+        for name, column in _columns(self._cluster) if self._columns else ():
             changed = np.flatnonzero(column != self._columns[name])
             if len(changed):
                 row = int(changed[0])

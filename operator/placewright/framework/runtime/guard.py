@@ -131,9 +131,9 @@ class PluginInCall:
         if isinstance(status, Status) and status.code is Code.ERROR:
             self._failures.note(self.plugin, point, status.message)
 
-    def before(self, asked: Asked) -> Snapshot | None:
+    def before(self, asked: Asked, *, columns: bool = False) -> Snapshot | None:
         """Take a picture of what the plugin is shown; None where its writes are not watched."""
-        return None if self._cluster is None else Snapshot(self._cluster, asked)
+        return None if self._cluster is None else Snapshot(self._cluster, asked, columns=columns)
 
 
 def running(frame: FrameType | None) -> tuple[PluginInCall, str] | None:
@@ -293,7 +293,7 @@ def _called(call: PluginInCall, point: str, method: Method, check: Check) -> Met
     def guarded_call(*asked: Any, **named: Any) -> Any:
         if named:  # the framework names none: the plugin calls itself
             return method(*asked, **named)
-        seen = call.before(asked)
+        seen = call.before(asked, columns=True)
         try:
             answer = check(method(*_read_only(asked)), asked)
             _require_untouched(seen)
