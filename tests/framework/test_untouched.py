@@ -17,6 +17,7 @@ from placewright.framework.runtime.answers import Snapshot
 
 SPEC: dict[str, Any] = {"containers": [{"name": "a"}, {"name": "b", "image": "x"}], "nodeSelector": {"disk": "ssd"}}
 
+READ_ONLY = "allowed is only to read columns"
 BACKWARDS = pod("backwards", spec={"containers": SPEC["containers"][::-1]}).pod.spec.containers
 
 
@@ -56,9 +57,8 @@ def test_a_column_that_was_written_is_named_with_its_row() -> None:
     snapshot = Snapshot(cluster, (), columns=True)
     assert snapshot.written() == ""
     cluster.resources.column("cpu").free[1] += 7
-    assert snapshot.written() == (
-        "it wrote into the column cluster.resources.column('cpu').free: row 1 (node b) was 4000 and is 4007; allowed is only to read columns"
-    )
+    found = snapshot.written()
+    assert found == "it wrote into the column cluster.resources.column('cpu').free: row 1 (node b) was 4000 and is 4007; " + READ_ONLY
 
 
 def test_who_only_reads_has_written_nothing() -> None:

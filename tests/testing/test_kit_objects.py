@@ -179,7 +179,7 @@ def test_a_profile_is_resolved_as_one_of_a_file_is() -> None:
     packed = packed.args("NodeResourcesFit", scoringStrategy={"type": "MostAllocated"}).backoff(initial=2, longest=8)
     resolved = packed.generation(3).resolved()
     assert (resolved.name, resolved.scheduler_name, resolved.generation) == ("packed", "packer", 3)
-    assert (resolved.backoff_initial, resolved.backoff_max) == (2, 8)
+    assert (resolved.settings.backoff.initial_seconds, resolved.settings.backoff.max_seconds) == (2, 8)
     assert "ImageLocality" not in resolved.weights
     assert (resolved.weights["SelectorSpread"], resolved.weights["TaintToleration"]) == (4, 7)
 
