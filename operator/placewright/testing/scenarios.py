@@ -132,14 +132,14 @@ class ObjectShown(Change):
 
     def copied(self) -> Change:
         """The same with an object of its own."""
-        return ObjectShown(copied(self.item))
+        return ObjectShown(copied(self.item)) if isinstance(self.item, msgspec.Struct) else self
 
     def simpler(self) -> Iterator[Change]:
         """The object with less in it."""
-        return (ObjectShown(item) for item in simpler(self.item))
+        return (ObjectShown(item) for item in simpler(self.item)) if isinstance(self.item, msgspec.Struct) else iter(())
 
     def __str__(self) -> str:
-        return f"{_named(self.item)} is there: {shown(self.item)}"
+        return f"{_named(self.item)} is there: {shown(self.item) if isinstance(self.item, msgspec.Struct) else self.item}"
 
 
 @dataclass(frozen=True)
