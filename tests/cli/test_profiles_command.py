@@ -15,6 +15,7 @@ import yaml
 
 from handlers.stage import Object, new_stage, operator
 from placewright.cli.main import main
+from placewright.cli.profiles import profileview
 from placewright.cli.profiles.output import age, compact
 from placewright.kube.history import DEFAULT_NAMESPACE
 
@@ -163,6 +164,17 @@ def test_a_file_is_shown_without_any_cluster(
     path.write_text(yaml.safe_dump(manifest("web", weights={"ImageLocality": 4})))
     assert main(["profiles", "show", str(path), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["name"] == "web"
+
+
+def test_a_setting_without_a_sentence_of_its_own_is_shown_by_path_where_it_is_not_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So a new field of the profile is shown from its first day on."""
+    monkeypatch.setattr(profileview, "_IN_WORDS", frozenset({"paused"}))
+    path = tmp_path / "profile.yaml"
+    path.write_text(yaml.safe_dump(manifest("web", paused=True, percentageOfNodesToScore=0, backoff={"maxSeconds": 20})))
+    assert main(["profiles", "show", str(path)]) == 0
+    assert "\nsettings: backoff.maxSeconds 20\n" in capsys.readouterr().out
 
 
 def manifest(name: str, **spec: Any) -> Object:

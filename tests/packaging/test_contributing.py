@@ -32,7 +32,7 @@ class Hunk(NamedTuple):
 
     @property
     def of_tests(self) -> bool:
-        return self.file.startswith("tests/") or "/tests/" in self.file
+        return self.file.startswith("tests/") or Path(self.file).name.startswith("test_")
 
     def apply(self, root: Path) -> None:
         """Change the file; a file that is not there is made of added lines alone, and these alone go to the end of one that is there."""

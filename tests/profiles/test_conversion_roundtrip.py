@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
+from placewright.profiles.kubescheduler import writer
 from placewright.profiles.kubescheduler.documents import manifest, to_yaml
 from placewright.profiles.kubescheduler.findings import Loss
 from placewright.profiles.kubescheduler.history import GONE
@@ -183,3 +184,11 @@ def test_plugins_of_one_s_own_and_gated_fields_are_mentioned() -> None:
         "needs a kube-scheduler with Tetris built in",
         "VolumeBinding.shape needs kube-scheduler's feature gate StorageCapacityScoring",
     ]
+
+
+def test_a_setting_that_a_configuration_cannot_hold_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a new field of the profile is not lost in silence."""
+    monkeypatch.setattr(writer, "_HELD", frozenset({"paused"}))
+    _, findings = to_configuration([profile({"paused": True, "backoff": {"maxSeconds": 20}}, "default-scheduler")], PLUGINS)
+    assert "backoff.maxSeconds 20: kube-scheduler has no such setting" in [finding.text for finding in findings]
+    assert not [finding for finding in findings if finding.text.startswith("paused true")]
