@@ -343,4 +343,4 @@ def test_a_key_that_does_not_compare_even_with_itself_is_refused_though_it_is_th
 
 @pytest.mark.parametrize("key", [(math.nan,), (1, math.nan)])
 def test_a_key_without_a_place_in_any_order_is_refused(key: Any) -> None:
-    assert refused(answers.sort_key(), key) == "found nan; allowed a tuple of what can be compared"
+    assert refused(answers.sort_key(), key) == "found nan; allowed a tuple of values that can be compared"

@@ -14,7 +14,7 @@ from framework.worlds import EVENTS, Body, Dice, TwinWorld, pod_object, profile_
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
-from placewright.cluster import cluster as cluster_room
+from placewright.cluster import noderows
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.framework.runtime.handle import NoBinder, build_evaluator
 from placewright.framework.runtime.keptshapes import SHAPE_BYTES
@@ -109,7 +109,7 @@ def live(profile: ResolvedProfile, model_of: Profile | None, dice: Dice, length:
 
     Returns how many pods they agreed about.
     """
-    with patch.object(cluster_room, "_FIRST_CAPACITY", 2):  # so that the columns also grow
+    with patch.object(noderows, "_FIRST_CAPACITY", 2):  # so that the columns also grow
         world = TwinWorld()
     for _ in range(3):
         world.node_appears_or_changes(dice)

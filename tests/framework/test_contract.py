@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from framework.makers import Scene, pod
 from framework.scripts import Script, bare
-from placewright.api.objects import Node
+from placewright.api.objects import Node, ObjectMeta
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework import interface
@@ -51,6 +52,7 @@ from placewright.framework.interface import (
 from placewright.framework.registry import ENTRY_POINT_GROUP, installed_since
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
+from placewright.framework.sources import ObjectSource
 from placewright.framework.status import SUCCESS
 from placewright.plugins.catalog import in_tree
 
@@ -181,6 +183,14 @@ def test_an_event_is_made_with_and_without_the_class_of_its_objects() -> None:
     assert (list(keys.of_pod(pod("p"))), keys.of_event(None, None)) == (["x"], None)
     with pytest.raises(AttributeError):
         ClusterEventWithHint(event).event = event  # type: ignore[misc]
+
+
+def test_a_source_is_made_with_and_without_the_class_of_its_objects() -> None:
+    class Rack(msgspec.Struct, frozen=True):
+        metadata: ObjectMeta = ObjectMeta()
+
+    declared = (Rack, "example.com", "racks", ("v1",))
+    assert ObjectSource[Rack](*declared) == ObjectSource(*declared)
 
 
 # --- points ----------------------------------------------------------------------------------------------------------------------------

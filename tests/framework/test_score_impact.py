@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.framework.runtime.evaluation import ScoreImpact
+from placewright.framework.runtime.scoreimpact import ScoreImpact
 
 
 def scores_of(nodes: int) -> st.SearchStrategy[list[int]]:

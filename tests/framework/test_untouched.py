@@ -13,7 +13,7 @@ from placewright.api.objects import Node, NodeName
 from placewright.api.storage import PersistentVolumeClaim, StorageClass
 from placewright.api.workloads import Namespace, Service
 from placewright.cluster.cluster import Cluster
-from placewright.framework.runtime.answers import Snapshot
+from placewright.framework.runtime.snapshot import Snapshot
 
 SPEC: dict[str, Any] = {"containers": [{"name": "a"}, {"name": "b", "image": "x"}], "nodeSelector": {"disk": "ssd"}}
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from placewright.framework.runtime.evaluation import ScoreImpact
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
+from placewright.framework.runtime.scoreimpact import ScoreImpact
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.advice import ENOUGH_SAMPLES, Recommendation, advise, advise_beforehand
 from placewright.profiles.resolve import resolve

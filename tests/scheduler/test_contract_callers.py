@@ -137,18 +137,18 @@ class Everywhere(
 
 
 ALONE = {"enabled": [{"name": "Everywhere"}], "disabled": [{"name": "*"}]}
-PLUGINS = {"multiPoint": {"enabled": [{"name": "Everywhere"}]}, "queueSort": ALONE, "bind": ALONE, "postFilter": ALONE}
+POINTS = {"queueSort": ALONE, "bind": ALONE, "postFilter": ALONE}
 REGISTRY = in_tree().extended([Everywhere])
 PODS = (pod("web"), pod("big").labels(large="yes"))
 
 
 def profile() -> Any:
-    spec = {"schedulerName": "default-scheduler", "plugins": PLUGINS}
+    spec = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": [{"name": "Everywhere"}]}, **POINTS}}
     return resolve(convert({"metadata": {"name": "p", "generation": 1}, "spec": spec}, SchedulingProfile), REGISTRY)
 
 
 def world() -> World:
-    return World(Everywhere, plugins=PLUGINS).nodes(node("a"), node("b"))
+    return World(Everywhere, plugins=POINTS).nodes(node("a"), node("b"))
 
 
 def fresh(cluster: Cluster) -> Evaluator:
@@ -167,21 +167,21 @@ def shadow() -> None:
     there = ShadowCluster()
     chooser = Chooser(there, fresh(there.cluster), random.Random(7))
     for each in PODS:
-        chooser.find(each.info())
+        chooser.find(each.build())
 
 
 def explain() -> None:
     cluster = Cluster()
     evaluator = fresh(cluster)
     for each in PODS:
-        evaluated(evaluator, cluster, each.info())
+        evaluated(evaluator, cluster, each.build())
 
 
 def evaluate() -> None:
     cluster = Cluster()
     evaluator = fresh(cluster)
     for each in PODS:
-        evaluate_pod(evaluator, cluster, each.info())
+        evaluate_pod(evaluator, cluster, each.build())
 
 
 def simulated() -> None:

@@ -123,7 +123,7 @@ def asked(point: str, code: Code) -> type[Plugin]:
 
 def world_of(plugin: type[Plugin], point: str) -> World:
     """Two nodes and a pod that fits on both, but for PostFilter."""
-    plugins: dict[str, Any] = {"multiPoint": {"enabled": [{"name": "Asked"}]}}
+    plugins: dict[str, Any] = {}
     if point in ("Bind", "PostFilter"):
         plugins[point[0].lower() + point[1:]] = {"enabled": [{"name": "Asked"}], "disabled": [{"name": "*"}]}
     large = {"cpu": "9"} if point == "PostFilter" else {"cpu": "1"}
@@ -146,7 +146,7 @@ async def test_after_each_status_the_pod_is_where_the_contract_says_and_comes_ba
     if binding is not None and line.code is not Code.WAIT:
         assert await binding is False
     assert world.place("web") == line.place
-    assert [reason for _, reason, _, _ in world.ports.statuses] == ([] if line.told == "-" else [line.told])
+    assert [reason for _, reason, _, _ in world.status.written] == ([] if line.told == "-" else [line.told])
     if line.point == "PreEnqueue":
         plugin.status = SUCCESS  # type: ignore[attr-defined]
     labelled(world)
@@ -288,4 +288,4 @@ def test_a_postfilter_that_raises_ends_the_attempt_as_an_error() -> None:
     world.nodes(node("a")).pods(pod("web").requests(cpu="9"))
     assert world.decide() is None
     assert world.place("web") is SubQueue.BACKOFF
-    assert [reason for _, reason, _, _ in world.ports.statuses] == ["SchedulerError"]
+    assert [reason for _, reason, _, _ in world.status.written] == ["SchedulerError"]

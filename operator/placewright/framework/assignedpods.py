@@ -96,6 +96,6 @@ def _compile(term: PodAffinityTerm, own_namespace: str) -> _AffinityTerm | None:
         selector = compile_label_selector(term.label_selector)
     except SelectorError:
         return None
-    if term.namespace_selector is not None:
+    if term.namespace_selector is not None:  # labels of namespaces are not at hand here, so the term may mean any
         return _AffinityTerm(None, selector)
     return _AffinityTerm(frozenset(term.namespaces or (own_namespace,)), selector)

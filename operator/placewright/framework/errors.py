@@ -18,7 +18,7 @@ class PluginError(CycleError):
     Attributes:
         plugin: its name.
         point: the extension point, as kube-scheduler names it.
-        problem: what it did, without these names.
+        problem: the failure, without these names.
         counted: True once it is among the plugin's failures.
     """
 

@@ -93,7 +93,7 @@ _POD_RESOURCES: Final = frozenset({EventResource.POD, EventResource.ASSIGNED_POD
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """Something that happened.
+    """A change in the cluster.
 
     Attributes:
         resource: the kind of object; of a plugin's own source the name of its struct.
@@ -164,7 +164,7 @@ Narrowing = Callable[[PodInfo, PodInfo | None, PodInfo], bool]
 class EventKeys(Generic[Object]):
     """Keys by which the queue finds the waiting pods that an event concerns, so that it asks one hint and not thousands.
 
-    Both functions are called often: once for each pod that begins to wait, and once for each event. What they return may depend on their
+    Both functions are called often: once for each pod that begins to wait, and once for each event. The keys may depend on their
     arguments alone, because the queue keeps it.
 
     Attributes:
@@ -181,7 +181,7 @@ class EventKeys(Generic[Object]):
 
 
 def always(_pod: PodInfo, _old: object, _new: object) -> QueueingHint:
-    """Answer QUEUE, whatever happened: the hint of an event that always justifies another try.
+    """Answer QUEUE: the hint of an event that always justifies another try.
 
     Args:
         _pod: not looked at.
@@ -205,7 +205,7 @@ class ClusterEventWithHint(Generic[Object]):
     already. A hint that raises counts as QUEUE, because a pod must not be lost.
 
     Attributes:
-        event: kind of object, and what happened to it.
+        event: kind of object, and its change.
         hint: judges whether it is worth trying the rejected pod again. Without one it always is.
         narrow: a cheap test, called before the hint for pods that appear or change on a node and free nothing; such events are as
             frequent as Bindings. Where it returns False, the hint is not called. None: the hint is always called.
@@ -229,7 +229,7 @@ def interest(
 
     Args:
         resource: the kind of object, or the name of a struct that a plugin declares (`framework/sources.py`).
-        action: what happened to it; several actions joined by `|`.
+        action: the change; several actions joined by `|`.
         hint: see `ClusterEventWithHint`.
         narrow: likewise.
         keys: likewise.

@@ -28,7 +28,7 @@ class ConstantReasonFilter(FilterPlugin[ArgsT], ABC):
     rejection: ClassVar[Status]
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """One group with the one reason."""
+        """Implements `FilterPlugin.explain`: one group with the one reason."""
         return [Rejection(self.rejection, rows)]
 
 
@@ -52,24 +52,38 @@ class RowwiseCounts:
         return np.zeros(size, np.int32) if self._selection is None else counts_by_row(self._cluster, self._selection)
 
     def change(self, rows: Rows) -> NDArray[np.int64]:
-        """How many pods more are on each row now; shape (len(rows),)."""
+        """Return how many more pods are on each row now than before.
+
+        Args:
+            rows: shape (k,).
+
+        Returns:
+            Differences, negative where pods left; shape (k,).
+        """
         return self._by_row()[rows].astype(np.int64) - self._rows_before[rows]
 
     def around(self, rows: Rows) -> NDArray[np.int64]:
-        """Pods in the domain of each row, the row's change included; shape (len(rows),)."""
+        """Return the pods in the domain of each row, the row's own change included.
+
+        Args:
+            rows: shape (k,).
+
+        Returns:
+            Counts, shape (k,). Changes of other rows in the domain are left out, because each row is judged as if it alone were changed.
+        """
         return self.before[self._codes[rows]] + self.change(rows)
 
 
 class RuleJudge(RowVerdict):
-    """Asks rules, in order."""
+    """Judges rows by rules, in order."""
 
     def __init__(self, rules: Sequence[TopologyRule]) -> None:
         self._rules = rules
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """True where all rules allow the pod."""
+        """Implements `RowVerdict.passes`: True where all rules allow the pod."""
         return obey(self._rules, rows)
 
     def explain(self, rows: Rows) -> list[Rejection]:
-        """By the first rule that says no."""
+        """Implements `RowVerdict.explain` with the first rule that each row breaks."""
         return first_broken(self._rules, rows)

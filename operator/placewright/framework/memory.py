@@ -1,7 +1,7 @@
-"""What a plugin worked out before and need not work out again, in so many bytes; what nobody asked for longest is forgotten first.
+"""Keeps values that a plugin worked out, within a bound of bytes. The value that was asked for longest ago is forgotten first.
 
 The keys and values follow from pods, whose size others decide. So all plugins of all profiles together keep no more than `PLUGIN_BYTES`,
-which belongs to the process as its memory does; what is too large for it is worked out each time.
+which belongs to the process as its memory does; a value that is too large for it is worked out each time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from placewright.cluster.cluster import Cluster
 
 T = TypeVar("T")
 
-#: What all memories of this process take together. The engine makes it smaller where there is little memory.
+#: The bytes of all memories of this process together. The engine makes it smaller where there is little memory.
 PLUGIN_BYTES: Final = SharedBytes(64 * 2**20)
 #: A key with its value; larger ones are worked out each time. A Deployment's constraints and terms are some KB.
 _LARGEST: Final = 256 * 1024
@@ -33,7 +33,18 @@ class Memory:
         return self._known.nbytes
 
     def recall(self, key: Hashable, work_out: Callable[[], T]) -> T:
-        """The value under this key, worked out now if it is not known."""
+        """Return the value under a key, worked out now if it is not known.
+
+        Args:
+            key: stands for everything that the value depends on.
+            work_out: makes the value; never None.
+
+        Returns:
+            The value itself, which other callers get, too.
+
+        Example:
+            terms = self._compiled.recall(pod.pairwise_key.affinity, lambda: compile_terms(affinity, pod.namespace))
+        """
         value = self._known.get(key)
         if value is None:
             value = work_out()
@@ -41,16 +52,21 @@ class Memory:
         return cast(T, value)
 
     def remember(self, key: Hashable, value: object) -> None:
-        """Keep this value, which may be one that was kept and has become another size."""
+        """Keep a value; also one that was kept before and has become another size.
+
+        Args:
+            key: as for `recall`.
+            value: never None.
+        """
         self._known.put(key, value, bytes_of((key, value), _LARGEST))
 
     def forget(self) -> None:
-        """Start anew."""
+        """Drop all values."""
         self._known.clear()
 
 
 class NodeMemory:
-    """The same for what follows from node objects alone: forgotten when any node changes."""
+    """A `Memory` for values that follow from node objects alone: forgotten when any node changes."""
 
     def __init__(self, limit: int = 128) -> None:
         self._memory = Memory(limit)
@@ -58,7 +74,16 @@ class NodeMemory:
         self._position = -1
 
     def recall(self, cluster: Cluster, key: Hashable, work_out: Callable[[], T]) -> T:
-        """The value under this key, worked out now if it is not known or a node has changed since."""
+        """Return the value under a key, worked out now if it is not known or a node has changed since.
+
+        Args:
+            cluster: whose nodes the value follows from.
+            key: stands for everything else that the value depends on.
+            work_out: makes the value; never None.
+
+        Returns:
+            The value itself, which other callers get, too.
+        """
         position = cluster.node_journal.position
         if position != self._position or cluster is not self._cluster:
             self._memory.forget()

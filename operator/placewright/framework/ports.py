@@ -21,7 +21,7 @@ Seconds = float
 
 
 class WaitingForPermit(Protocol):
-    """A placed pod that waits; it keeps its room and what was reserved for it."""
+    """A placed pod that waits; it keeps its room and its reservations."""
 
     @property
     def pod(self) -> PodInfo:
@@ -137,7 +137,7 @@ class VolumeWriter(Protocol):
         """Wait until a predicate holds. The watches tell of changes, so looking again asks nothing of the API server.
 
         Args:
-            done: called again and again, five times a second at first, then less often; what it raises passes through.
+            done: called again and again, five times a second at first, then less often; its exceptions pass through.
             seconds: how long at most.
 
         Returns:
@@ -216,7 +216,15 @@ class ClaimWriter(Protocol):
         """
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Wait until a predicate holds; see `VolumeWriter.until`."""
+        """Wait until a predicate holds, as `VolumeWriter.until` does.
+
+        Args:
+            done: called again and again; its exceptions pass through.
+            seconds: how long at most.
+
+        Returns:
+            False where it did not hold in time.
+        """
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
         """Count for the metrics how long a pod waited for devices.
@@ -229,7 +237,7 @@ class ClaimWriter(Protocol):
         """
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run work beside everything else; what it raises is logged.
+        """Run work beside everything else; its exceptions are logged.
 
         Args:
             work: a coroutine that has not begun.
@@ -295,7 +303,7 @@ class Extender(Protocol):
             The nodes that it agrees to, perhaps with other victims.
 
         Raises:
-            ExtenderError: no answer, or one that names what it may not.
+            ExtenderError: no answer, or one that names nodes or victims that it may not name.
         """
 
     async def bind(self, pod: PodInfo, node: NodeName) -> None:

@@ -98,7 +98,7 @@ class InstalledPlugins:
     def __contains__(self, name: str) -> bool:
         """To be asked about names that were not there at the start."""
         if self._names is None:
-            importlib.invalidate_caches()  # what was installed within the second is found, too
+            importlib.invalidate_caches()  # a package that was installed within the second is found, too
             self._names = frozenset(each for entry in entry_points(group=ENTRY_POINT_GROUP) for each in (entry.name, entry.attr))
         return name in self._names
 
@@ -118,6 +118,7 @@ def installed_since(name: str) -> bool:
 def _load(entry: EntryPoint) -> type[Plugin]:
     try:
         loaded = entry.load()
+    # SystemExit, too: a package that calls sys.exit() when it is imported must not end the scheduler without a word.
     except (Exception, SystemExit) as problem:
         raise PluginRegistrationError(entry.name, f"does not load from {entry.value}: {problem}") from problem
     if not (isinstance(loaded, type) and issubclass(loaded, Plugin)):

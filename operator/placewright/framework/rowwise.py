@@ -56,7 +56,7 @@ class RowwiseFilter(FilterPlugin[ArgsT], ABC):
         Args:
             state: as PreFilter left it.
             pod: the pod that is tried.
-            cluster: as it stands; the judge remembers of other rows what it needs.
+            cluster: as it stands; the judge remembers the facts about other rows that it needs.
 
         Returns:
             None where this pod's rows can only be tried one by one, because a change of one row changes the verdict on another.
@@ -71,11 +71,11 @@ class PlainRowVerdict(RowVerdict):
         self._asked = (state, pod, cluster)
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """Return what the filter says; see `RowVerdict.passes`."""
+        """Implements `RowVerdict.passes` with the filter itself."""
         return self._plugin.filter(*self._asked, rows)
 
     def explain(self, rows: Rows) -> list[Rejection]:
-        """Return what the filter explains; see `RowVerdict.explain`."""
+        """Implements `RowVerdict.explain` with the filter itself."""
         return self._plugin.explain(*self._asked, rows)
 
 
@@ -88,7 +88,7 @@ class NodeVerdict(PlainRowVerdict):
         self._passes = np.zeros(cluster.size, np.bool_)
 
     def passes(self, rows: Rows) -> BoolColumn:
-        """Return what the filter says or has said; see `RowVerdict.passes`."""
+        """Implements `RowVerdict.passes`; the filter is asked about each row once."""
         new = rows[~self._known[rows]]
         if len(new):
             self._passes[new] = super().passes(new)

@@ -91,7 +91,7 @@ class ScalarFilter(ScalarPlugin[ArgsT], FilterPlugin[ArgsT], ABC):
         """
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """Ask `filter_node` row by row; see `FilterPlugin.filter`.
+        """Implements `FilterPlugin.filter`: asks `filter_node` row by row.
 
         Raises:
             PluginError: its answer is neither success nor a rejection.
@@ -99,7 +99,7 @@ class ScalarFilter(ScalarPlugin[ArgsT], FilterPlugin[ArgsT], ABC):
         return np.fromiter((self._verdict(pod, cluster, row).ok for row in rows.tolist()), np.bool_, len(rows))
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Ask `filter_node` again and group its answers; see `FilterPlugin.explain`."""
+        """Implements `FilterPlugin.explain`: asks `filter_node` again and groups its answers."""
         groups: dict[Status, list[int]] = {}
         for row in rows.tolist():
             groups.setdefault(self._verdict(pod, cluster, row), []).append(row)
@@ -108,7 +108,7 @@ class ScalarFilter(ScalarPlugin[ArgsT], FilterPlugin[ArgsT], ABC):
     def _verdict(self, pod: PodInfo, cluster: Cluster, row: int) -> Status:
         name = cluster.names[row]
         if name is None:
-            return SUCCESS  # a free row fits nothing, whatever filters say of it
+            return SUCCESS  # a free row fits no pod anyway
         status = self.filter_node(pod, cluster.node(row), tuple(cluster.pods_on(name)))
         if not isinstance(status, Status) or status.code in (Code.WAIT, Code.SKIP):
             wrong = WrongAnswer(status, 'SUCCESS or unschedulable("why")', f" for node {name}")
@@ -137,7 +137,7 @@ class ScalarScore(ScalarPlugin[ArgsT], ScorePlugin[ArgsT], ABC):
         """
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Ask `score_node` row by row; see `ScorePlugin.score`.
+        """Implements `ScorePlugin.score`: asks `score_node` row by row.
 
         Raises:
             PluginError: its answer is no whole number.
@@ -146,9 +146,10 @@ class ScalarScore(ScalarPlugin[ArgsT], ScorePlugin[ArgsT], ABC):
 
     def _rating(self, pod: PodInfo, cluster: Cluster, row: int) -> int:
         name = cluster.names[row]
-        if name is None:
+        if name is None:  # a free row, whose score is not used
             return 0
         rating = self.score_node(pod, cluster.node(row), tuple(cluster.pods_on(name)))
+        # True is an int in Python, and as a score surely a mistake.
         if not isinstance(rating, (int, np.integer)) or isinstance(rating, bool):
             raise PluginError(self.name, SCORE, str(WrongAnswer(rating, "a whole number", f" for node {name}")))
         return int(rating)

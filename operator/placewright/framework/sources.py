@@ -31,7 +31,7 @@ SHORTEST_POLL_SECONDS: Final = 1.0
 DEFAULT_MOST_BYTES: Final = 64 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, so that `ObjectSource[NodeMetrics](…)` can be called: see `ClusterEventWithHint`
 class ObjectSource(Generic[K]):
     """A collection of the API server that a plugin reads; declared in `Plugin.sources`.
 
@@ -46,7 +46,7 @@ class ObjectSource(Generic[K]):
         stale_after_seconds: once the API server has refused to be read for so long, all objects are taken away, and the plugin sees none;
             None: they stay as they were last read.
         most_bytes: what the decoded objects may take together. Objects beyond that are left out, with one line in the log.
-        plain_fields: fields that name nobody, such as amounts and times: an anonymised snapshot keeps their content.
+        plain_fields: fields that name no person and no thing, such as amounts and times: an anonymised snapshot keeps their content.
 
     Raises:
         ValueError: the struct has no metadata, the collection has no name, or a number is out of range.
@@ -88,7 +88,12 @@ class ObjectSource(Generic[K]):
         return self.kind.__name__
 
     def reads(self, api_version: object, kind: object) -> bool:
-        """Whether an object of this apiVersion and kind is one of the source's, in whatever version."""
+        """Return whether an object is one of the source's, in any version of its group.
+
+        Args:
+            api_version: of the object, as a manifest has it.
+            kind: likewise.
+        """
         return kind == self.name and str(api_version).rpartition("/")[0] == self.group
 
 

@@ -14,7 +14,7 @@ class Code(enum.Enum):
     ERROR: something broke. The pod comes back after its error backoff; no plugin is blamed.
     UNSCHEDULABLE: not now; evicting pods may help. The pod waits for an event that this plugin registered, then backs off, then is tried.
     UNSCHEDULABLE_AND_UNRESOLVABLE: not now, and evicting pods from this node cannot help. The pod waits likewise.
-    WAIT: Permit only. The pod keeps its room and what was reserved for it until it is allowed, rejected or its time is over.
+    WAIT: Permit only. The pod keeps its room and its reservations until it is allowed, rejected or its time is over.
     SKIP: this plugin has nothing to say about this pod; the extension points that depend on this one are not called.
     PENDING: like UNSCHEDULABLE_AND_UNRESOLVABLE, but this plugin's event makes the pod active at once, without backoff.
     """
@@ -36,7 +36,7 @@ class Status:
     """A code with its reasons.
 
     Attributes:
-        code: what was decided.
+        code: the decision.
         reasons: for people; they stand in the pod's event and condition, and nodes are counted by them, so they name no node.
         plugin: whose decision it is; the framework fills it in.
     """
@@ -101,7 +101,7 @@ def error(reason: str) -> Status:
     """Say that something broke.
 
     Args:
-        reason: what broke; the framework puts plugin and point before it.
+        reason: the failure; the framework puts plugin and point before it.
 
     Returns:
         A status with ERROR.

@@ -35,7 +35,7 @@ class Step(NamedTuple):
         name: the extension point, or another of the names above.
         began: seconds on the attempt's clock.
         seconds: how long it took.
-        outcome: what came of it.
+        outcome: its result.
     """
 
     name: str
@@ -90,12 +90,12 @@ class Steps:
 
         Args:
             name: the extension point, or another name of this module.
-            outcome: what came of the step.
+            outcome: the result of the step.
         """
         if self._clock is not None:
             now = self._clock()
             self.taken.append(Step(name, self._mark, now - self._mark, outcome))
-            self._mark = now
+            self._mark = now  # one reading of the clock for two steps
 
     def plugin_begins(self) -> None:
         """Note that a plugin is called now; nothing is noted where `plugins` is None."""
@@ -136,7 +136,7 @@ class UnderWay:
     """A step that is being taken.
 
     Attributes:
-        outcome: what came of it: a success, an error when it raises, or what is set inside.
+        outcome: its result: SUCCESS, ERROR when it raises, or the code that is set inside.
     """
 
     __slots__ = ("_name", "_steps", "outcome")

@@ -1,8 +1,8 @@
 """Topology domains: the nodes that share a label's value, and rules about which of them may hold a pod.
 
 Spread and affinity both count pods per domain and then judge nodes by their domain. Here a domain is a label's code in the cluster's
-column. Code 0 stands for nodes without the label. Where a domain is a single node, as with its hostname, pods are counted per row, of
-which few hold any; otherwise per code, and the sums are kept and follow the pods that come and go.
+column. Code 0 stands for nodes without the label. Where a domain is a single node, as with its hostname, pods are counted per row,
+because few rows hold any; otherwise per code, and the sums are kept and follow the pods that come and go.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from placewright.framework.status import Status
 Codes = NDArray[np.intp]
 #: Code of rows that lack the label.
 MISSING: Final = 0
-#: No row has any.
+#: No row holds any pod.
 NO_PODS: Final = TakenRows(np.zeros(0, np.intp), np.zeros(0, np.int64))
-#: What a sum takes beside its numbers, about.
+#: Bytes of a sum beside its numbers, about.
 _SUM_BYTES: Final = 256
 
 
@@ -45,16 +45,20 @@ class _Sum:
     position: int
 
 
-#: By the numbers of domains and tally: sums of all labels and layouts of the process together, as pods name both as they please. Those that
-#: find no room are added up anew when they are asked for again.
+#: By the numbers of domains and tally: sums of all labels and layouts of the process together, as pods name both as they please. A sum
+#: that finds no room is added up anew when it is asked for again.
 _SUMS: Final[BoundedCache[tuple[int, int], _Sum]] = BoundedCache(32 * 2**20)
 _numbers: Final = itertools.count()
 
 
 class Domains:
-    """A label's code by row, and how many codes there are. Holds as long as no node changes.
+    """A label's code by row, and how many codes there are. It holds as long as no node changes.
 
-    Invariant of the sums that are kept: each is what adding up its tally's rows gave at its position.
+    Invariant of the sums that are kept: each is the sum over its tally's rows at its position.
+
+    Args:
+        codes: by row, `MISSING` without the label; shape (size,).
+        distinct: how many codes there are, `MISSING` included.
     """
 
     def __init__(self, codes: Codes, distinct: int) -> None:
@@ -83,7 +87,14 @@ class Domains:
         return int(np.bincount(self.codes, minlength=2)[1:].max()) <= 1
 
     def pods(self, tally: Tally) -> IntColumn:
-        """The tally's pods by code, those on nodes without the label under `MISSING`; shape (distinct,), not to be written."""
+        """Count the pods of a tally by code.
+
+        Args:
+            tally: of a selection.
+
+        Returns:
+            Counts, shape (distinct,), pods on nodes without the label under `MISSING`; not to be written.
+        """
         known = _SUMS.get((self._number, tally.serial))
         if known is not None and known.tally() is tally:
             changes = tally.changes_since(known.position)
@@ -95,7 +106,14 @@ class Domains:
         return self._add_up(tally)
 
     def rows_with(self, tally: Tally) -> TakenRows:
-        """The rows that hold any of the tally's pods and have the label."""
+        """Find the rows that hold any of a tally's pods and have the label.
+
+        Args:
+            tally: of a selection.
+
+        Returns:
+            The rows, with their counts.
+        """
         found = tally.taken()
         if self.complete:
             return found
@@ -103,7 +121,16 @@ class Domains:
         return TakenRows(found.rows[there], found.counts[there])
 
     def add_by_row(self, points: IntColumn, weight: int, tally: Tally) -> bool:
-        """Add a weight for each of the tally's pods on rows with the label, to `points` of shape (size,); False where there are none."""
+        """Add a weight for each of a tally's pods on rows with the label.
+
+        Args:
+            points: shape (size,); changed in place.
+            weight: for each pod.
+            tally: of a selection.
+
+        Returns:
+            False where there are no such pods.
+        """
         if self.complete:
             return tally.add_to(points, weight)
         rows, counts = self.rows_with(tally)
@@ -118,7 +145,13 @@ class Domains:
 
 
 def domains(memory: NodeMemory, cluster: Cluster, key: str) -> Domains:
-    """The domains of a label."""
+    """Return the domains of a label.
+
+    Args:
+        memory: keeps them until a node changes.
+        cluster: as it stands.
+        key: the label's.
+    """
     return memory.recall(cluster, key, lambda: _domains(cluster, key))
 
 
@@ -128,12 +161,25 @@ def _domains(cluster: Cluster, key: str) -> Domains:
 
 
 def tally_of(cluster: Cluster, selection: PodSelection) -> Tally:
-    """The pods that the selection picks, counted."""
+    """Return the count of the pods that a selection picks.
+
+    Args:
+        cluster: as it stands.
+        selection: of pods.
+    """
     return cluster.pairwise_counts.tally(selection, cluster.size)
 
 
 def counts_by_row(cluster: Cluster, selection: PodSelection) -> NDArray[np.int32]:
-    """Pods that the selection picks, by row; shape (size,)."""
+    """Return the pods that a selection picks, by row.
+
+    Args:
+        cluster: as it stands.
+        selection: of pods.
+
+    Returns:
+        Counts, shape (size,); not to be written.
+    """
     return tally_of(cluster, selection).by_row(cluster.size)
 
 
@@ -141,7 +187,7 @@ def counts_by_row(cluster: Cluster, selection: PodSelection) -> NDArray[np.int32
 
 
 class TopologyRule(Protocol):
-    """Where one term or constraint lets a pod go."""
+    """The rows to which one term or constraint lets a pod go."""
 
     @property
     def codes(self) -> Codes:
@@ -156,7 +202,14 @@ class TopologyRule(Protocol):
         """The verdict on nodes without the label, where that is not allowed."""
 
     def allows(self, rows: Rows) -> BoolColumn:
-        """True where the pod may go; shape (len(rows),)."""
+        """Judge rows.
+
+        Args:
+            rows: shape (k,).
+
+        Returns:
+            True where the pod may go; shape (k,).
+        """
 
 
 class FixedRule(TopologyRule, Protocol):
@@ -181,22 +234,22 @@ class DomainRule:
     missing: Status
 
     def allows(self, rows: Rows) -> BoolColumn:
-        """`TopologyRule.allows`."""
+        """Implements `TopologyRule.allows`."""
         return self.allowed[self.codes[rows]]
 
     @property
     def fingerprint(self) -> Hashable:
-        """`FixedRule.fingerprint`."""
+        """Implements `FixedRule.fingerprint`."""
         return self.allowed.tobytes()
 
     @property
     def allows_all(self) -> bool:
-        """`FixedRule.allows_all`."""
+        """Implements `FixedRule.allows_all`."""
         return bool(self.allowed.all())
 
 
 class Usually(enum.Enum):
-    """What a rule says of rows that are no exception."""
+    """The verdict of a rule on rows that are no exception."""
 
     ALLOWED = enum.auto()
     ALLOWED_WHERE_LABELLED = enum.auto()
@@ -205,10 +258,10 @@ class Usually(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowRule:
-    """Implements `FixedRule` for labels whose domains are single rows: says the same of all rows but a few.
+    """Implements `FixedRule` for labels whose domains are single rows, with the same verdict on all rows but a few.
 
     Attributes:
-        exceptions: rows of which the opposite holds; all of them have the label.
+        exceptions: rows with the opposite verdict; all of them have the label.
     """
 
     place: Domains
@@ -219,11 +272,11 @@ class RowRule:
 
     @property
     def codes(self) -> Codes:
-        """`TopologyRule.codes`."""
+        """Implements `TopologyRule.codes`."""
         return self.place.codes
 
     def allows(self, rows: Rows) -> BoolColumn:
-        """`TopologyRule.allows`."""
+        """Implements `TopologyRule.allows`."""
         if self.usually is Usually.ALLOWED_WHERE_LABELLED:
             column = self.place.labelled.copy()
         else:
@@ -233,17 +286,25 @@ class RowRule:
 
     @property
     def fingerprint(self) -> Hashable:
-        """`FixedRule.fingerprint`."""
+        """Implements `FixedRule.fingerprint`."""
         return (self.usually, self.exceptions.tobytes())
 
     @property
     def allows_all(self) -> bool:
-        """`FixedRule.allows_all`."""
+        """Implements `FixedRule.allows_all`."""
         return self.usually is Usually.ALLOWED and not len(self.exceptions)
 
 
 def obey(rules: Sequence[TopologyRule], rows: Rows) -> BoolColumn:
-    """True for each row that all rules allow; shape (len(rows),)."""
+    """Find the rows that all rules allow.
+
+    Args:
+        rules: any number.
+        rows: shape (k,).
+
+    Returns:
+        A mask, shape (k,).
+    """
     passes = np.ones(len(rows), np.bool_)
     for rule in rules:
         passes &= rule.allows(rows)
@@ -251,7 +312,15 @@ def obey(rules: Sequence[TopologyRule], rows: Rows) -> BoolColumn:
 
 
 def first_broken(rules: Sequence[TopologyRule], rows: Rows) -> list[Rejection]:
-    """Rows grouped by the verdict of the first rule that each breaks."""
+    """Group rows by the verdict of the first rule that each breaks.
+
+    Args:
+        rules: in order.
+        rows: each breaks a rule.
+
+    Returns:
+        One rejection for each verdict.
+    """
     groups: dict[Status, list[Rows]] = {}
     for rule in rules:
         broken = ~rule.allows(rows)
@@ -264,5 +333,11 @@ def first_broken(rules: Sequence[TopologyRule], rows: Rows) -> list[Rejection]:
 
 
 def fingerprint(rules: Sequence[FixedRule], keys: Sequence[str], cluster: Cluster) -> Hashable:
-    """Equal for rules that allow the same rows. `keys` are the rules' labels."""
+    """Return a value that is equal for rules that allow the same rows.
+
+    Args:
+        rules: worked out for all rows.
+        keys: the rules' labels.
+        cluster: whose nodes the rules follow from.
+    """
     return (cluster.node_journal.position, tuple(keys), tuple([rule.fingerprint for rule in rules]))

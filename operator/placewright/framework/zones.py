@@ -1,6 +1,6 @@
 """Zones as kube-scheduler up to 1.22 knew them: a region and a zone together, by the labels of today or by those before 1.17.
 
-Where a node has a label of before 1.17 it counts, whatever today's label says, as in `GetZoneKey` of component-helpers. Public: plugins
+Where a node has a label of before 1.17 it counts, and today's label does not, as in `GetZoneKey` of component-helpers. Public: plugins
 of other packages that rebuild rules of that time need the same zones.
 """
 

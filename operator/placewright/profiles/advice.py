@@ -12,8 +12,8 @@ from typing import Final
 
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME
 from placewright.framework.interface import MAX_NODE_SCORE, Plugin
-from placewright.framework.runtime.evaluation import SAMPLE_EVERY, ScoreImpact
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.scoreimpact import SAMPLE_EVERY, ScoreImpact
 from placewright.profiles.defaults import DEFAULT_PLUGINS
 
 #: Reasons of the condition; stable, for alerts and scripts.

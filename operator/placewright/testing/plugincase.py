@@ -24,8 +24,8 @@ from placewright.framework.interface import (
 from placewright.framework.runtime.failures import PluginFailures
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.handle import NoBinder, build_evaluator
-from placewright.framework.runtime.podcolumns import check_range
 from placewright.framework.runtime.rowchecks import NoNominations
+from placewright.framework.runtime.scorerange import check_range
 from placewright.framework.status import Code
 from placewright.testing.objectmaker import PlainMaker
 from placewright.testing.pods import PodMaker

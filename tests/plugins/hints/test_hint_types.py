@@ -25,14 +25,11 @@ TOLD: Final[dict[EventResource, set[type[Any]]]] = {
     EventResource.NODE: {Node},
     EventResource.POD_GROUP: set(GROUP_KINDS),
 }
-#: Legacy plugins whose hints declare no types.
-UNTYPED: Final = {"NodeLabel", "ServiceAffinity"}
 
 
 def interests() -> Iterator[tuple[str, ClusterEventWithHint]]:
     for name, kind in in_tree().items():
-        if name not in UNTYPED:
-            yield from ((name, each) for each in kind(kind.Args(), Scene().handle()).events() or ())
+        yield from ((name, each) for each in kind(kind.Args(), Scene().handle()).events() or ())
 
 
 def declared(function: Callable[..., Any]) -> list[set[type[Any]]]:

@@ -1,4 +1,4 @@
-"""The plugin contract: the same for our plugins and for anyone else's.
+"""The plugin contract: the same for our plugins and for plugins of other packages.
 
 A plugin is a class with a `name`, a class of arguments, and one or more extension points; each point is a base class with a method to
 write. Import everything from here; the modules of this package hold one idea each:
@@ -34,7 +34,7 @@ Who calls which points:
     evaluate              PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, on a cluster made from files
     self-check            PreFilter, Filter: whether a pod that waits would fit by now
 
-So a method may be called for a pod that will not be bound, and twice for one attempt. Whatever a plugin remembers of a pod begins in
+So a method may be called for a pod that will not be bound, and twice for one attempt. The memory that a plugin has of a pod begins in
 Reserve and ends in Unreserve or PostBind.
 
 What the queue does after each status that is no success. "Told as" is the reason of the pod's PodScheduled condition. "After its event" is

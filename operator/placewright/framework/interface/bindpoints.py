@@ -1,9 +1,9 @@
 """The points that take a placed pod to its node: Reserve, Permit, PreBind, Bind and PostBind.
 
 Reserve and Permit end the scheduling cycle; the others are the binding cycle. The pod is assumed on its node before Reserve: it counts
-there for everybody, though the API server does not know yet. Binding cycles run beside other decisions, many at once (docs/overload.md has
-the numbers). They end with a Binding, or with everything taken back: Unreserve in reverse order, the pod forgotten on its node, and other
-pods told of the room as if it had been deleted there.
+there for every decision, though the API server does not know yet. Binding cycles run beside other decisions, many at once
+(docs/overload.md has the numbers). They end with a Binding, or with everything taken back: Unreserve in reverse order, the pod forgotten
+on its node, and other pods told of the room as if it had been deleted there.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class PermitPlugin(Plugin[ArgsT], ABC):
     When: after all Reserve plugins, as the last step of the scheduling cycle.
     How often: once per attempt that reserved; all plugins in order, up to the first that refuses.
     By: live and `simulate`.
-    Runs: on the event loop, within the scheduling cycle: it never awaits. A pod that waits holds its room on the node and what was
+    Runs: on the event loop, within the scheduling cycle: it never awaits. A pod that waits holds its room on the node and the things
         reserved, and no place among the Bindings under way.
     Reads: everything; `Handle.waiting_pods` gives the pods that wait.
     May change: what the plugin remembers and the state; it may allow or reject other pods that wait for it.
@@ -128,7 +128,7 @@ class PermitPlugin(Plugin[ArgsT], ABC):
 
 
 class PreBindPlugin(Plugin[ArgsT], ABC):
-    """Does what must be done before the Binding is written, such as binding volumes.
+    """Does the work that comes before the Binding, such as binding volumes.
 
     When: the binding cycle begins, or the wait for Permit ended well.
     How often: once per attempt that was permitted; the plugins run one after the other, up to the first that fails.
@@ -137,12 +137,12 @@ class PreBindPlugin(Plugin[ArgsT], ABC):
         and it must let `asyncio.CancelledError` pass, which ends it when the pod is preempted, its group is taken back, or this replica's
         term ends.
     Reads: everything; after an await the cluster may be another one.
-    May change: objects at the API server, through the ports of the handle; the state. What it wrote stays when the pod is rolled back,
+    May change: objects at the API server, through the ports of the handle; the state. Its writes stay when the pod is rolled back,
         unless `unreserve` of the same plugin undoes it.
     Statuses:
         SUCCESS, SKIP: the next plugin runs; after the last one the Binding is sent.
         UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE: the pod is rolled back, and waits in the unschedulable set for this plugin's
-            events; a hint that answers QUEUE lets it back off and then be tried. What happened since its attempt began counts, too.
+            events; a hint that answers QUEUE lets it back off and then be tried. Events since its attempt began count, too.
         PENDING: the same, but the event makes the pod active at once, without backoff.
         ERROR: the pod is rolled back, and backs off by the count of its errors in a row; no event ends that early.
 
@@ -174,8 +174,8 @@ class BindPlugin(Plugin[ArgsT], ABC):
     By: live and `simulate`.
     Runs: as a task on the event loop, and may await. While it runs, the pod holds one of the places for Bindings under way.
     Reads: everything.
-    May change: the pod at the API server, through `Handle.binder`, which waits its turn, tries again and looks what became of an answer
-        that was lost. A plugin that writes by itself must do all that.
+    May change: the pod at the API server, through `Handle.binder`, which waits its turn, tries again and looks for the outcome after an
+        answer that was lost. A plugin that writes by itself must do all that.
     Statuses:
         SUCCESS: the pod is bound, and has left the queue.
         SKIP: the next plugin is asked. Where every plugin skips, that is an ERROR.

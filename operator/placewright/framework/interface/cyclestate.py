@@ -59,6 +59,7 @@ class CycleState:
         Example:
             demand = state.read("example.com/seats", int)
         """
+        # Checked at run time, because two plugins may have chosen the same key.
         value = self.data[key]
         if not isinstance(value, kind):
             raise TypeError(f"cycle state {key!r} holds {type(value).__name__}, not {kind.__name__}")

@@ -36,7 +36,7 @@ class PreFilterPlugin(Plugin[ArgsT], ABC):
 
     When: an attempt begins. A plugin that prepares something for its Filter writes it into the state here.
     How often: once per attempt of a plugin with `Reads.CLUSTER`, or without columns. A plugin whose columns read no more than a node and
-        its pods is asked once for all pods of one signature, and its answer and what it wrote into the state are kept with the columns; an
+        its pods is asked once for all pods of one signature, and its answer and its values in the state are kept with the columns; an
         ERROR is not kept. Preemption and nominated pods call it again for rows that they change hypothetically.
     By: live, shadows, `explain`, `evaluate`, `simulate`, and the self-check that looks for forgotten pods.
     Runs: on the event loop, within the scheduling cycle: it never awaits. See `Plugin` for the time that a decision should take.
@@ -161,7 +161,7 @@ class FilterPlugin(Plugin[ArgsT], ABC):
         """End the attempt where a row shows that something is broken, for `Reads.CLUSTER`.
 
         kube-scheduler stops at such a node when it comes to it, and it comes only to nodes that no earlier filter rejected. A plugin that
-        overrides this makes the framework look at all rows, whatever percentage the profile wants.
+        overrides this makes the framework look at all rows, although the profile may want a part of them.
 
         Args:
             state: as PreFilter left it.
@@ -188,8 +188,8 @@ class PostFilterPlugin(Plugin[ArgsT], ABC):
     May change: the columns, within `Cluster.dry_run`, which takes it back. It evicts and nominates no pod: it only proposes.
     Statuses:
         SUCCESS: no other plugin is asked. The pod is nominated to the node, its victims are evicted, and pods of the same or a lower
-            priority must fit beside it there. The pod waits in the unschedulable set for the events of the filters that rejected it, of
-            which the last victim's end should be one; then it is tried again, and passes all filters again.
+            priority must fit beside it there. The pod waits in the unschedulable set for the events of the filters that rejected it. The
+            last victim's end should be one of them; then it is tried again, and passes all filters again.
         UNSCHEDULABLE: the next plugin is asked. What all of them said is told after the filters' reasons.
         UNSCHEDULABLE_AND_UNRESOLVABLE: no other plugin is asked, and the pod waits as after UNSCHEDULABLE.
         ERROR: likewise; the message names the plugin. The pod is told that it is unschedulable, and waits for the filters' events, because

@@ -80,7 +80,7 @@ class Handle(Protocol):
         Args:
             pod: the event's subject.
             reason: one word in CamelCase, such as `Preempted`.
-            action: what was being done, likewise, such as `Binding`.
+            action: the work under way, likewise, such as `Binding`.
             message: for people; 1024 characters at most.
         """
 
@@ -103,7 +103,7 @@ class Handle(Protocol):
         """The pods of a group that have no node yet, of all profiles; pods that are being tried are among them."""
 
     def kept_of_rows(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
-        """Return what was noted about rows for pods of the same signature and priority; the plugin adds to it.
+        """Return the notes about rows for pods of the same signature and priority; the plugin adds to them.
 
         The framework forgets a row's note when the node changes, or a pod on it or nominated to it. So a note may depend on these, on the
         pod's signature and priority, and on `purpose`.

@@ -1,4 +1,4 @@
-"""`Plugin`, the base of all plugins: its name, its arguments, what it reads of a pod, and the events that help pods that it rejected."""
+"""`Plugin`, the base of all plugins: its name, its arguments, the signature of a pod, and the events that help a rejected pod."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Plugin(Generic[ArgsT]):
     instead, and one without arguments needs neither.
 
     The scheduler builds a plugin once for each generation of a profile that runs it, and asks that object at all its points, for all pods
-    of the profile. A shadow builds objects of its own. So a plugin keeps what it remembers in `self`, never in a module or a class.
+    of the profile. A shadow builds objects of its own. So a plugin keeps its memory in `self`, never in a module or a class.
 
     Every call comes on the thread of the event loop. Only `pre_bind` and `bind` may await; every other call holds up all profiles until it
     returns. A decision should take less than a millisecond, because the scheduler decides for 5 ms before other work gets its turn. A call
@@ -74,6 +74,7 @@ class Plugin(Generic[ArgsT]):
         named = _args_named_by(cls)
         if named is None:
             return
+        # In the class itself: an inherited `Args` is a base's, and the parameter is this one's.
         if "Args" not in cls.__dict__:
             cls.Args = named
         elif not issubclass(cls.Args, named):
@@ -81,7 +82,7 @@ class Plugin(Generic[ArgsT]):
             raise TypeError(f"{cls.__qualname__}: Args is {cls.Args.__qualname__}, but its base has arguments of {named.__qualname__}")
 
     def __init__(self, args: ArgsT, handle: Handle) -> None:
-        """Keep the arguments and the handle. An override calls this one, and asks nothing of the handle but `cluster`.
+        """Keep the arguments and the handle. An override calls this one, and asks nothing of the handle but `cluster` and `runs`.
 
         Args:
             args: checked, with the defaults of `Args` where the profile says nothing.
@@ -96,8 +97,9 @@ class Plugin(Generic[ArgsT]):
     def sign(self, pod: PodInfo) -> Hashable | None:
         """Return everything of the pod that this plugin's Filter and Score depend on.
 
-        Pods with equal signatures share this plugin's columns, and what its PreFilter and PreScore wrote, whatever other plugins read of
-        them. Name too little, and a pod gets another pod's answer; name too much (the pod's name, say), and nothing is shared.
+        Pods with equal signatures share this plugin's columns, and the values that its PreFilter and PreScore wrote. Signatures of other
+        plugins do not matter for that. Name too little, and a pod gets another pod's answer; name too much (the pod's name, say), and
+        nothing is shared.
 
         Called at least once per attempt, before PreFilter, by every caller of Filter; only of plugins that have Filter or Score.
 

@@ -22,7 +22,7 @@ class PreScorePlugin(Plugin[ArgsT], ABC):
     When: at least two nodes can hold the pod. A single feasible node, and a nominated node that still fits, are taken without scoring;
         `explain`, `evaluate` and the comparison of domains for a group score a single node, too.
     How often: once per attempt that scores, for a plugin with `Reads.CLUSTER` or without columns. For others once for all pods of one
-        signature: their SUCCESS or SKIP, and what they wrote into the state, are kept with the columns.
+        signature: their SUCCESS or SKIP, and their values in the state, are kept with the columns.
     By: live, shadows, `explain`, `evaluate` and `simulate`.
     Runs: on the event loop, within the scheduling cycle: it never awaits.
     Reads: the pod, the cluster and the state. Only a plugin with `Reads.CLUSTER` may look at `feasible`, because the answer of the others
@@ -86,6 +86,7 @@ class ScorePlugin(Plugin[ArgsT], ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        # Known once, so that scores without normalisation cost no call a pod.
         cls.normalised = cls.summarise is not ScorePlugin.summarise
 
     @abstractmethod
@@ -155,12 +156,12 @@ class MaxNormalised(ScorePlugin[ArgsT], ABC):
     reverse: ClassVar[bool] = False
 
     def summarise(self, state: CycleState, raw: IntColumn) -> Hashable | None:
-        """Return the highest raw score, at least 0."""
+        """Implements `ScorePlugin.summarise`: the highest raw score, at least 0."""
         return max(int(raw.max(initial=0)), 0)
 
     def normalise(self, state: CycleState, raw: IntColumn, summary: int) -> IntColumn:
-        """Return 100·raw/summary, or 100 less that; the same for all rows where the maximum is 0."""
-        if summary == 0:
+        """Implements `ScorePlugin.normalise`: 100·raw/summary, or 100 less that; the same for all rows where the maximum is 0."""
+        if summary == 0:  # upstream's rule; it also keeps the division from failing
             return np.full_like(raw, MAX_NODE_SCORE) if self.reverse else raw
         scaled = MAX_NODE_SCORE * raw // summary
         return MAX_NODE_SCORE - scaled if self.reverse else scaled

@@ -45,7 +45,7 @@ class Budgets:
             pods: the most important first, because pods use budgets up in this order.
 
         Returns:
-            Those that break a budget, and the others; each in the given order.
+            Pods that break a budget, and the others; each in the given order.
         """
         breaking: list[PodInfo] = []
         others: list[PodInfo] = []
@@ -74,7 +74,7 @@ class Budgets:
         return breaks
 
     def _covering(self, pod: PodInfo) -> Sequence[_Budget]:
-        if not pod.labels:  # kube-scheduler: pods without labels are under no budget, whatever the selector
+        if not pod.labels:  # kube-scheduler: pods without labels are under no budget, with any selector
             return ()
         return [budget for budget in self._by_namespace.get(pod.namespace, ()) if budget.covers(pod)]
 

@@ -33,6 +33,7 @@ def why_not_eligible(pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> st
     if pod.pod.spec.preemption_policy == "Never":
         return NEVER
     row = cluster.row(pod.nominated_node) if pod.nominated_node else None
+    # A nominated node that is gone, or can never hold the pod, is nothing to wait for.
     if row is None or _code_of(row, diagnosis) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
     priority, pod_groups = priority_of(cluster.pod_groups, pod), cluster.pod_groups

@@ -168,7 +168,10 @@ class Together:
         return pod.priority if bond is None or bond.whole is None or bond.spare else bond.whole.priority
 
     def _loosen(self, found: OnNode, ref: GroupRef) -> None:
-        """Members of whom no more stand here than may go leave by themselves; of others of which not all may go, the least important."""
+        """Let members leave by themselves where no more stand here than may go.
+
+        Where the group as a whole may not go, the least important members may leave, as many as are spare.
+        """
         bond, members = found.bonds[ref], sorted(found.members[ref], key=importance)
         loose = bond.whole is None or len(members) <= bond.spare
         if loose:

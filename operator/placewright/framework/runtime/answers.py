@@ -1,27 +1,20 @@
 """Checks the answers of plugins that are not ours: each extension point allows some and refuses the others.
 
 A check takes the answer and what the plugin was called with, and returns the answer as the framework keeps it. It raises `WrongAnswer`
-with what was found and what is allowed.
-
-`Snapshot` finds out whether a plugin wrote into what it was shown. It looks at every object at every call, so it is for tests, for
-`placewright evaluate` and for `run --check-plugins`, never for work.
+with the found and the allowed answer.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ClusterEventWithHint, QueueingHint
 from placewright.framework.interface import (
     Alternatives,
@@ -115,10 +108,17 @@ _rejecting: Final = status_of(*_REJECTIONS)
 
 
 def pre_filter_result(answer: Any, asked: Asked) -> PreFilterResult:
-    """Check the answer of PreFilter, and make its nodes a frozenset.
+    """Check the answer of PreFilter.
+
+    Args:
+        answer: the plugin's.
+        asked: not looked at.
+
+    Returns:
+        The answer, its nodes as a frozenset.
 
     Raises:
-        WrongAnswer: it is no `PreFilterResult`, or holds what that may not.
+        WrongAnswer: it is no `PreFilterResult`, or holds a value that does not belong there.
     """
     if not isinstance(answer, PreFilterResult):
         raise WrongAnswer(answer, "a PreFilterResult")
@@ -130,6 +130,13 @@ def pre_filter_result(answer: Any, asked: Asked) -> PreFilterResult:
 
 def permit_result(answer: Any, asked: Asked) -> PermitResult:
     """Check the answer of Permit.
+
+    Args:
+        answer: the plugin's.
+        asked: not looked at.
+
+    Returns:
+        The answer.
 
     Raises:
         WrongAnswer: it is no `PermitResult`, or says WAIT without a number of seconds.
@@ -145,8 +152,15 @@ def permit_result(answer: Any, asked: Asked) -> PermitResult:
 def post_filter_result(answer: Any, asked: Asked) -> PostFilterResult:
     """Check the answer of PostFilter.
 
+    Args:
+        answer: the plugin's.
+        asked: not looked at.
+
+    Returns:
+        The answer.
+
     Raises:
-        WrongAnswer: it is no `PostFilterResult`, or holds what that may not.
+        WrongAnswer: it is no `PostFilterResult`, or holds a value that does not belong there.
     """
     if not isinstance(answer, PostFilterResult):
         raise WrongAnswer(answer, "a PostFilterResult")
@@ -215,6 +229,7 @@ def normalised(answer: Any, asked: Asked) -> IntColumn:
 
 
 def _column(answer: Any, size: int, kind: type[np.bool_ | np.int64]) -> Any:
+    # The right answer, tested at the cost of three comparisons; everything else is looked at in detail.
     if type(answer) is np.ndarray and answer.dtype is _DTYPES[kind] and answer.shape == (size,):
         return answer.copy()  # what is kept here is mended row by row
     right = isinstance(answer, np.ndarray) and answer.shape == (size,)
@@ -254,8 +269,15 @@ def rejections(answer: Any, asked: Asked) -> list[Rejection]:
 def judge(answer: Any, _asked: Asked) -> RowVerdict | None:
     """Check the answer of `RowwiseFilter.judge`.
 
+    Args:
+        answer: the plugin's.
+        _asked: not looked at.
+
+    Returns:
+        The judge, or None.
+
     Raises:
-        WrongAnswer: it is neither a `RowVerdict` nor None.
+        WrongAnswer: it is neither.
     """
     if answer is not None and not isinstance(answer, RowVerdict):
         raise WrongAnswer(answer, "a RowVerdict, or None")
@@ -265,8 +287,15 @@ def judge(answer: Any, _asked: Asked) -> RowVerdict | None:
 def remedies(answer: Any, _asked: Asked) -> Sequence[Remedy]:
     """Check the answer of `RemedyPlugin.remedies`.
 
+    Args:
+        answer: the plugin's.
+        _asked: not looked at.
+
+    Returns:
+        The remedies.
+
     Raises:
-        WrongAnswer: it is no list of remedies.
+        WrongAnswer: it is no list of them.
     """
     if not (isinstance(answer, (list, tuple)) and all(isinstance(remedy, Remedy) for remedy in answer)):
         raise WrongAnswer(answer, "a list of Remedy from remedies")
@@ -274,7 +303,14 @@ def remedies(answer: Any, _asked: Asked) -> Sequence[Remedy]:
 
 
 def reordered(answer: Any, asked: Asked) -> Rows | None:
-    """Check the answer of `RemedyPlugin.nearest_first`, which is about the rows that come last in `asked`.
+    """Check the answer of `RemedyPlugin.nearest_first`.
+
+    Args:
+        answer: the plugin's.
+        asked: ends with the rows.
+
+    Returns:
+        The rows in another order, or None.
 
     Raises:
         WrongAnswer: a row is missing, or is there twice.
@@ -355,7 +391,7 @@ def sort_key() -> Check:
         if not isinstance(answer, tuple):
             raise WrongAnswer(answer, "a tuple")
         if any(part != part for part in answer):  # noqa: PLR0124 - NaN, which has no place in any order
-            raise WrongAnswer(math.nan, "a tuple of what can be compared")
+            raise WrongAnswer(math.nan, "a tuple of values that can be compared")
         try:
             _ = [part < part for part in answer]  # noqa: PLR0124 - a tuple and itself compare without a look at its parts
             _ = bool(first) and (answer < first[0], first[0] < answer)
@@ -369,6 +405,13 @@ def sort_key() -> Check:
 
 def hint(answer: Any, _asked: Asked) -> QueueingHint:
     """Check the answer of a queueing hint.
+
+    Args:
+        answer: the plugin's.
+        _asked: not looked at.
+
+    Returns:
+        The answer.
 
     Raises:
         WrongAnswer: it is no `QueueingHint`.
@@ -391,90 +434,3 @@ def interests(answer: Any) -> Sequence[ClusterEventWithHint] | None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
-
-
-_ABSENT = object()
-
-
-class Snapshot:
-    """The pod of a call and all objects of the cluster, as they are now; its columns, too, where that is asked for.
-
-    Args:
-        cluster: whose objects and columns the plugin is shown.
-        asked: what the call is made with.
-        columns: compare columns, too. Not for a call that is awaited: others change columns before it ends.
-    """
-
-    def __init__(self, cluster: Cluster, asked: Sequence[Any], *, columns: bool = False) -> None:
-        self._cluster = cluster
-        self._objects = dict(_objects(cluster, asked))
-        self._before = {name: msgspec.json.encode(item) for name, item in self._objects.items()}
-        self._columns = {name: column.copy() for name, column in _columns(cluster)} if columns else {}
-
-    def written(self) -> str:
-        """Compare with what was there when the snapshot was made.
-
-        Returns:
-            The first difference, in words; empty where nothing was written.
-        """
-        return self._written_into_object() or self._written_into_column()
-
-    def _written_into_column(self) -> str:
-        for name, column in _columns(self._cluster) if self._columns else ():
-            changed = np.flatnonzero(column != self._columns[name])
-            if len(changed):
-                row = int(changed[0])
-                was, now = self._columns[name][row].item(), column[row].item()
-                where = f"row {row} (node {self._cluster.names[row]})"
-                return f"it wrote into the column {name}: {where} was {was} and is {now}; allowed is only to read columns"
-        return ""
-
-    def _written_into_object(self) -> str:
-        for name, item in self._objects.items():
-            after = msgspec.json.encode(item)
-            if after != self._before[name]:
-                path, was, now = _first_difference(msgspec.json.decode(self._before[name]), msgspec.json.decode(after), "")
-                return f"it wrote into {name}: {path} was {_shown(was)} and is {_shown(now)}; allowed is only to read objects"
-        return ""
-
-
-def _objects(cluster: Cluster, asked: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    for each in asked:
-        if isinstance(each, PodInfo):
-            yield f"pod {each.key}", each.pod
-    for row in cluster.rows():
-        node = cluster.node(row)
-        yield f"node {node.metadata.name}", node
-        for pod in cluster.pods_on(NodeName(node.metadata.name)):
-            yield f"pod {pod.key}", pod.pod
-    for item in cluster.objects.shown():
-        yield f"{type(item).__name__} {item.metadata.namespace}/{item.metadata.name}".replace(" /", " "), item
-
-
-def _columns(cluster: Cluster) -> Iterator[tuple[str, NDArray[Any]]]:
-    """The columns that plugins read in place, by their name in the contract; shape (size,) or longer."""
-    size = cluster.size
-    for name in ("present", "pod_count", "pod_limit", "scoring_cpu", "scoring_memory"):
-        yield f"cluster.{name}", getattr(cluster, name)
-    yield "cluster.unschedulable", cluster.unschedulable[:size]
-    for resource in cluster.resources.names():
-        column = cluster.resources.column(resource)
-        for part in ("allocatable", "requested", "free"):
-            yield f"cluster.resources.column({resource!r}).{part}", getattr(column, part)[:size]
-
-
-def _first_difference(before: Any, after: Any, path: str) -> tuple[str, Any, Any]:
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in dict.fromkeys([*before, *after]):
-            was, now = before.get(key, _ABSENT), after.get(key, _ABSENT)
-            if was != now:
-                return _first_difference(was, now, f"{path}.{key}" if path else key)
-    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for at, (was, now) in enumerate(zip(before, after, strict=True)):
-            if was != now:
-                return _first_difference(was, now, f"{path}[{at}]")
-    return path, before, after
-
-
-def _shown(value: Any) -> str:
-    return "absent" if value is _ABSENT else msgspec.json.encode(value).decode()[:80]

@@ -70,7 +70,9 @@ class ChangedRows:
         Returns:
             Rows, ascending, shape (k,); None where all rows are to be asked about, because the journal forgot or most rows changed.
         """
+        # Who reads nodes alone has read all changes of pods.
         asked = (read.nodes, self.now.pods if reads is Reads.NODE else read.pods)
+        # Some twenty parts of a column ask for the same rows after each placement.
         if asked not in self._known:
             self._known[asked] = _rows_since(cluster, *asked)
         return self._known[asked]

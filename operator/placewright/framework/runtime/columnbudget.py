@@ -30,6 +30,7 @@ class ColumnBudget:
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
         self.limit = limit
+        # Weak, so that a generation that was replaced gives its share back without anything to call.
         self._keepers: WeakSet[KeepsColumns] = WeakSet()
 
     def join(self, keeper: KeepsColumns) -> None:

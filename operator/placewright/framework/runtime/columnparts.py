@@ -1,6 +1,6 @@
 """Parts of columns that depend on less than the whole pod: one filter's or score's column, for all pods that look alike to that plugin.
 
-Two Deployments that differ in what they request share what taints, labels and ports have to say. Each part is mended by itself, from where
+Two Deployments that differ in their requests share the columns of taints, labels and ports. Each part is mended by itself, from where
 it stopped reading, once for all shapes of pods that use it. A part lives as long as the columns of some shape are put together from it.
 """
 
@@ -35,7 +35,7 @@ class ColumnBytes:
 
 
 class ColumnPart:
-    """One plugin's column at one point, for pods of which it reads the same.
+    """One plugin's column at one point, for pods that are alike to it.
 
     Invariant: `column` is what the plugin said of each row at `_read`, or later where the row has not changed since. A plugin that raises
     leaves both as they were.
@@ -70,7 +70,7 @@ class ColumnPart:
         Returns:
             The column; not to be written.
         """
-        if self._read is not changes.now:
+        if self._read is not changes.now:  # a pod of another shape may have brought this part up to date
             self._catch_up(state, pod, cluster, changes)
         assert self.column is not None  # it is read now
         return self.column
@@ -82,6 +82,7 @@ class ColumnPart:
         self._read = changes.now
 
     def _changed_rows(self, cluster: Cluster, changes: ChangedRows) -> Rows | None:
+        # After rows were added, all are asked about: that is rare, and the array has to grow in any case.
         known = self.column is not None and self.column.size == cluster.size
         return changes.since(cluster, self._read, self._plugin.reads) if known else None
 
@@ -109,7 +110,7 @@ class ColumnParts:
     """The parts of one profile's columns.
 
     Attributes:
-        bytes: what they take, with the columns that are put together from them.
+        bytes: the memory of the parts, and of the columns that are put together from them.
         changes: rows that have to be asked about again.
     """
 
@@ -122,7 +123,7 @@ class ColumnParts:
         return len(self._parts)
 
     def use(self, plugin: FilterPlugin | ScorePlugin, point: str, fragment: Hashable) -> ColumnPart:
-        """Return the part for pods of which a plugin reads the same; one more shape uses it from now on.
+        """Return the part for pods that are alike to a plugin; one more shape uses it from now on.
 
         Args:
             plugin: a filter or a score.
@@ -158,7 +159,7 @@ class PartsOfShape:
     """The parts that one shape of pods is put together from.
 
     Attributes:
-        fragments: by plugin, what it reads of such pods.
+        fragments: by plugin, its part of the signature of such pods.
     """
 
     __slots__ = ("_parts", "_used", "bytes", "changes", "fragments")

@@ -6,7 +6,7 @@ until the cluster changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -37,7 +37,6 @@ from placewright.framework.runtime.podcolumns import (
     PodColumns,
     Summaries,
     Totals,
-    check_range,
     outside,
     pre_filter,
     rows_named,
@@ -45,86 +44,13 @@ from placewright.framework.runtime.podcolumns import (
 from placewright.framework.runtime.profileruntime import POD_LIMITS, ProfileRuntime
 from placewright.framework.runtime.rowchecks import Nominations, NoNominations, RowChecker
 from placewright.framework.runtime.rowrejections import RowRejections
+from placewright.framework.runtime.scoreimpact import ScoreImpact
+from placewright.framework.runtime.scorerange import check_range
 from placewright.framework.status import SUCCESS, Code, Status, unresolvable
 from placewright.framework.steps import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Steps
 
-#: One decision in so many is looked at.
-SAMPLE_EVERY: Final = 128
 #: A decision that looks at more things than this is prepared; some milliseconds' work.
 _LONG_WORK: Final = 1_000_000
-
-
-class ScoreImpact:
-    """Counts on a sample of decisions whether each score plugin made a difference, for advice about weights.
-
-    A plugin *scored* when it gave the feasible nodes different scores. It *decided* when, without its part, other nodes would have been
-    best: the set of best nodes is compared, as the choice within that set is by chance. Looking at one decision among 5,000 nodes costs
-    about as much as deciding it, hence the sample.
-
-    Attributes:
-        samples: decisions looked at.
-    """
-
-    __slots__ = ("_decided", "_every", "_left", "_scored", "samples")
-
-    def __init__(self, plugins: Iterable[str], every: int = SAMPLE_EVERY) -> None:
-        """`plugins`: names of the score plugins. One decision in `every` is looked at, the first one being the `every`th."""
-        self.samples = 0
-        self._every = every
-        self._left = every
-        self._scored = dict.fromkeys(plugins, 0)
-        self._decided = dict(self._scored)
-
-    def due(self) -> bool:
-        """Count a decision among several nodes.
-
-        Returns:
-            True when it is to be looked at.
-        """
-        self._left -= 1
-        if self._left:
-            return False
-        self._left = self._every
-        return True
-
-    def note(self, totals: Totals, parts: Mapping[str, IntColumn]) -> None:
-        """Look at one decision.
-
-        Args:
-            totals: of the feasible nodes, shape (feasible,).
-            parts: by plugin, what it put into the totals; each shape (feasible,).
-        """
-        self.samples += 1
-        best = totals == totals.max()
-        for plugin, part in parts.items():
-            if part.min() == part.max():
-                continue
-            self._scored[plugin] = self.samples
-            without = totals - part
-            if not np.array_equal(without == without.max(), best):
-                self._decided[plugin] = self.samples
-
-    def idle(self, plugin: str) -> int:
-        """Count how long a plugin made no difference between nodes.
-
-        Args:
-            plugin: its name.
-
-        Returns:
-            How many of the latest samples in a row it gave all nodes the same score, or none, in.
-        """
-        return self.samples - self._scored[plugin]
-
-    def undecisive(self, plugin: str) -> int:
-        """Count how long a plugin decided nothing.
-
-        Args:
-            plugin: its name.
-
-        Returns:
-            How many of the latest samples in a row would have had the same best nodes without it.
-        """
-        return self.samples - self._decided[plugin]
 
 
 NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
@@ -243,7 +169,7 @@ class Evaluator:
             return self._beyond_limits(pod)
         columns = self.kept.columns(self.runtime.sign(pod))
         steps = steps or Steps()
-        state = CycleState(dict(columns.data), steps=steps)
+        state = CycleState(dict(columns.data), steps=steps)  # a copy: plugins with `Reads.CLUSTER` write into it for this pod alone
         steps.skip_filter, steps.skip_score = state.skip_filter, state.skip_score
         try:
             refusal, candidates, narrowed_by = pre_filter(self.runtime, state, pod, self._cluster, columns)
@@ -314,7 +240,7 @@ class Evaluator:
     # --- nominated pods --------------------------------------------------------------------------------------------------------
 
     def _respect_nominations(self, evaluation: Evaluation) -> None:
-        if not self.checker.nominations.nodes():
+        if not self.checker.nominations.nodes():  # nearly always: a look at an empty map
             return
         rejections = self.checker.rejected_with_nominated_pods(evaluation.pod, evaluation.candidates, evaluation.state)
         rejected = rejections.rejected()
@@ -339,6 +265,7 @@ class Evaluator:
             InvalidScoreError: a score is outside 0 to 100.
         """
         state, pod, columns = evaluation.state, evaluation.pod, evaluation.columns
+        # The same object: nothing narrowed this pod's nodes, so the kept totals are its own.
         alike = evaluation.feasible is columns.fits
         rows = evaluation.rows = columns.fitting_rows() if alike else np.flatnonzero(evaluation.feasible)
         state.steps.begin()
@@ -352,7 +279,7 @@ class Evaluator:
         for plugin in self._cluster_scores(state):
             raw, scores = evaluation.cluster_scores[plugin.name] = self._cluster_score(plugin, evaluation)
             if raw is not NOTHING_SCORED:
-                totals = totals.copy() if totals is columns.totals else totals
+                totals = totals.copy() if totals is columns.totals else totals  # kept totals belong to all pods of the signature
                 points = (self.runtime.weight(plugin) * scores).astype(totals.dtype)
                 if len(rows) == len(totals):  # all of them: adding a column is several times as fast as picking rows
                     totals += points
@@ -460,6 +387,7 @@ class Evaluator:
             if evaluation.candidates is not None and not evaluation.candidates:
                 diagnosis.unschedulable_plugins.update(evaluation.narrowed_by)  # each of them could leave another node
             return diagnosis
+        # Each row is explained by the first filter that rejects it, as kube-scheduler stops at the first.
         remaining = self._cluster.present.copy()
         if evaluation.with_nominated_pods is not None:
             for rejection in evaluation.with_nominated_pods.grouped():
@@ -469,6 +397,7 @@ class Evaluator:
             elsewhere = remaining & ~rows_named(self._cluster, evaluation.candidates)
             if elsewhere.any():
                 diagnosis.rejections.append(Rejection(outside(evaluation.narrowed_by), np.flatnonzero(elsewhere)))
+            # Nodes outside of them have a status of no plugin, and yet an event of these plugins helps.
             diagnosis.unschedulable_plugins.update(evaluation.narrowed_by)  # they may name a node that is yet to come
             remaining &= ~elsewhere
         for plugin in self.runtime.filter:

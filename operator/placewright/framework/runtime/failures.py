@@ -62,7 +62,7 @@ class PluginFailures:
         return self.counts[call] == 1
 
     def kept_out(self, pod: PodInfo, message: str) -> None:
-        """Note a pod that a failing PreEnqueue plugin keeps out of the queue, to be told by somebody who writes events.
+        """Note a pod that a failing PreEnqueue plugin keeps out of the queue, so that an event tells it.
 
         Args:
             pod: the pod.

@@ -3,7 +3,7 @@
 What such a plugin raises, or answers that its extension point does not allow, becomes a `PluginError`, which names the plugin and the
 point, and is counted. The calls of our own plugins go past here: they cost nothing.
 
-The calls of a plugin are replaced on the object itself, so the framework calls `plugin.filter` whoever wrote it, and `isinstance` goes on
+The calls of a plugin are replaced on the object itself, so the framework calls `plugin.filter` of any author, and `isinstance` goes on
 saying which points the plugin has.
 
 Where one of our own raises, `why` finds it in the exception's traceback.
@@ -52,9 +52,10 @@ from placewright.framework.interface import (
 from placewright.framework.remedies import RemedyPlugin
 from placewright.framework.rowwise import RowVerdict, RowwiseFilter
 from placewright.framework.runtime import answers
-from placewright.framework.runtime.answers import Asked, Check, Snapshot, WrongAnswer
+from placewright.framework.runtime.answers import Asked, Check, WrongAnswer
 from placewright.framework.runtime.failures import PluginFailures
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.framework.runtime.snapshot import Snapshot
 from placewright.framework.status import Code, Status, error
 
 _logger = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class Guarding:
     """The way in which a profile's plugins are watched.
 
     Attributes:
-        failures: where what they do wrong is counted.
+        failures: counts their failures.
         untouched: look at every call whether the plugin wrote into objects or columns; slow.
         ours: watch the plugins that come with Placewright, too. Only tests do: the calls of ours cost nothing otherwise.
     """
@@ -104,14 +105,11 @@ class PluginInCall:
         self._cluster = cluster if guarding.untouched else None
 
     def failed(self, point: str, problem: BaseException) -> PluginError:
-        """Make the error to raise in place of what a call raised, and count it once.
+        """Return the error to raise in place of an exception, and count it once.
 
         Args:
             point: the extension point.
-            problem: what was raised.
-
-        Returns:
-            The error; `problem` itself where it is one already.
+            problem: the exception; returned itself where it is a `PluginError` already.
         """
         if isinstance(problem, PluginError):
             found = problem
@@ -126,24 +124,31 @@ class PluginInCall:
         return found
 
     def said(self, point: str, answer: Any) -> None:
-        """Count an answer that says ERROR by itself: a status, or a result with one."""
+        """Count an answer that says ERROR by itself.
+
+        Args:
+            point: the extension point.
+            answer: a status, or a result with one.
+        """
         status = answer.status if isinstance(answer, _RESULTS) else answer
         if isinstance(status, Status) and status.code is Code.ERROR:
             self._failures.note(self.plugin, point, status.message)
 
     def before(self, asked: Asked, *, columns: bool = False) -> Snapshot | None:
-        """Take a picture of what the plugin is shown; None where its writes are not watched."""
+        """Return a picture of what the plugin is shown; None where its writes are not watched.
+
+        Args:
+            asked: the arguments of the call.
+            columns: compare columns, too; not for a call that is awaited.
+        """
         return None if self._cluster is None else Snapshot(self._cluster, asked, columns=columns)
 
 
 def running(frame: FrameType | None) -> tuple[PluginInCall, str] | None:
-    """Find the plugin that a loop hangs in.
+    """Return the innermost call of a plugin that is not ours, with its extension point; None where no such plugin runs.
 
     Args:
-        frame: the innermost frame of the loop's thread.
-
-    Returns:
-        The innermost call of a plugin that is not ours, with its extension point; None where no such plugin runs.
+        frame: the innermost frame of a loop that hangs.
     """
     while frame is not None:
         if frame.f_globals.get("__name__") == __name__:
@@ -163,16 +168,13 @@ def is_ours(plugin: type[Plugin]) -> bool:
 
 
 def build(kind: type[Plugin], name: str, profile: ResolvedProfile, handle: Handle) -> Plugin:
-    """Make a plugin.
+    """Return a new plugin, with `args` and `handle` even if its constructor forgot them.
 
     Args:
         kind: its class.
         name: its name in the registry.
         profile: whose arguments it gets.
         handle: the scheduler as it may use it.
-
-    Returns:
-        The plugin, with `args` and `handle` even if its constructor forgot them.
 
     Raises:
         InputError: its arguments are wrong, as it says itself.
@@ -223,16 +225,13 @@ def guard(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster:
 
 
 def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> Sequence[ClusterEventWithHint] | None:
-    """Return the events that a plugin registers, with their hints watched.
+    """Return the events that a plugin registers, with their hints watched; None for "any event".
 
     Args:
         plugin: built.
         profile: the one that runs it.
         guarding: how plugins are watched.
         cluster: whose objects it is shown.
-
-    Returns:
-        The table, or None for "any event".
 
     Raises:
         PluginBuildError: `events` raised, or returned no table.
@@ -255,7 +254,7 @@ def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, clus
 
 Method = Callable[..., Any]
 
-#: Methods that the framework calls: whose they are, the name of the point, and what may be answered.
+#: Methods that the framework calls: whose they are, the name of the point, and the check of the answer.
 _CALLS: Final[tuple[tuple[type[Any], str, str, Check], ...]] = (
     (Plugin, "sign", "Sign", answers.hashable),
     (PreEnqueuePlugin, "pre_enqueue", "PreEnqueue", answers.admitted),
@@ -306,7 +305,7 @@ def _called(call: PluginInCall, point: str, method: Method, check: Check) -> Met
 
 
 def _read_only(asked: Asked) -> Asked:
-    """The same, with an array that comes last, of rows or raw scores, as one that cannot be written: others are asked with it, too."""
+    """Make the last argument, where it is an array, one that cannot be written: other plugins are asked with the same rows and scores."""
     if not asked or type(asked[-1]) is not np.ndarray:
         return asked
     shown = asked[-1].view()
@@ -451,18 +450,15 @@ _ADAPTED: Final[tuple[tuple[type[Any], str, Callable[[PluginInCall, Method], Met
 
 
 _MOST_FRAMES: Final = 500
-#: Where an exception keeps what was said of it.
+#: The attribute in which an exception keeps its description.
 _NAMED: Final = "__placewright_named__"
 
 
 def why(problem: BaseException) -> str:
-    """Say what broke, in one line; with the plugin and the extension point where a plugin did.
+    """Return the failure in one line; with the plugin and the extension point where a plugin did.
 
     Args:
-        problem: what came out of a decision.
-
-    Returns:
-        The message of a `CycleError`; else what the traceback tells.
+        problem: the exception that ended a decision; a `CycleError` tells by itself, of others the traceback tells.
     """
     for each in (problem, problem.__cause__):
         if isinstance(each, CycleError):

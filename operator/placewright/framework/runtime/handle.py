@@ -50,7 +50,7 @@ class NoBinder:
     """A binder for evaluations outside a running scheduler: it refuses."""
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """Refuse, because there is no API server.
+        """Implements `Binder.bind`: refuses, because there is no API server.
 
         Raises:
             BindError: always.
@@ -58,7 +58,7 @@ class NoBinder:
         raise BindError(f"{pod.key} cannot be bound to {node}: there is no API server")
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """Refuse, because there is no API server.
+        """Implements `Binder.bind_by`: refuses, because there is no API server.
 
         Raises:
             BindError: always.
@@ -70,7 +70,7 @@ class NoVolumeWriter:
     """A writer of volumes for evaluations outside a running scheduler: it refuses."""
 
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:
-        """Refuse, because there is no API server.
+        """Implements `VolumeWriter.bind`: refuses, because there is no API server.
 
         Raises:
             VolumeError: always.
@@ -78,7 +78,7 @@ class NoVolumeWriter:
         raise VolumeError(f"persistentvolume {volume.metadata.name} cannot be bound: there is no API server")
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Refuse, because there is no API server.
+        """Implements `VolumeWriter.select_node`: refuses, because there is no API server.
 
         Raises:
             VolumeError: always.
@@ -86,7 +86,7 @@ class NoVolumeWriter:
         raise VolumeError(f"persistentvolumeclaim {claim.metadata.name} cannot be provisioned: there is no API server")
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Return the predicate's value now. Without a clock there is nothing to wait for."""
+        """Implements `VolumeWriter.until`: returns the predicate's value now, because without a clock there is nothing to wait for."""
         return done()
 
 
@@ -94,7 +94,7 @@ class NoClaimWriter:
     """A writer of claims for evaluations outside a running scheduler: it refuses."""
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
-        """Refuse, because there is no API server.
+        """Implements `ClaimWriter.reserve`: refuses, because there is no API server.
 
         Raises:
             ClaimError: always.
@@ -102,7 +102,7 @@ class NoClaimWriter:
         raise _no_api_server(claim, "reserved")
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """Refuse, because there is no API server.
+        """Implements `ClaimWriter.release`: refuses, because there is no API server.
 
         Raises:
             ClaimError: always.
@@ -110,7 +110,7 @@ class NoClaimWriter:
         raise _no_api_server(claim, "released")
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
-        """Refuse, because there is no API server.
+        """Implements `ClaimWriter.create`: refuses, because there is no API server.
 
         Raises:
             ClaimError: always.
@@ -118,7 +118,7 @@ class NoClaimWriter:
         raise _no_api_server(claim, "created")
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Refuse, because there is no API server.
+        """Implements `ClaimWriter.delete`: refuses, because there is no API server.
 
         Raises:
             ClaimError: always.
@@ -126,7 +126,7 @@ class NoClaimWriter:
         raise _no_api_server(claim, "deleted")
 
     async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
-        """Refuse, because there is no API server.
+        """Implements `ClaimWriter.tell_pod`: refuses, because there is no API server.
 
         Raises:
             ClaimError: always.
@@ -134,18 +134,18 @@ class NoClaimWriter:
         raise ClaimError(f"the status of pod {pod.key} cannot be written: there is no API server")
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Return the predicate's value now. Without a clock there is nothing to wait for."""
+        """Implements `ClaimWriter.until`: returns the predicate's value now, because without a clock there is nothing to wait for."""
         return done()
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
-        """Count nothing."""
+        """Implements `ClaimWriter.waited`: counts nothing."""
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Drop the work, because nothing is written."""
+        """Implements `ClaimWriter.beside`: drops the work, because nothing is written."""
         work.close()
 
     def now(self) -> float:
-        """Return 0: no time passes."""
+        """Implements `ClaimWriter.now`: no time passes."""
         return 0.0
 
 
@@ -154,7 +154,7 @@ def _no_api_server(claim: ResourceClaim, what: str) -> ClaimError:
 
 
 def said_to_nobody(pod: PodInfo, reason: str, action: str, message: str) -> None:
-    """Write no event: there is no API server."""
+    """Implements `Handle.announce`: writes no event, because there is no API server."""
 
 
 #: (pod, reason, action, message): a Normal event about the pod.
@@ -165,11 +165,11 @@ class NoPodGroupMembers:
     """A queue without pods, for evaluations outside a running scheduler."""
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """Return none."""
+        """Implements `PodGroupMembers.members`: none."""
         return ()
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
-        """Count `beside` alone."""
+        """Implements `PodGroupMembers.ready_members`: counts `beside` alone."""
         return {beside.scheduler_name: 1} if beside.may_be_tried else {}
 
 
@@ -198,12 +198,14 @@ class ProfileHandle:
         self._members = members
         self._claims = claims
         self._announce = announce
+        # Filled in before the plugins are built, because constructors may ask `runs`.
         self._runs: frozenset[str] = frozenset()
         self._cluster = cluster
         self._waiting = waiting
         self._binder = binder
         self._volumes = volumes
         self._nominations = nominations
+        # Made after the plugins, which it asks; so no constructor of a plugin can ask about rows.
         self._evaluator: Evaluator | None = None
 
     @property
@@ -227,43 +229,44 @@ class ProfileHandle:
         return self._claims
 
     def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
-        """Write a Normal event; see `Handle.announce`."""
+        """Implements `Handle.announce`."""
         self._announce(pod, reason, action, message)
 
     def runs(self, plugin: str) -> bool:
-        """Whether the profile runs this plugin; see `Handle.runs`."""
+        """Implements `Handle.runs`."""
         return plugin in self._runs
 
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
-        """Return the pods that Permit plugins keep waiting; see `Handle.waiting_pods`."""
+        """Implements `Handle.waiting_pods`."""
         return self._waiting
 
     def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """Return the pods of a group that have no node; see `Handle.waiting_members`."""
+        """Implements `Handle.waiting_members`."""
         return self._members.members(ref)
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
-        """Count the members that may be tried; see `Handle.ready_members`."""
+        """Implements `Handle.ready_members`."""
         return self._members.ready_members(ref, beside)
 
     def making_room_for(self, pod: PodInfo) -> bool:
-        """Whether this pod's victims are being evicted; see `Handle.making_room_for`."""
+        """Implements `Handle.making_room_for`."""
         return pod.uid in self._nominations.making_room_for
 
     def check_row(self, pod: PodInfo, row: int) -> Status:
-        """Check one row; see `Handle.check_row`."""
+        """Implements `Handle.check_row`."""
         if self._evaluator is None:
             raise RuntimeError("check_row was called before the profile was built")
         return self._evaluator.checker.check_row(pod, row)
 
     def trials(self, pod: PodInfo, rows: Iterable[int] | None = None) -> RowTrials:
-        """Check many rows at once; see `Handle.trials`."""
+        """Implements `Handle.trials`."""
         if self._evaluator is None:
             raise RuntimeError("trials were asked for before the profile was built")
         return self._evaluator.checker.trials(pod, rows)
 
     def kept_of_rows(self, purpose: Hashable, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
-        """Return notes about rows; see `Handle.kept_of_rows`."""
+        """Implements `Handle.kept_of_rows`."""
+        # A nominated pod is judged on its own node without itself, so its answers there are not those of its like.
         if self._evaluator is None or self._evaluator.checker.kept.own_row(pod) is not None:
             return None
         return self._evaluator.checker.kept.of(purpose, state, pod, AnswerByRow)

@@ -93,7 +93,7 @@ class KeptAnswers:
         self._kept: BoundedCache[Hashable, _Kept] = BoundedCache(MAX_KEY_BYTES, largest=LARGEST_KEY_BYTES)
 
     def of(self, purpose: Hashable, state: CycleState, pod: PodInfo, none_yet: Callable[[], A]) -> A | None:
-        """Return what is known and still true, to be added to. Nobody holds it over a change of the cluster.
+        """Return the answers that still hold, to be added to. No caller keeps the object over a change of the cluster.
 
         Add nothing about the row that the pod itself is nominated to, and believe nothing about it: other pods are told otherwise.
 
@@ -111,6 +111,7 @@ class KeptAnswers:
         signature = self._runtime.sign(pod)
         if signature is None:
             return None
+        # The priority decides which pods may be evicted, and which nominated pods count.
         key = (purpose, signature, pod.priority)
         kept = self._kept.get(key)
         if kept is None:
@@ -151,6 +152,7 @@ class KeptAnswers:
         changed = [log.since(position) for log, position in zip(self._logs(), kept.positions, strict=False)]
         nodes = self._nominations.changes.since(kept.positions[-1])
         kept.positions = now
+        # A log that has forgotten the time since then may have held any row.
         if nodes is None or any(rows is None for rows in changed):
             kept.answers.clear()
             return

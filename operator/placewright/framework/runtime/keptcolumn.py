@@ -64,12 +64,14 @@ class KeptColumn(Generic[V]):
             values: shape (k,).
         """
         low, high = _bounds(values)
+        # Most columns have one value in all rows, and most changes keep it so: then there is no array at all.
         if self.values is None and low == high == self.only:
             return
         self._widened(min(low, self.low), max(high, self.high))[rows] = values
 
     def _widened(self, low: int, high: int) -> NDArray[Any]:
         """The values, as wide as these bounds need."""
+        # A width is never narrowed again: values that were seen once are likely to come again.
         if self.values is None or low < self.low or high > self.high:
             self.values = self._copy(low, high)
             self.low, self.high, self.only = low, high, None

@@ -75,12 +75,13 @@ class KeptShapes:
 
     def _recent(self, signature: tuple[Hashable, ...], columns: PodColumns) -> PodColumns:
         """Note that these were asked for, and keep within the limit without the others that were not for longest."""
+        # A run of pods of one shape is the common case; between shapes the rows are cheaper found than kept.
         if self._latest is not None:
             self._latest.forget_rows()
         self._latest = columns
         self._shapes.move_to_end(signature)
         share = self.budget.share
-        while self.nbytes > share and len(self._shapes) > 1:
+        while self.nbytes > share and len(self._shapes) > 1:  # the last one is in use
             self._drop_oldest()
         return columns
 

@@ -21,9 +21,9 @@ from placewright.framework.runtime.podcolumns import (
     PodColumns,
     Summaries,
     Totals,
-    check_range,
 )
 from placewright.framework.runtime.profileruntime import ProfileRuntime
+from placewright.framework.runtime.scorerange import check_range
 from placewright.framework.steps import FILTER, SCORE
 
 _MIN_FEASIBLE_TO_FIND: Final = 100
@@ -106,6 +106,7 @@ class Sampler:
             left = passing(rows)
             found.append(left)
             number += len(left)
+            # One more than wanted, because the next pod begins at the first row that was left over.
             if number > wanted:
                 break
         return np.sort(self._stop(np.concatenate(found), wanted))
@@ -159,7 +160,7 @@ class SampledColumns(PodColumns):
         self._sampled: dict[str, IntColumn] = {}
 
     def refresh_scores(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
-        """Ask about the rows; see `PodColumns.refresh_scores`."""
+        """Implements `PodColumns.refresh_scores` for the rows that were found."""
         for plugin in self._local_scores(state):
             state.steps.plugin_begins()
             self._sampled[plugin.name] = plugin.score(state, pod, cluster, self._rows)
@@ -167,7 +168,7 @@ class SampledColumns(PodColumns):
         self.totals, self.summaries = self.totals_among(state, self.fits)
 
     def totals_among(self, state: CycleState, feasible: BoolColumn) -> tuple[Totals, Summaries]:
-        """Weigh those of the rows that are feasible; see `PodColumns.totals_among`."""
+        """Implements `PodColumns.totals_among` for the rows that were found."""
         among = feasible[self._rows]
         summaries: Summaries = {}
         total = np.zeros(int(np.count_nonzero(among)), np.int64)
@@ -184,12 +185,12 @@ class SampledColumns(PodColumns):
     def local_score(
         self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: object
     ) -> tuple[IntColumn, IntColumn]:
-        """See `PodColumns.local_score`; the rows are among those that were asked about."""
+        """Implements `PodColumns.local_score`; the rows are among the rows that were found."""
         raw = self._sampled[plugin.name][np.searchsorted(self._rows, rows)]
         return raw, raw if summary is None else plugin.normalise(state, raw, summary)
 
     def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
-        """Score these rows alone, because no other row is asked about; see `PodColumns.cluster_score`."""
+        """Implements `PodColumns.cluster_score`: scores these rows alone, because no other row is asked about."""
         state.steps.plugin_begins()
         scores = plugin.score(state, pod, cluster, feasible)
         state.steps.plugin_ended(plugin.name, SCORE)

@@ -3,7 +3,7 @@
 For one signature: which rows pass the filters, and what the weighted scores add up to, for those plugins whose columns depend only on the
 pod, a node and the pods on that node. Both are put together from parts, which signatures share (`columnparts`). A placement changes one
 row, so one row is recomputed. Plugins that read more (`Reads.CLUSTER`) keep a whole column here for as long as their fingerprint stays the
-same. PreFilter comes before any node is looked at: what it says of the pod alone is kept likewise.
+same. PreFilter comes before any node is looked at: its answer about the pod alone is kept likewise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from placewright.api.bytecount import bytes_of
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.errors import CycleError, InvalidScoreError
+from placewright.framework.errors import CycleError
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -33,9 +33,9 @@ from placewright.framework.interface import (
 )
 from placewright.framework.runtime.changedrows import NOTHING_READ
 from placewright.framework.runtime.columnparts import ColumnPart, ColumnParts, PartsOfShape
-from placewright.framework.runtime.failures import PluginFailures
 from placewright.framework.runtime.keptcolumn import KeptColumn
 from placewright.framework.runtime.profileruntime import ProfileRuntime
+from placewright.framework.runtime.scorerange import check_range
 from placewright.framework.status import Code, Status, unresolvable
 from placewright.framework.steps import FILTER, PRE_FILTER, SCORE
 
@@ -81,7 +81,7 @@ def pre_filter(runtime: ProfileRuntime, state: CycleState, pod: PodInfo, cluster
             known = set(state.data) if told_once else set()
             result = plugin.pre_filter(state, pod, cluster)
             state.steps.plugin_ended(plugin.name, PRE_FILTER, result.status.code)
-            if told_once and result.status.code is not Code.ERROR:  # what broke may be mended by the next pod
+            if told_once and result.status.code is not Code.ERROR:  # the next pod may find the error gone
                 columns.pre_filter_results[plugin.name] = result
                 columns.data.update((key, state.data[key]) for key in state.data.keys() - known)
         code = result.status.code
@@ -89,15 +89,16 @@ def pre_filter(runtime: ProfileRuntime, state: CycleState, pod: PodInfo, cluster
             raise CycleError(f'running PreFilter plugin "{plugin.name}": {result.status.message}')
         if code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             refusal = result.status.by(plugin.name)
-            break
+            break  # eviction cannot help, so no other reason matters
         if code is Code.SKIP:
             state.skip_filter.add(plugin.name)
         elif not result.status.ok:
+            # The others are asked all the same: one of them may know that eviction cannot help.
             refusal = result.status.by(plugin.name)
         elif result.nodes is not None:
             narrowed_by.append(plugin.name)
             candidates = result.nodes if candidates is None else candidates & result.nodes
-            if not candidates:
+            if not candidates:  # as upstream, which ends here and blames the plugins that named nodes
                 return PreFiltered(_nothing_left(narrowed_by), candidates, tuple(narrowed_by))
     return PreFiltered(refusal, candidates, tuple(narrowed_by))
 
@@ -121,13 +122,10 @@ def rows_named(cluster: Cluster, names: Iterable[NodeName]) -> BoolColumn:
 
 
 def outside(narrowed_by: Sequence[str]) -> Status:
-    """Make the verdict on nodes that are no candidates, in kube-scheduler's words.
+    """Return UNSCHEDULABLE_AND_UNRESOLVABLE for nodes that are no candidates, in kube-scheduler's words.
 
     Args:
         narrowed_by: the plugins that named candidates.
-
-    Returns:
-        UNSCHEDULABLE_AND_UNRESOLVABLE.
     """
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}]")
 
@@ -140,20 +138,16 @@ def _nothing_left(narrowed_by: list[str]) -> Status:
 
 #: The summary of all feasible rows by plugin; None for plugins without normalisation.
 Summaries = dict[str, Hashable | None]
-#: Totals or scores in whatever width they are kept, shape (size,).
+#: Totals or scores in the width in which they are kept, shape (size,).
 Totals = NDArray[np.signedinteger[Any]]
 #: The total of a row that cannot hold the pod.
 NOT_FEASIBLE: Final = -1
 #: Stands for a column of zeros, which need not be added to anything.
 NOTHING_SCORED: Final[IntColumn] = np.zeros(0, np.int64)
-#: Up to so many scores are looked at one by one: cheaper than two reductions.
-_FEW: Final = 16
 
 
 class PodColumns:
     """The kept columns of one signature.
-
-    Every call gets the `state` as PreFilter, or PreScore, left it, a `pod` of this signature, and the `cluster` as it stands.
 
     Invariant: in each row `fits` is what the parts said when it was put together, `_read` ago, and the row has not changed since; so with
     `totals` and `_totals_read`. Parts may be ahead, as other signatures mend them, too.
@@ -234,20 +228,26 @@ class PodColumns:
     # --- filters -----------------------------------------------------------------------------------------------------------
 
     def refresh_filters(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
-        """Bring `fits` up to date with everything that changed since the last call."""
+        """Bring `fits` up to date with everything that changed since the last call.
+
+        Args:
+            state: as PreFilter left it.
+            pod: one of this signature.
+            cluster: as it stands.
+        """
         if self._filters is None:
             filters = [p for p in self._runtime.filter if p.reads is not Reads.CLUSTER and p.name not in state.skip_filter]
             self._filters = {plugin.name: self._parts.use(plugin, FILTER) for plugin in filters}
         changes = self._parts.changes
         now = changes.look(cluster)
-        if self._read is now:
+        if self._read is now:  # the same object while no journal moved: the whole cost of a pod after one like it
             return
         columns = self._refreshed(self._filters, state, pod, cluster, nodes_read=self._read.nodes)
         rows = changes.since(cluster, self._read) if len(self.fits) == cluster.size else None
         if rows is None:
             self.fits = _all_pass(columns, cluster, None)
             self._fits_changed()
-            self._totals_read = NOTHING_READ
+            self._totals_read = NOTHING_READ  # totals were made for other rows
             self._hold()
         elif len(rows):
             fits = _all_pass(columns, cluster, rows)
@@ -260,7 +260,7 @@ class PodColumns:
     def _refreshed(
         self, parts: Mapping[str, ColumnPart], state: CycleState, pod: PodInfo, cluster: Cluster, *, nodes_read: int
     ) -> list[KeptColumn[Any]]:
-        """The parts' columns as things stand; those that read nodes alone hold while no node has changed since."""
+        """The parts' columns as things stand; a column that reads nodes alone holds while no node has changed since."""
         changes = self._parts.changes
         same_nodes = nodes_read == changes.now.nodes
         return [
@@ -282,6 +282,12 @@ class PodColumns:
     def passes(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> BoolColumn:
         """Return the column of one filter, local or not. `refresh_filters` comes first.
 
+        Args:
+            plugin: the filter.
+            state: as PreFilter left it.
+            pod: one of this signature.
+            cluster: as it stands.
+
         Returns:
             True where it lets the pod pass; shape (size,), not to be written.
         """
@@ -292,11 +298,19 @@ class PodColumns:
         return column.column()
 
     def cluster_filter(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> KeptColumn[np.bool_]:
-        """Return the column of a filter that reads the cluster; the kept one where the filter's fingerprint promises that it holds."""
+        """Return the column of a filter with `Reads.CLUSTER`; the kept one where the filter's fingerprint promises that it holds.
+
+        Args:
+            plugin: the filter.
+            state: as PreFilter left it.
+            pod: one of this signature.
+            cluster: as it stands.
+        """
         state.steps.plugin_begins()
         fingerprint = plugin.fingerprint(state, cluster)
         key, promise = ("filter", plugin.name), (fingerprint, cluster.size)
         kept = self._cluster_filters.get(plugin.name)
+        # The size counts, too: a fingerprint of a plugin may say nothing of rows that were added.
         if kept is None or fingerprint is None or self._fingerprints.get(key) != promise:
             kept = self._cluster_filters[plugin.name] = KeptColumn(plugin.filter(state, pod, cluster, cluster.all_rows))
             state.steps.plugin_ended(plugin.name, FILTER)
@@ -307,7 +321,13 @@ class PodColumns:
     # --- scores ------------------------------------------------------------------------------------------------------------
 
     def refresh_scores(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
-        """Bring raw scores and `totals` up to date. `refresh_filters` comes first."""
+        """Bring raw scores and `totals` up to date. `refresh_filters` comes first.
+
+        Args:
+            state: as PreScore left it.
+            pod: one of this signature.
+            cluster: as it stands.
+        """
         if self._scores is None:
             self._scores = {plugin.name: self._parts.use(plugin, SCORE) for plugin in self._local_scores(state)}
         changes = self._parts.changes
@@ -327,6 +347,7 @@ class PodColumns:
         return [p for p in self._runtime.score if p.reads is not Reads.CLUSTER and p.name not in state.skip_score]
 
     def _mend_totals(self, plugins: Sequence[ScorePlugin], state: CycleState, rows: Rows) -> None:
+        # A pod that comes or goes may change the highest raw score, and with it the scores of all rows.
         moved = any(plugin.reads is Reads.NODE_AND_ITS_PODS and self.summaries[plugin.name] is not None for plugin in plugins)
         if not self._summaries_hold or moved:
             summaries = self.summarise(plugins, state, self.fits)
@@ -373,14 +394,11 @@ class PodColumns:
         return plugin.summarise(state, raw[feasible].astype(np.int64, copy=False))
 
     def totals_among(self, state: CycleState, feasible: BoolColumn) -> tuple[Totals, Summaries]:
-        """Weigh local scores where fewer rows are feasible than `fits` says, normalised over those alone.
+        """Return totals and summaries where fewer rows are feasible than `fits` says: local scores, normalised over those alone.
 
         Args:
             state: as PreScore left it.
-            feasible: a mask, shape (size,).
-
-        Returns:
-            Totals, shape (size,), and the summaries that they were made with.
+            feasible: a mask, shape (size,); the totals have the same shape.
         """
         plugins = self._local_scores(state)
         summaries = self.summarise(plugins, state, feasible)
@@ -443,8 +461,15 @@ class PodColumns:
     def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
         """Return the raw scores of a plugin that reads the cluster; kept ones where its fingerprint promises that they hold.
 
+        Args:
+            plugin: with `Reads.CLUSTER`.
+            state: as PreScore left it.
+            pod: one of this signature.
+            cluster: as it stands.
+            feasible: rows, shape (k,).
+
         Returns:
-            Scores of the rows `feasible`, shape (len(feasible),); `NOTHING_SCORED` where all of them are 0.
+            Scores of the rows `feasible`, shape (k,); `NOTHING_SCORED` where all of them are 0.
         """
         state.steps.plugin_begins()
         fingerprint = plugin.fingerprint(state, cluster)
@@ -469,26 +494,3 @@ def _all_pass(columns: Sequence[KeptColumn[np.bool_]], cluster: Cluster, rows: R
         if column.only != 1:
             fits &= column.column(rows)
     return fits
-
-
-def check_range(plugin: ScorePlugin, scores: Totals, failures: PluginFailures) -> None:
-    """Refuse scores outside 0 to 100, and count the failure.
-
-    Args:
-        plugin: whose they are.
-        scores: of feasible rows, after normalisation.
-        failures: where it is counted.
-
-    Raises:
-        InvalidScoreError: a score is outside.
-    """
-    if len(scores) == 0:
-        return
-    values = scores.tolist() if len(scores) <= _FEW else (scores.min(), scores.max())
-    low, high = min(values), max(values)
-    if low < 0 or high > MAX_NODE_SCORE:
-        wrong = low if low < 0 else high
-        failures.note(plugin.name, SCORE, f"found score {wrong}; allowed 0 to {MAX_NODE_SCORE}")
-        raise InvalidScoreError(
-            f'plugin "{plugin.name}" returns an invalid score {wrong}, it should in the range of [0, {MAX_NODE_SCORE}] after normalizing'
-        )

@@ -50,7 +50,7 @@ _logger = logging.getLogger(__name__)
 
 P = TypeVar("P", bound=Plugin)
 
-#: Stands for the rejecting plugin where extenders rejected a pod. Any event may help, because the scheduler cannot know what they read.
+#: Stands for the rejecting plugin where extenders rejected a pod. Any event may help, because the scheduler cannot know their rules.
 EXTENDER: Final = "Extender"
 
 #: Stands for the rejecting plugin where a pod is beyond a limit (`api.podextent`). No event helps: the pod itself must change.
@@ -112,6 +112,7 @@ class ProfileRuntime:
         self.interests = {name: _interests(found) for name, found in events.items()}
         if self.extenders:
             self.interests[EXTENDER] = ANY_EVENT
+        # An answer that depends on the cluster may be another one for the next pod, so only those of local plugins are kept.
         self.told_once = frozenset(name for name, plugin in self._plugins.items() if _reads_of(plugin) is not Reads.CLUSTER)
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
         self.preparing = tuple([plugin for plugin in self._plugins.values() if isinstance(plugin, PreparingPlugin)])
@@ -153,7 +154,7 @@ class ProfileRuntime:
             The plugins' signatures, in their order; None when such a pod shares its columns with no other.
         """
         fragments = tuple([plugin.sign(pod) for plugin in self._signers])
-        return None if None in fragments else fragments
+        return None if None in fragments else fragments  # a shared column would hold one pod's answer of the plugin that shares nothing
 
     def fragments(self, signature: tuple[Hashable, ...]) -> dict[str, Hashable]:
         """Take a signature apart.
@@ -211,6 +212,7 @@ class ProfileRuntime:
             state.steps.plugin_begins()
             result = plugin.post_filter(state, pod, plugin.handle.cluster, diagnosis)
             state.steps.plugin_ended(plugin.name, POST_FILTER, result.status.code)
+            # A plugin that made room, or found that nothing can, has the last word; UNSCHEDULABLE only says that it found nothing.
             if result.status.code is not Code.UNSCHEDULABLE:
                 return _after(said, result)
             said.extend(result.status.reasons)
@@ -233,6 +235,7 @@ class ProfileRuntime:
             status = plugin.reserve(state, pod, node)
             state.steps.plugin_ended(plugin.name, RESERVE, status.code)
             if not status.ok:
+                # All of them, as upstream: a plugin that refused may have taken a part before.
                 self.run_unreserve(state, pod, node)
                 return _told("Reserve", plugin, status)
         return SUCCESS
@@ -264,6 +267,7 @@ class ProfileRuntime:
             result: PermitResult = plugin.permit(state, pod, node)
             state.steps.plugin_ended(plugin.name, PERMIT, result.status.code)
             if result.status.code is Code.WAIT:
+                # Later plugins are asked all the same: one that refuses spares the pod the wait.
                 waits[plugin.name] = min(result.timeout, MAX_PERMIT_TIMEOUT)
             elif not result.status.ok:
                 return _told("Permit", plugin, result.status), {}
@@ -284,7 +288,7 @@ class ProfileRuntime:
             state.steps.plugin_begins()
             status = await plugin.pre_bind(state, pod, node)
             state.steps.plugin_ended(plugin.name, PRE_BIND, status.code)
-            if not status.ok and status.code is not Code.SKIP:
+            if not status.ok and status.code is not Code.SKIP:  # nothing to prepare is as good as prepared
                 return _told("PreBind", plugin, status)
         return SUCCESS
 
@@ -357,7 +361,7 @@ def _all(calls: Iterable[Callable[[], None]]) -> None:
 
 
 def _after(said: Sequence[str], result: PostFilterResult) -> PostFilterResult:
-    """The same result; if nothing is left of its alternatives, what other plugins said before is told with it."""
+    """Return the result; if extenders leave none of its alternatives, the reasons of earlier plugins are told with it."""
     if not said or result.alternatives is None:
         return result
     choose = result.alternatives.choose
@@ -372,7 +376,7 @@ def _after(said: Sequence[str], result: PostFilterResult) -> PostFilterResult:
 
 
 def _told(point: str, plugin: Plugin, status: Status) -> Status:
-    """The plugin's verdict with its name on it; what broke is told as kube-scheduler tells it."""
+    """The plugin's verdict with its name on it; an error in kube-scheduler's words."""
     if status.ok or status.rejected:
         return status.by(plugin.name)
     return error(f'running {point} plugin "{plugin.name}": {status.message}').by(plugin.name)

@@ -108,8 +108,8 @@ class Origins:
 class ResolvedProfile:
     """One generation of one profile, checked and defaulted.
 
-    What merging with the defaults changes has an attribute. What goes into effect as it is written is read from `settings`, so that a new
-    field of that sort needs no line here.
+    A field that merging with the defaults changes has an attribute. A field that takes effect as it is written is read from `settings`, so
+    that a new one of that sort needs no line here.
 
     Attributes:
         scheduler_name: the `spec.schedulerName` of the pods that it places.
@@ -119,11 +119,11 @@ class ResolvedProfile:
         args: for every plugin named in `points`, an instance of its `Args`.
         settings: backoff, `paused`, `percentage_of_nodes_to_score` (1 to 100; None means every node) and all else of
             `api.profile.SETTINGS`; its other fields say nothing.
-        extenders: in the order in which they are called: as written, those that are `ignorable` last.
+        extenders: in the order in which they are called: as written, but `ignorable` extenders last.
         shadows: the name of the profile beside which it decides without binding; None for a profile that places pods.
         shadow_budget: share of the time that it may take then, 0 to 1.
         preset: what the profile started from; `default` is kube-scheduler's own default profile.
-        origins: where plugins, weights and arguments came from; two profiles that decide alike are equal whatever it says.
+        origins: where plugins, weights and arguments came from; profiles that decide alike are equal even if it differs.
     """
 
     scheduler_name: str

@@ -84,7 +84,7 @@ class RowChecker:
     """Runs one profile's PreFilter and Filter on rows.
 
     Attributes:
-        kept: what was found out about rows, for pods that look alike.
+        kept: answers about rows, for pods that look alike.
     """
 
     def __init__(self, runtime: ProfileRuntime, cluster: Cluster, nominations: Nominations) -> None:
@@ -110,6 +110,7 @@ class RowChecker:
         status = self.with_nominated_pods(pod, row)
         if status is not None and not status.ok:
             return status
+        # Also without them: the pod must not rely on a nominated pod that may never come (affinity to it, say).
         return self._check_as_it_stands(pod, row)
 
     def with_nominated_pods(self, pod: PodInfo, row: int) -> Status | None:
@@ -145,6 +146,7 @@ class RowChecker:
 
     def _checked_columns(self, pod: PodInfo) -> PodColumns:
         """The kept answers of local plugins about the pod that is being checked: preemption checks thousands of rows for one pod."""
+        # By identity: preemption asks row after row with the same object, and a newer version of the pod is another one.
         if self._checked is None or self._checked[0] is not pod:
             self._checked = (pod, PodColumns(self._runtime))
         return self._checked[1]
@@ -239,7 +241,7 @@ class RowChecker:
     def _nominated_beside(self, pod: PodInfo, rows: Iterable[int]) -> dict[int, list[PodInfo]]:
         """By row, of these, the nominated pods beside which the pod must fit.
 
-        What others carry that a filter reads from afar has to be known wherever they are nominated, so then all rows count.
+        Terms that nominated pods carry reach other rows, so where any pod carries some, all rows count.
         """
         rows, names = self._nominated_rows() if self.nominations.with_terms else rows, self._cluster.names
         named = ((row, name) for row in rows if (name := names[row]) is not None)

@@ -36,7 +36,7 @@ class RowRejections:
 
     @property
     def size(self) -> int:
-        """Of how many rows it tells."""
+        """The number of rows."""
         return len(self._codes)
 
     def put(self, verdicts: Iterable[tuple[int, Status | None]]) -> Self:
