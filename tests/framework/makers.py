@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright import testing as kit
 from placewright.api.annotations import DEVICES
-from placewright.api.decode import convert
-from placewright.api.objects import Node, NodeName, Pod
+from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Handle, Plugin
@@ -26,6 +26,7 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
+from placewright.testing.nodes import OFFERS, NodeMaker
 
 Body = dict[str, Any]
 
@@ -33,25 +34,16 @@ Body = dict[str, Any]
 def pod(
     name: str, *, priority: int = 0, cpu: str = "", labels: Mapping[str, str] | None = None, node: str = "", spec: Body | None = None
 ) -> PodInfo:
-    """A pod whose uid is its name."""
-    container = {"name": "main", "resources": {"requests": {"cpu": cpu} if cpu else {}}}
-    document = {
-        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": dict(labels or {})},
-        "spec": {"containers": [container], "priority": priority, "nodeName": node, **(spec or {})},
-    }
-    return PodInfo(convert(document, Pod))
+    """The kit's pod, built, with its name for a uid."""
+    return kit.pod(name, on=node, labels=labels, cpu=cpu, **{"priority": priority, **(spec or {})}).uid(name).build()
 
 
 def node(
     name: str, *, labels: Mapping[str, str] | None = None, taints: Collection[Body] = (), cordoned: bool = False, **offers: str
 ) -> Node:
-    """A node with 4 CPUs, 16 GiB and room for 10 pods unless it says otherwise."""
-    document = {
-        "metadata": {"name": name, "labels": dict(labels or {})},
-        "spec": {"taints": list(taints), "unschedulable": cordoned},
-        "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "10"} | offers},
-    }
-    return convert(document, Node)
+    """The kit's node, built, with room for 10 pods unless it says otherwise, and no labels but these."""
+    maker = NodeMaker(name).labels(labels).offers({**OFFERS, "pods": "10", **offers})
+    return maker.spec(taints=list(taints), unschedulable=cordoned).build()
 
 
 def names(cluster: Cluster, rows: NDArray[Any]) -> set[str]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from placewright.api.objects import Node, Pod
+from placewright import testing as kit
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.objects import KINDS
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code, Status
+from placewright.offline.world import world_from
 from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.podtopologyspread import PodTopologySpread
+from placewright.testing.nodes import NodeMaker
+from placewright.testing.objectmaker import ObjectMaker
+from placewright.testing.pods import PodMaker
 
 Pairwise = PodTopologySpread | InterPodAffinity
 
@@ -33,21 +36,20 @@ def build(kind: type[Any], cluster: Cluster, args: Mapping[str, Any] | None = No
     return kind(msgspec.convert(dict(args or {}), kind.Args), FakeHandle(cluster))
 
 
-def load(objects: list[dict[str, Any]]) -> Cluster:
-    """A cluster of these objects."""
-    kinds = {kind.__name__: kind for kind in KINDS}
-    cluster = Cluster()
-    for body in objects:
-        kind = body["kind"]
-        if kind == "Node":
-            cluster.set_node(msgspec.convert(body, Node))
-        elif kind == "Pod":
-            pod = PodInfo(msgspec.convert(body, Pod))
-            if pod.node_name and not pod.finished:
-                cluster.set_pod(pod)
-        elif kind in kinds:
-            cluster.objects.put(msgspec.convert(body, kinds[kind]))
-    return cluster
+def node(name: str, **labels: str) -> NodeMaker:
+    """A node with these labels, and no others."""
+    return NodeMaker(name).labels(labels)
+
+
+def pod(name: str, on: str = "", app: str = "web", namespace: str = "home", **spec: Any) -> PodMaker:
+    """A pod with the label `app`; its uid is its name."""
+    return kit.pod(name, on=on, labels={"app": app}, **spec).namespace(namespace).uid(name)
+
+
+def load(objects: Iterable[ObjectMaker[Any] | dict[str, Any]]) -> Cluster:
+    """A cluster of these objects; pods that are on no node, or finished, are left out."""
+    manifests = (each.manifest if isinstance(each, ObjectMaker) else each for each in objects)
+    return world_from(manifests, "test").cluster
 
 
 def verdicts(plugin: Pairwise, cluster: Cluster, pod: PodInfo) -> dict[str, Status]:

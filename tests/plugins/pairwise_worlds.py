@@ -16,6 +16,7 @@ from placewright.api.workloads import Namespace, ReplicaSet, Service
 from placewright.cluster import pairwisegroups, selectorindex, tallies, tally
 from placewright.cluster.cluster import Cluster
 from placewright.plugins.interpodaffinity import matchers
+from placewright.testing.pods import PodMaker
 
 Body = dict[str, Any]
 HOST = "kubernetes.io/hostname"
@@ -188,9 +189,9 @@ def hardly_any_room(dice: Dice) -> Iterator[None]:
         yield
 
 
-def info(pod: Body) -> PodInfo:
+def info(pod: Body | PodMaker) -> PodInfo:
     """The pod as the scheduler carries it."""
-    return PodInfo(msgspec.convert(pod, Pod))
+    return pod.build() if isinstance(pod, PodMaker) else PodInfo(msgspec.convert(pod, Pod))
 
 
 def matches(selector: Body | None, labels: Body) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from placewright.api.decode import convert
-from placewright.api.objects import Node, NodeName, Pod
+from placewright import testing as kit
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import PluginConfig, default_profile
 from placewright.api.workloads import PodDisruptionBudget
@@ -28,41 +28,21 @@ def pod(
     name: str, priority: int = 0, cpu: str = "1", *, start: str | None = None, labels: Mapping[str, str] | None = None, **rest: Any
 ) -> PodInfo:
     """A pod. `start` is a day of January 2026; `rest`: `node`, `leaving` (why it is being deleted), `spec` (more fields), `nominated`."""
-    leaving = rest.get("leaving")
-    condition = {"type": "DisruptionTarget", "status": "True", "reason": leaving}
-    document = {
-        "metadata": {
-            "name": name,
-            "uid": name,
-            "namespace": rest.get("namespace", "default"),
-            "labels": dict(labels or {}),
-            **({"deletionTimestamp": "2026-02-01T00:00:00Z"} if leaving else {}),
-        },
-        "spec": {
-            "nodeName": rest.get("node", ""),
-            "priority": priority,
-            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
-            **rest.get("spec", {}),
-        },
-        "status": {
-            "nominatedNodeName": rest.get("nominated", ""),
-            **({"startTime": f"2026-01-{start}T00:00:00Z"} if start else {}),
-            **({"conditions": [condition]} if leaving else {}),
-        },
-    }
-    return PodInfo(convert(document, Pod))
+    maker = kit.pod(name, on=rest.get("node", ""), labels=labels, cpu=cpu, **rest.get("spec", {})).priority(priority).uid(name)
+    maker = maker.namespace(rest.get("namespace", "default")).nominated(rest.get("nominated", ""))
+    if start:
+        maker = maker.status(startTime=f"2026-01-{start}T00:00:00Z")
+    if leaving := rest.get("leaving"):
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": leaving}
+        maker = maker.deleting("2026-02-01T00:00:00Z").status(conditions=[condition])
+    return maker.build()
 
 
 def budget(
     selector: Mapping[str, Any] | None, allowed: int = 0, *, namespace: str = "default", disrupted: Iterable[str] = (), name: str = "b"
 ) -> PodDisruptionBudget:
     """A PodDisruptionBudget that allows so many evictions more."""
-    document = {
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"selector": selector},
-        "status": {"disruptionsAllowed": allowed, "disruptedPods": dict.fromkeys(disrupted, "2026-01-01T00:00:00Z")},
-    }
-    return convert(document, PodDisruptionBudget)
+    return kit.disruption_budget(name).namespace(namespace).spec(selector=selector).allows(allowed).disrupted(*disrupted).build()
 
 
 class NoBinder:
@@ -104,12 +84,7 @@ class Scene:
         self, name: str, *running: PodInfo, cpu: str = "2", unschedulable: bool = False, labels: Mapping[str, str] | None = None
     ) -> Scene:
         """Add a node with these pods on it."""
-        document = {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
-            "spec": {"unschedulable": unschedulable},
-            "status": {"allocatable": {"cpu": cpu, "memory": "64Gi", "pods": "110"}},
-        }
-        self.cluster.set_node(convert(document, Node))
+        self.cluster.set_node(kit.node(name, labels=labels, cpu=cpu, memory="64Gi").spec(unschedulable=unschedulable).build())
         for one in running:
             self.cluster.assume(one, NodeName(name))
         return self

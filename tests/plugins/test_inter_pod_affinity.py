@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
+import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairwise import Pairwise, build, load, scores, verdicts
+from pairwise import Pairwise, build, load, node, scores, verdicts
 from pairwise_worlds import KEYS, NAMESPACES, NODES, Body, Dice, World, happen, hardly_any_room, info, matches, populate
 
-from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.interface import CycleState
@@ -20,6 +19,10 @@ from placewright.framework.status import Code
 from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
+from placewright.testing import namespace
+from placewright.testing.nodes import NodeMaker
+from placewright.testing.objectmaker import ObjectMaker
+from placewright.testing.pods import PodMaker
 
 UNMATCHED = "node(s) didn't match pod affinity rules"
 UNWANTED = "node(s) didn't match pod anti-affinity rules"
@@ -200,13 +203,8 @@ def _by_the_rules(world: World, pod: Body, args: Body) -> Answers:
 # --- case by case -------------------------------------------------------------------------------------------------------------
 
 
-def node(name: str, **labels: str) -> Body:
-    return {"kind": "Node", "metadata": {"name": name, "labels": labels}}
-
-
-def pod(name: str, on: str = "", app: str = "web", namespace: str = "home", **affinity: Any) -> Body:
-    meta = {"name": name, "uid": name, "namespace": namespace, "labels": {"app": app}}
-    return {"kind": "Pod", "metadata": meta, "spec": {"nodeName": on, "affinity": affinity or None}}
+def pod(name: str, on: str = "", app: str = "web", namespace: str = "home", **affinity: Any) -> PodMaker:
+    return pairwise.pod(name, on, app, namespace, affinity=affinity or None)
 
 
 def term(app: str = "web", key: str = "zone", **more: Any) -> Body:
@@ -221,11 +219,11 @@ def apart(*unwanted: Body) -> Body:
     return {"podAntiAffinity": {REQUIRED: list(unwanted)}}
 
 
-def two_zones(*objects: Body) -> Cluster:
+def two_zones(*objects: ObjectMaker[Any]) -> Cluster:
     return load([node("a", zone="1"), node("b", zone="2"), node("c"), *objects])
 
 
-def said_of(cluster: Cluster, pending: Body) -> dict[str, tuple[Code, str]]:
+def said_of(cluster: Cluster, pending: PodMaker) -> dict[str, tuple[Code, str]]:
     found = verdicts(build(InterPodAffinity, cluster), cluster, info(pending))
     return {name: (status.code, status.message) for name, status in found.items()}
 
@@ -258,13 +256,12 @@ def test_anti_affinity_refuses_for_now_and_from_either_side() -> None:
 
 
 def test_a_terminating_pod_still_counts() -> None:
-    leaving = pod("p", on="a")
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    leaving = pod("p", on="a").deleting()
     assert set(said_of(two_zones(leaving), pod("new", app="other", **apart(term())))) == {"a"}
 
 
 def test_a_namespace_selector_that_matches_no_labels_reaches_every_namespace() -> None:
-    named = {"kind": "Namespace", "metadata": {"name": "away", "labels": {"env": "prod"}}}
+    named = namespace("away").labels(env="prod")
     cluster = two_zones(named, pod("p", on="a", namespace="away"))
     outside_prod = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]}
     only_dev = {"matchLabels": {"env": "dev"}}
@@ -331,7 +328,7 @@ def test_a_weight_out_of_range_is_refused_by_path(weight: int) -> None:
 # --- hints --------------------------------------------------------------------------------------------------------------------
 
 
-def hint(rejected: Body, resource: EventResource, action: Action, old: Any, new: Any, *placed: Body) -> QueueingHint:
+def hint(rejected: PodMaker, resource: EventResource, action: Action, old: Any, new: Any, *placed: ObjectMaker[Any]) -> QueueingHint:
     plugin = build(InterPodAffinity, load(list(placed)))
     event = ClusterEvent(resource, action)
     [registered] = [i for i in plugin.events() if event.concerns(i.event)]
@@ -359,7 +356,7 @@ REPELLED = pod("new", **apart(term("db")))
     ],
 )
 def test_only_pods_that_a_term_means_are_worth_another_try(
-    rejected: Body, old: Body | None, new: Body | None, expected: QueueingHint
+    rejected: PodMaker, old: PodMaker | None, new: PodMaker | None, expected: QueueingHint
 ) -> None:
     before, after = old and info(old), new and info(new)
     assert hint(rejected, EventResource.POD, Action.UPDATE_POD_LABEL, before, after) is expected
@@ -380,15 +377,15 @@ def test_only_pods_that_a_term_means_are_worth_another_try(
     ],
 )
 def test_only_nodes_that_come_into_reach_are_worth_another_try(
-    rejected: Body, old: Body | None, new: Body, expected: QueueingHint
+    rejected: PodMaker, old: NodeMaker | None, new: NodeMaker, expected: QueueingHint
 ) -> None:
-    before, after = old and msgspec.convert(old, Node), msgspec.convert(new, Node)
+    before, after = old and old.build(), new.build()
     assert hint(rejected, EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is expected
 
 
 def test_a_node_that_leaves_the_domain_of_a_wary_pod_is_worth_another_try() -> None:
     wary = pod("p", on="a", **apart(term()))
-    before, after = (msgspec.convert(node("b", zone=zone), Node) for zone in "12")
+    before, after = (node("b", zone=zone).build() for zone in "12")
     assert (
         hint(pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after, wary, node("a", zone="1"))
         is QueueingHint.QUEUE

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairwise import Pairwise, build, load, scores, verdicts
+from pairwise import Pairwise, build, load, node, pod, scores, verdicts
 from pairwise_worlds import (
     HOST,
     KEYS,
@@ -26,7 +25,6 @@ from pairwise_worlds import (
     populate,
 )
 
-from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.interface import CycleState
@@ -34,6 +32,9 @@ from placewright.framework.status import Code
 from placewright.plugins.podtopologyspread import PodTopologySpread
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
+from placewright.testing import service
+from placewright.testing.nodes import NodeMaker
+from placewright.testing.pods import PodMaker
 
 SKEW = "node(s) didn't match pod topology spread constraints"
 MISSING = f"{SKEW} (missing required label)"
@@ -125,9 +126,9 @@ class Scalar:
 
     def _domains(self, constraints: list[Body], constraint: Body) -> dict[str, int]:
         domains: dict[str, int] = {}
-        for name, node in self.world.nodes.items():
-            labels = node["metadata"]["labels"]
-            if all(c["topologyKey"] in labels for c in constraints) and self.included(constraint, node):
+        for name, body in self.world.nodes.items():
+            labels = body["metadata"]["labels"]
+            if all(c["topologyKey"] in labels for c in constraints) and self.included(constraint, body):
                 value = labels[constraint["topologyKey"]]
                 domains[value] = domains.get(value, 0) + self.count(constraint, name)
         return domains
@@ -250,15 +251,6 @@ def _by_the_rules(world: World, pod: Body, args: Body) -> Answers:
 # --- case by case -------------------------------------------------------------------------------------------------------------
 
 
-def node(name: str, **labels: str) -> Body:
-    return {"kind": "Node", "metadata": {"name": name, "labels": labels}}
-
-
-def pod(name: str, on: str = "", app: str = "web", **spec: Any) -> Body:
-    meta = {"name": name, "uid": name, "namespace": "home", "labels": {"app": app}}
-    return {"kind": "Pod", "metadata": meta, "spec": {"nodeName": on, **spec}}
-
-
 def spread(key: str = "zone", when: str = "DoNotSchedule", **more: Any) -> Body:
     constraint = {
         "maxSkew": 1,
@@ -269,7 +261,7 @@ def spread(key: str = "zone", when: str = "DoNotSchedule", **more: Any) -> Body:
     return {"topologySpreadConstraints": [constraint | more]}
 
 
-def two_zones(*pods_there: Body) -> Cluster:
+def two_zones(*pods_there: PodMaker) -> Cluster:
     return load([node("a", zone="1"), node("b", zone="2"), node("c"), *pods_there])
 
 
@@ -298,9 +290,7 @@ def test_taking_a_peer_away_hypothetically_opens_its_domain_and_only_for_as_long
 
 
 def test_a_terminating_pod_does_not_count() -> None:
-    leaving = pod("p", on="a")
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    cluster = two_zones(leaving)
+    cluster = two_zones(pod("p", on="a").deleting())
     assert set(verdicts(build(PodTopologySpread, cluster), cluster, info(pod("new", **spread())))) == {"c"}
 
 
@@ -312,9 +302,9 @@ def test_a_pod_without_constraints_that_no_service_selects_is_skipped() -> None:
 
 
 def test_the_pods_of_a_service_are_spread_by_default_even_over_nodes_without_a_zone() -> None:
-    service = {"kind": "Service", "metadata": {"name": "s", "namespace": "home"}, "spec": {"selector": {"app": "web"}}}
+    web = service("s").namespace("home").selects(app="web")
     hosts = [node("a", **{HOST: "a", ZONE: "1"}), node("b", **{HOST: "b"})]
-    cluster = load([*hosts, service, pod("p", on="a")])
+    cluster = load([*hosts, web, pod("p", on="a")])
     assert scores(build(PodTopologySpread, cluster), cluster, info(pod("new")), ["a", "b"]) == {"a": 22, "b": 100}
 
 
@@ -372,15 +362,11 @@ def test_wrong_arguments_are_refused_by_path(args: Body, path: str) -> None:
 # --- hints --------------------------------------------------------------------------------------------------------------------
 
 
-def hint(rejected: Body, resource: EventResource, action: Action, old: Any, new: Any) -> QueueingHint:
+def hint(rejected: PodMaker, resource: EventResource, action: Action, old: Any, new: Any) -> QueueingHint:
     plugin = build(PodTopologySpread, Cluster())
     event = ClusterEvent(resource, action)
     [registered] = [i for i in plugin.events() if event.concerns(i.event)]
     return registered.hint(info(rejected), old, new)
-
-
-def as_node(body: Body) -> Node:
-    return msgspec.convert(body, Node)
 
 
 WAITING = pod("new", **spread())
@@ -398,7 +384,7 @@ WAITING = pod("new", **spread())
         (pod("new", **spread()), pod("new", **spread(), tolerations=[{"operator": "Exists"}]), QueueingHint.SKIP),
     ],
 )
-def test_only_pods_that_count_are_worth_another_try(old: Body | None, new: Body | None, expected: QueueingHint) -> None:
+def test_only_pods_that_count_are_worth_another_try(old: PodMaker | None, new: PodMaker | None, expected: QueueingHint) -> None:
     before, after = old and info(old), new and info(new)
     assert hint(WAITING, EventResource.POD, Action.UPDATE_POD_LABEL, before, after) is expected
 
@@ -424,7 +410,7 @@ def test_an_own_new_toleration_is_worth_another_try_where_taints_are_honoured() 
     ],
 )
 def test_only_nodes_that_join_leave_or_change_a_domain_are_worth_another_try(
-    old: Body | None, new: Body | None, expected: QueueingHint
+    old: NodeMaker | None, new: NodeMaker | None, expected: QueueingHint
 ) -> None:
-    before, after = old and as_node(old), new and as_node(new)
+    before, after = old and old.build(), new and new.build()
     assert hint(WAITING, EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is expected
