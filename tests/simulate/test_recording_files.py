@@ -130,7 +130,7 @@ def test_profiles_come_apart_and_their_changes_are_passed_over_aloud(read: Any) 
 def test_a_recording_that_was_cut_off_is_read_as_far_as_it_goes_and_says_so(read: Any, tmp_path: Path) -> None:
     found = read([NODE], change(1, "ADDED", pod("a")), tail=b'{"at":2,"act":"DELE', packed=False)
     assert len(found.scenario.happenings) == 1
-    assert found.notes == [f"{tmp_path / 'r.gz'}: the file ends in the middle of line 4; what comes before it is used"]
+    assert found.notes == [f"{tmp_path / 'r.gz'}: the file ends in the middle of line 4; the lines before it are used"]
 
 
 def test_everything_up_to_the_last_flush_is_read_wherever_the_file_was_cut(tmp_path: Path) -> None:

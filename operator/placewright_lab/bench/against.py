@@ -31,7 +31,7 @@ from placewright_lab.controlplane.children import ControlPlaneFailed
 from placewright_lab.controlplane.provide import at_hand
 from placewright_lab.controlplane.server import ControlPlane, Options
 
-#: More pods may not fit on the nodes, and on fewer nodes none may have a GPU for those that want one.
+#: More pods may not fit on the nodes, and on fewer nodes none may have a GPU for the pods that want one.
 PODS_A_NODE: Final = 10
 FEWEST_NODES: Final = 20
 MOST_NODES: Final = 100_000
@@ -47,7 +47,7 @@ class BenchFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be measured at one number of nodes.
+    """The measurement at one number of nodes.
 
     Attributes:
         waves: for each scheduler.
@@ -105,7 +105,7 @@ def compare(args: argparse.Namespace) -> list[WaveComparison]:
 
 
 def find_programs(folder: Path | None, scheduler: Path | None) -> ContenderPrograms:
-    """What the options or the environment name, or what `make e2e` has built. Raises `InputError`."""
+    """The control plane that the options or the environment name, or that `make e2e` has built. Raises `InputError`."""
     assets = from_folder(folder, "--assets") if folder else at_hand(os.environ)
     if assets is None:
         raise bad_field("--assets", None, f"a folder with kube-apiserver and etcd, here or in {VARIABLE}")
@@ -146,7 +146,7 @@ async def _waves(plane: ControlPlane, plan: Plan, order: list[Contender]) -> lis
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """That of uvloop where it is installed: the feed shares the processors with what is measured."""
+    """The event loop of uvloop where it is installed: the feed shares the processors with what is measured."""
     try:
         import uvloop  # noqa: PLC0415 - optional
     except ImportError:

@@ -1,4 +1,4 @@
-"""Two checkouts measured in turns: A B B A and so on, each turn a process, and what the ratios of neighbouring turns come to.
+"""Two checkouts measured in turns: A B B A A B …, each turn a process, and the ratios of neighbouring turns.
 
 A single figure says as much about the machine's other work as about the code. Two turns beside each other meet the same machine, so their
 ratio stands, and the median of several ratios has an interval that needs no assumption about how they are distributed.
@@ -23,7 +23,7 @@ _IDENTITY: Final = ("workload", "claims", "event", "waiting", "deployments", "no
 
 
 class Tendency(StrEnum):
-    """What the ratios say of the code after the change."""
+    """The verdict of the ratios on the code after the change."""
 
     SLOWER = "slower"
     FASTER = "faster"
@@ -91,7 +91,7 @@ class BeforeAfter:
 
 @dataclass(slots=True)
 class TwoTrees:
-    """What a comparison has come to.
+    """The outcome of a comparison.
 
     Attributes:
         left_out: measurements that only one side has, with the reason.
@@ -105,7 +105,7 @@ class TwoTrees:
     borrowed: list[str] = field(default_factory=list)
 
     def lost(self, tolerance: float) -> list[BeforeAfter]:
-        """Those that are slower beyond doubt by more than that part."""
+        """The lines that are slower beyond doubt by more than that part."""
         return [one for one in self.measured if one.lost(tolerance)]
 
 
@@ -184,7 +184,7 @@ def named(what: dict[str, Any]) -> str:
 
 
 def rows_of(benchmark: str, data: Any) -> Iterator[tuple[dict[str, Any], Turn]]:
-    """What a benchmark's JSON says of each of its lines: what was measured, and how long it took."""
+    """The lines of a benchmark's JSON: what was measured, and how long it took."""
     for row in data if isinstance(data, list) else [data]:
         what = {name: row[name] for name in _IDENTITY if row.get(name) is not None}
         named_so = {"workload", "claims", "event"} & set(what)

@@ -55,7 +55,7 @@ class Checkout:
     scratch: Path
 
     def run(self, words: Sequence[str], number: int = 0) -> Any:
-        """What `placewright bench WORDS -o json` prints. `number`: runs of the same number hash alike.
+        """The output of `placewright bench WORDS -o json`. `number`: runs of the same number hash alike.
 
         Raises `WordsRefused` for words that this checkout does not know, `ChildFailed` for a run that broke.
         """
@@ -87,7 +87,7 @@ class Checkout:
 
     def _child(self, command: Sequence[str], number: int) -> subprocess.CompletedProcess[str]:
         environment = _environment(self.source, self.scratch, number)
-        return subprocess.run(  # noqa: S603 - our own interpreter; a checkout is run because somebody named it
+        return subprocess.run(  # noqa: S603 - our own interpreter; a checkout is run because the user named it
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment, cwd=self.scratch, check=False
         )
 
@@ -145,7 +145,7 @@ def _unpacked(commit: str, scratch: Path, repository: Path) -> Path:
 
 
 def _git(folder: Path, *words: str) -> bytes | None:
-    """What git prints; None where it fails, or is not there."""
+    """The output of git; None where it fails, or is not there."""
     try:
         return subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=True).stdout  # noqa: S603, S607 - no shell
     except (OSError, subprocess.SubprocessError):

@@ -37,7 +37,7 @@ class Measurement:
     Attributes:
         deployments: from how many the pods come; None where the workload does not say.
         running: pods on nodes before the first decision.
-        placed, pending: what became of the measured pods.
+        placed, pending: the measured pods, by their outcome.
         wanted: decisions a second; None where nothing was set.
         seconds: of processor time, of each run.
     """
@@ -62,20 +62,20 @@ class Nothing:
     """Ports to nowhere."""
 
     def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
-        """Nobody reads events here."""
+        """Drops the event: events are not read here."""
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
-        """Nobody reads conditions here."""
+        """Drops the condition: conditions are not read here."""
 
     def nomination_cleared(self, pod: PodInfo) -> None:
         """Nor nominations."""
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
-        """Nobody is evicted here."""
+        """Evicts no pod."""
 
 
 class DecisionWorkload(Protocol):
-    """What is to be placed, and on what."""
+    """The pods to be placed, and their cluster."""
 
     @property
     def wanted(self) -> int | None:
@@ -83,7 +83,7 @@ class DecisionWorkload(Protocol):
 
     @property
     def preset(self) -> str | None:
-        """Of the profile that decides."""
+        """The evaluator of the profile that decides."""
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from placewright_lab.bench.workloads import HOSTNAME, ZONE, affinity_to, spread_
 from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import pod_manifest
 
-#: How many Deployments are measured where nobody says.
+#: Number of Deployments that are measured by default.
 DEPLOYMENTS: Final = (20, 3000)
 #: Pods a node that run before the first decision.
 RUNNING_PER_NODE: Final = 6
@@ -67,7 +67,7 @@ class DeploymentsWorkload:
                 yield pod
 
     def _drawn(self, first: int, count: int, what: str) -> Iterator[Manifest]:
-        """So many pods; of Deployments numbered from `first` where each has one of its own."""
+        """Pods of Deployments numbered from `first`, where each has one of its own."""
         chance = random.Random(f"{what} {first} {self.seed}")
         for number in range(first, first + count):
             deployment = number if self.deployments is None else chance.randrange(self.deployments)

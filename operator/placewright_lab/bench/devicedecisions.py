@@ -1,4 +1,4 @@
-"""How fast pods with claims to devices are decided, and whether pods without any pay for those that have some."""
+"""How fast pods with claims to devices are decided, and whether pods without any pay for the ones with some."""
 
 from __future__ import annotations
 

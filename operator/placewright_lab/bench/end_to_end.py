@@ -39,7 +39,7 @@ class _SomePods(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class EndToEnd:
-    """What was measured.
+    """The measured figures.
 
     Attributes:
         per_second: pods bound a second, from the first creation to the last binding seen.

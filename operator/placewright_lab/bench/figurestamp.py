@@ -1,4 +1,4 @@
-"""Where and when figures were measured: what has to stand beside a figure for anybody to compare it with another."""
+"""Where and when figures were measured: a reader needs it beside a figure to compare it with another."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FigureStamp:
 
 
 def stamp_here(load: float) -> FigureStamp:
-    """Of this machine, this code and this day. `load`: when the measurement began."""
+    """The stamp of this machine, this code and this day. `load`: when the measurement began."""
     versions = {"Python": platform.python_version(), **{_name(each): _version(each) for each in _STANDS_ON}}
     return FigureStamp(
         datetime.now(UTC).date().isoformat(),

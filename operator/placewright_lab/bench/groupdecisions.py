@@ -2,7 +2,7 @@
 
 One decision is: pop, take the other members along, and for each of them PreFilter, Filter, PreScore, Score, choose, assume, Reserve; then
 Permit for all. The members of a group are alike, as a job's are. As in `benchmark`, the processor's time is measured. The decisions run on
-an event loop, as the operator's do, with somebody beside them who sees for how long it is held.
+an event loop, as the operator's do, with a probe beside them that sees for how long it is held.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import NAMESPACE
 
 NODES: Final = 1523
-#: Pods of all groups together, where nobody says how many groups.
+#: Pods of all groups together, by default.
 PODS: Final = 2400
 MEMBERS: Final = 8
 WANTED: Final = 200
@@ -67,12 +67,12 @@ class Groups:
 
     @property
     def microseconds(self) -> float:
-        """What a member's decision takes, by the median run."""
+        """The time of a member's decision, by the median run."""
         return 1e6 * statistics.median(self.seconds) / (self.groups * self.members)
 
 
 class _Run(NamedTuple):
-    """What came of one run; times in seconds."""
+    """The outcome of one run; times in seconds."""
 
     seconds: float
     placed: int
@@ -109,7 +109,7 @@ def _groups(groups: int, members: int) -> list[Manifest]:
 
 
 def _run(manifests: Sequence[Manifest], groups: int, warm_up: int) -> _Run:
-    """Everything after the warm-up; the arrivals are of all."""
+    """All times after the warm-up; the arrivals are of all."""
     world = world_from(manifests, "benchmark")
     queue = SchedulingQueue(lambda _name: policy, time.monotonic)
     handle = ProfileHandle(world.cluster, NoBinder(), queue.nominator, (), NoVolumeWriter(), members=queue.pod_groups)

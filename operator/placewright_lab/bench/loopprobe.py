@@ -1,4 +1,4 @@
-"""How long an event loop was held: the longest time between two of its turns, as somebody else on it sees them."""
+"""How long an event loop was held: the longest time between two of its turns, as another task on it sees them."""
 
 from __future__ import annotations
 

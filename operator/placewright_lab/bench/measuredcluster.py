@@ -44,7 +44,7 @@ class Plane(Protocol):
 
     @property
     def kubeconfig(self) -> Path:
-        """Of an administrator."""
+        """The kubeconfig of an administrator."""
 
     @property
     def api_server_pid(self) -> int:

@@ -1,4 +1,4 @@
-"""What cluster events cost while thousands of pods wait, and for how long they hold the event loop.
+"""The cost of cluster events while thousands of pods wait, and for how long they hold the event loop.
 
 Pods wait because a plugin rejected them, or are gated; then events come as watches bring them, each followed by a turn of the event loop.
 Nothing is decided. As in `benchmark`, the processor's time is measured; hints are counted as they are asked.
@@ -41,7 +41,7 @@ CLAIMS: Final = 5_000
 GATED: Final = 10_000
 #: The event loop should not be held for longer, in milliseconds.
 HOLD_WANTED_MS: Final = 20
-#: Events of a kind of which a single one concerns all pods.
+#: Events of a kind where a single one concerns all pods.
 _FEW: Final = 5
 _MEMBERS: Final = 10
 _NODE: Final = "node-00000"
@@ -97,7 +97,7 @@ class Stage:
             self.queue.return_unschedulable(queued, set(plugins))
 
     def all_backing_off(self) -> list[News]:
-        """What ends the backoff of pods whose attempts failed by error, a slice at a time."""
+        """The end of the backoff of pods whose attempts failed by error, a slice at a time."""
         self.queue.flush_unschedulable(-1.0)
         self.queue.sweeps.sweep_all()
         self.reject()
@@ -127,7 +127,7 @@ class Moves:
 
     @property
     def microseconds(self) -> float:
-        """What an event costs."""
+        """The cost of an event."""
         return 1e6 * self.seconds / self.events
 
 
@@ -174,7 +174,7 @@ def _rejected(waiting: int) -> Iterator[Moves]:
         "a node's allocatable grows": lambda stage: [lambda: stage.intake.node(_made(_node(_NODE, cpu=64_000)))],
         "a pod on a node is deleted": lambda stage: [lambda: stage.intake.assigned_pod_gone("running")],
         "their backoff ends": Stage.all_backing_off,
-        "nobody spoke for them for too long": lambda stage: [lambda: stage.queue.flush_unschedulable(-1.0)],
+        "no event helped them for too long": lambda stage: [lambda: stage.queue.flush_unschedulable(-1.0)],
     }
     for event, news in kinds.items():
         stage = Stage(base)
@@ -203,7 +203,7 @@ def _running(name: str, node: str) -> Manifest:
 
 
 def _claiming(claims: int) -> Iterator[Moves]:
-    """Pods of which each names a claim of its own that is not there."""
+    """Pods that each name a claim of their own that is not there."""
     base = [_node(_NODE), *(_with_claim(f"p-{index:06d}") for index in range(claims))]
     stage = Stage(base)
     stage.arrive()
@@ -235,7 +235,7 @@ def _claim(name: str, *, reserved: bool = False) -> ResourceClaim:
 
 
 def _gated(gated: int) -> Iterator[Moves]:
-    """Half of them with a scheduling gate, half in groups of which a member is missing."""
+    """Half of them with a scheduling gate, half in groups that lack a member."""
     base = [_node(_NODE), *(_with_gate(f"p-{index:06d}") for index in range(gated // 2))]
     for number in range(gated // 2 // _MEMBERS):
         meta = {"name": f"job-{number}", "namespace": NAMESPACE, "uid": f"job-{number}"}

@@ -43,7 +43,7 @@ PREEMPTORS: Final = 1000
 #: Running pods that fill a node, and how many of them a preemptor needs the room of.
 PER_NODE: Final = 4
 VICTIMS: Final = 3
-#: Where nobody was tried for so long, in seconds, the story does not go on.
+#: Seconds without an attempt after which the story does not go on.
 _STUCK_SECONDS: Final = 60.0
 
 
@@ -53,7 +53,7 @@ class PreemptionStory:
 
     Attributes:
         evicted: victims.
-        attempts: decisions, those that found no node included.
+        attempts: decisions, ones that found no node included.
         asked: hints that were asked.
         seconds: of processor time, until the last preemptor was bound.
         hold: the longest time for which the event loop was held, in seconds.
@@ -88,12 +88,12 @@ class _ApiServer(Nothing):
             self._later(lambda intake: intake.unscheduled_pod(PodInfo(shown)))
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
-        """It is gone in a moment."""
+        """Have the pod be gone in a moment."""
         self.evicted += 1
         self._later(lambda intake: intake.assigned_pod_gone(victim.uid))
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """It stands there in a moment."""
+        """Have the pod stand there in a moment."""
         self.bound += 1
         shown = _newer(pod.pod, spec=replace(pod.pod.spec, node_name=node))
         self._later(lambda intake: intake.assigned_pod(PodInfo(shown)))
@@ -165,7 +165,7 @@ async def _until_bound(server: _ApiServer, counts: Counts, preemptors: int) -> N
         if counts.scheduled + counts.unschedulable > tried:
             tried, since = counts.scheduled + counts.unschedulable, time.monotonic()
         if time.monotonic() - since > _STUCK_SECONDS:
-            raise RuntimeError(f"{preemptors - server.bound} pods were not bound, and nobody was tried for {_STUCK_SECONDS:.0f} s")
+            raise RuntimeError(f"{preemptors - server.bound} pods were not bound, and none was tried for {_STUCK_SECONDS:.0f} s")
         await asyncio.sleep(0)
 
 

@@ -1,4 +1,4 @@
-"""What the benchmarks read of processes, and the arithmetic of waiting times."""
+"""Processor times that the benchmarks read of processes, and the arithmetic of waiting times."""
 
 from __future__ import annotations
 

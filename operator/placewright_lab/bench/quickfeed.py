@@ -111,7 +111,7 @@ class QuickFeed:
 
 
 class _Batch:
-    """What is to be created, drawn from by all connections."""
+    """The objects to be created, drawn from by all connections."""
 
     def __init__(self, wanted: Iterator[Post], loop: asyncio.AbstractEventLoop, rate: float | None) -> None:
         self.sent: dict[str, float] = {}
@@ -139,7 +139,7 @@ class _Connection(asyncio.Protocol):
 
     @property
     def open(self) -> bool:
-        """Whether nobody has hung up."""
+        """True while no server has hung up."""
         return self._transport is not None and not self._transport.is_closing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

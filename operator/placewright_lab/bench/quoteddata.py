@@ -1,4 +1,4 @@
-"""What the README and the docs quote of our benchmarks, as data: which benchmark gives it, what of its rows is kept, and where that lies.
+"""Figures of our benchmarks that the README and the docs quote, as data: the benchmark, the rows that are kept, and where they lie.
 
 A benchmark runs as `placewright bench WORDS -o json` in a child, as a reader would run it. Kept are the columns that a table shows.
 """
@@ -99,7 +99,7 @@ class QuotedFigures(msgspec.Struct, frozen=True):
     Attributes:
         stamp: under which circumstances they were measured.
         commands: what was run.
-        rows: what came of it.
+        rows: the results.
     """
 
     stamp: FigureStamp
@@ -139,7 +139,7 @@ def file_of(folder: Path, name: str) -> Path:
 
 
 def read_figures(folder: Path, name: str) -> QuotedFigures:
-    """What was measured last. Raises `InputError` where that is not there, or not to be read."""
+    """The last measurement. Raises `InputError` where that is not there, or not to be read."""
     file = file_of(folder, name)
     try:
         return msgspec.json.decode(file.read_bytes(), type=QuotedFigures)

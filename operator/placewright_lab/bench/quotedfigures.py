@@ -52,7 +52,7 @@ class QuotingPages:
         return {page: text for page, text in written.items() if text != texts[page]}
 
     def write(self) -> list[str]:
-        """Bring all pages up to date; returns those that were not."""
+        """Bring all pages up to date; returns the pages that were not."""
         stale = self.stale()
         for page, text in stale.items():
             page.write_text(text, encoding="utf-8")

@@ -33,7 +33,7 @@ class QuotedRegion:
 
 
 def about(value: float, digits: int = 2) -> str:
-    """So many digits that mean something: 6,187 is 6,200. More would say more than was measured."""
+    """The meaningful digits: 6,187 is 6,200. More would say more than was measured."""
     if not value:
         return "0"
     decimals = digits - 1 - floor(log10(abs(value)))
@@ -93,7 +93,7 @@ def _deployments(figures: Figures) -> str:
 
 
 def _sizes(figures: Figures) -> str:
-    """Large clusters, and pods of which no two are alike; what nobody has measured yet is not told."""
+    """Large clusters, and pods that are all different; figures that are not measured yet are left out."""
     return " ".join(part for part in (_large(figures["sizes"].rows), _different(figures)) if part)
 
 
@@ -127,7 +127,7 @@ def _masses(figures: Figures) -> str:
 
 
 def _others(figures: Figures) -> str:
-    """What the README says in sentences."""
+    """The sentences of the README."""
     groups, shares, reload = (figures[name].rows[0] for name in ("groups", "shares", "reload"))
     claiming = _by(figures["devices"].rows, "claims")["one device"]
     pairwise, preemption = (_by(figures[name].rows, "workload") for name in ("pairwise", "preemption"))

@@ -1,4 +1,4 @@
-"""What decision records cost: two schedulers on equal clusters decide the same pods in turns, a slice each, one of them with records.
+"""The cost of decision records: two schedulers on equal clusters decide the same pods in turns, a slice each, one of them with records.
 
 In turns, because a machine is never the same for long: what slows one slice down slows its neighbour, too. A decision here goes from the
 queue to a binding that takes no time, as that is where attempts end, and a silent observer stands where metrics would.
@@ -43,7 +43,7 @@ SLICE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class RecordCost:
-    """What came of it.
+    """The outcome.
 
     Attributes:
         records: kept at the end.
@@ -59,7 +59,7 @@ class RecordCost:
 
     @property
     def microseconds_without(self) -> float:
-        """Of one decision without records, by the median slice."""
+        """The time of one decision without records, by the median slice."""
         return statistics.median(self.without) / SLICE * 1e6
 
     @property
@@ -69,7 +69,7 @@ class RecordCost:
 
     @property
     def quartiles(self) -> tuple[float, float]:
-        """Of the ratios of neighbouring slices, the first and the third quartile."""
+        """The first and the third quartile of the ratios of neighbouring slices."""
         ratios = [one / other for one, other in zip(self.with_records, self.without, strict=True)]
         low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
         return low, high
@@ -163,7 +163,7 @@ class _Instantly:
         """Done."""
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """Done by somebody else."""
+        """Does nothing: another task does it."""
         await send()
 
 

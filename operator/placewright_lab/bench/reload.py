@@ -49,10 +49,10 @@ class _Patched(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Reloads:
-    """What was measured, and what the audit found.
+    """The measured figures, and the audit's findings.
 
     Attributes:
-        rate: pods that were to arrive a second; `per_second` those that did.
+        rate: pods that were to arrive a second; `per_second`: pods that did.
         reloads: changes of the profile.
         p50, p99, longest: seconds from sending a change to seeing the first pod that was decided under it.
         pods, bound: created and bound; what is missing was lost.
@@ -75,7 +75,7 @@ class Reloads:
 
 
 class BoundPods:
-    """What the watch shows of pods with a node.
+    """The watch's view of pods with a node.
 
     Attributes:
         decisions: by pod.
@@ -107,10 +107,10 @@ class BoundPods:
         self._news.set()
 
     def deleted(self, old: Pod) -> None:
-        """Nobody deletes pods here."""
+        """Does nothing: no pod is deleted here."""
 
     def synced(self) -> None:
-        """Nothing to do: pods tell for themselves."""
+        """Does nothing: pods tell for themselves."""
 
     async def first_under(self, generation: int) -> float:
         """When the first decision under this generation, or a later one, was seen; waits for it. Seconds, monotonic."""

@@ -1,4 +1,4 @@
-"""What a shadow costs: two schedulers on equal clusters decide the same pods in turns, a slice each, one of them beside a shadow.
+"""The cost of a shadow: two schedulers on equal clusters decide the same pods in turns, a slice each, one of them beside a shadow.
 
 As `benchrecords`, but that each pod is confirmed, as a watch would. Time, by which the shadow is held to its budget, is the processor's,
 and goes on in the slices of its own side alone.
@@ -37,7 +37,7 @@ _LOOK: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class ShadowCost:
-    """What came of it.
+    """The outcome.
 
     Attributes:
         budget_percent: of the time, that the shadow may take.

@@ -1,4 +1,4 @@
-"""What waves of pods through two schedulers come to: order, medians, ratios, rows of a table. Pure."""
+"""Comparison of waves of pods through two schedulers: order, medians, ratios, rows of a table. Pure."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """What was measured while one scheduler placed one wave of pods.
+    """The measurement of one scheduler that placed one wave of pods.
 
     Attributes:
         scheduler: its label.
-        pods: how many were created, all of which it bound.
+        pods: how many were created; it bound all of them.
         events: pods that have a `Scheduled` event.
         per_second: pods bound a second; see `burst` and `backlog` for the span.
         settled_per_second: the same, until the last event was written also.
@@ -125,7 +125,7 @@ class WaveComparison:
         }
 
     def figures(self, label: str) -> dict[str, float | None]:
-        """Of each figure the median over the waves of one scheduler."""
+        """The median of each figure over the waves of one scheduler."""
         figures = [_figures(wave) for wave in self.waves if wave.scheduler == label]
         return {name: _median([each[name] for each in figures]) for name in figures[0]}
 
@@ -135,7 +135,7 @@ class WaveComparison:
         return {name: _ratio(mine[name], theirs[name]) for name in mine}
 
     def title(self) -> str:
-        """What was measured, for a table's head."""
+        """The description of the measurement, for a table's head."""
         waves = len(self.waves) // len(self.labels)
         measured = f"median of {waves} waves each" if waves > 1 else "one wave each"
         return f"{self.nodes:,} nodes, {self.pods:,} pods, {self.mode}, {measured}"
@@ -171,7 +171,7 @@ _ROWS: Final = (
 
 
 def order_of_waves(first: T, second: T, each: int) -> list[T]:
-    """First, second, second, first, and so on, until each had `each` waves: what drifts meanwhile hits both alike."""
+    """First, second, second, first, first, …, until each had `each` waves: what drifts meanwhile hits both alike."""
     pairs = [(first, second) if number % 2 == 0 else (second, first) for number in range(each)]
     return [one for pair in pairs for one in pair]
 

@@ -1,4 +1,4 @@
-"""What the decision benchmarks place, and what runs in their clusters beforehand.
+"""The workloads of the decision benchmarks: pods to be placed, and pods that run in their clusters beforehand.
 
 The pairwise workloads have the constraints of scheduler_perf's SchedulingPodAntiAffinity, SchedulingPodAffinity, TopologySpreading and
 PreferredTopologySpreading, on busier clusters: two pods a node run there before.

@@ -120,7 +120,7 @@ def _register_decisions(benchmarks: Subparsers) -> argparse.ArgumentParser:
 
 
 def _register_crowds(benchmarks: Subparsers) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """Those of thousands of pods that preempt, or wait."""
+    """Add the benchmarks of thousands of pods that preempt, or wait."""
     preemption = benchmarks.add_parser("preemption", help="from a full cluster to the last preemptor's Binding, without an API server")
     preemption.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=FULL_NODES, help=f"default: {FULL_NODES}")
     preemption.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=PREEMPTORS, help=f"that preempt (default: {PREEMPTORS})")

@@ -29,7 +29,7 @@ from placewright_lab.simulation.sweep import SimulationRun, Sweep, outcomes_of
 
 def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("compare", help="place the same pods under several profiles, and compare what comes of it")
+    parser = subparsers.add_parser("compare", help="place the same pods under several profiles, and compare the outcomes")
     add_scenario_options(parser)
     profile = "a SchedulingProfile or KubeSchedulerConfiguration; repeatable, the first is what the others are compared to"
     parser.add_argument("--profile", action="append", type=Path, default=[], metavar="FILE", help=profile)

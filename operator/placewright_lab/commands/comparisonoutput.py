@@ -54,7 +54,7 @@ def _cell(row: FigureRow, index: int) -> Text:
 
 
 def markdown_of(rows: Iterable[FigureRow], figures: Sequence[Figures]) -> str:
-    """The same as a Markdown table, as GitHub and GitLab show it."""
+    """The comparison as a Markdown table, as GitHub and GitLab show it."""
     lines = [_line(["", *(escaped(each.profile) for each in figures)]), _line(["---", *("---:" for _ in figures)])]
     group = ""
     for row in rows:
@@ -75,12 +75,12 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def escaped(text: object) -> str:
-    """Text of other people in Markdown: it shows as it is, on one line, links nothing, calls nobody and opens no HTML."""
+    """Text of other people in Markdown: it shows as it is, on one line, links nothing, mentions no user and opens no HTML."""
     return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};" if found[0] in _AS_REFERENCE else f"\\{found[0]}", printable(str(text)))
 
 
 def as_data(comparison: ProfileComparison) -> dict[str, Any]:
-    """Everything as plain data, in the columns' own units; shares are from 0 to 1, times virtual seconds."""
+    """The whole comparison as plain data, in the columns' own units; shares are from 0 to 1, times virtual seconds."""
     first, *others = (figures.profile for figures in comparison.figures)
     changes = zip(others, comparison.changes, strict=True)
     data = {
@@ -153,7 +153,7 @@ def figures_data(figures: Figures) -> dict[str, Any]:
 
 
 def change_data(change: Change) -> dict[str, Any]:
-    """What becomes of single pods, as plain data."""
+    """The fate of single pods, as plain data."""
     return {
         "moves": [move._asdict() for move in change.moves],
         "nowPending": [each._asdict() for each in change.appear],

@@ -80,7 +80,7 @@ def _inputs(args: argparse.Namespace) -> Inputs:
 
 
 class Demo:
-    """Everything that one demo needs to start, run and end; `command` starts an operator against a kubeconfig.
+    """The parts that one demo needs to start, run and end; `command` starts an operator against a kubeconfig.
 
     `with_jobs` adds a second act: jobs placed all or none, with devices.
 

@@ -1,4 +1,4 @@
-"""What `--help` says of each of the lab's commands beside its options; what a text is: `placewright.cli.helptexts`."""
+"""Texts of `--help` for each of the lab's commands beside its options; how texts are made: `placewright.cli.helptexts`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         ),
     ),
     "simulate": HelpText(
-        f"Place pods by the scheduler's own engine in virtual time, without a cluster, and say what comes of it. {_CLUSTER_FILES}",
+        f"Place pods by the scheduler's own engine in virtual time, without a cluster, and tell the outcome. {_CLUSTER_FILES}",
         (
             "placewright simulate --snapshot acme.snapshot.gz --profile bin-packing.yaml # its pending pods",
             "placewright simulate -f nodes.yaml --pods jobs.yaml --profile one.yaml --profile two.yaml",

@@ -1,4 +1,4 @@
-"""A change of profiles as whoever reviews it wants to read it: what differs in effect, and what that would do to a cluster."""
+"""A change of profiles for its reviewer: the difference in effect, and its consequences for a cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a change comes to.
+    """The effect of a change.
 
     Attributes:
         before, after: what is compared, for people.
@@ -67,7 +67,7 @@ class Review:
 
 
 def effective(before: Sequence[ResolvedProfile], after: Sequence[ResolvedProfile]) -> tuple[Named, ...]:
-    """What differs between two sets of profiles. One on each side are held together whatever their names, else those of one name are."""
+    """The difference between two sets of profiles. One on each side are compared even if their names differ, else those of one name are."""
     if len(before) == len(after) == 1:
         return tuple(Named(_name(after[0]), each) for each in differences(before[0], after[0]))
     old, new = ({_name(profile): profile for profile in side} for side in (before, after))
@@ -132,7 +132,7 @@ def _folded(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]
 
 
 def show(to: Console, review: Review) -> None:
-    """The same for a terminal."""
+    """The review for a terminal."""
     say(to, review.summary)
     if review.found:
         made = table("PROFILE", "WHAT", review.before, review.after)
@@ -166,7 +166,7 @@ def _show_pods(to: Console, change: Change) -> None:
 
 
 def review_data(review: Review) -> dict[str, Any]:
-    """Everything as plain data."""
+    """The whole review as plain data."""
     return {
         "before": review.before,
         "after": review.after,

@@ -26,7 +26,7 @@ from placewright_lab.controlplane.debian import BuildFailed
 from placewright_lab.controlplane.server import ControlPlane, Options
 from placewright_lab.demo.display import plain
 
-#: Without a profile of that name nobody would place what `kubectl run` makes.
+#: Without a profile of that name, pods of `kubectl run` would not be placed.
 _PROFILE: Final = {
     "apiVersion": "placewright.dev/v1alpha1",
     "kind": "SchedulingProfile",

@@ -1,4 +1,4 @@
-"""What the commands share that simulate: their options, the scenario that these name, and the profiles that are tried on it."""
+"""Options that all simulating commands share, the scenario that these name, and the profiles that are tried on it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_JOBS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What one `--profile` names: the profiles of a file, which serve side by side, each its scheduler name.
+    """The profiles of one `--profile`: the profiles of a file, which serve side by side, each its scheduler name.
 
     Attributes:
         declared: the same as they were written; what another process is given.
@@ -57,7 +57,7 @@ def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which
     which = parser.add_mutually_exclusive_group()
     choices = (
         ("--pending", Which.PENDING, "place the pods that have no node"),
-        ("--all-pods", Which.ALL, "place those that have one anew, too"),
+        ("--all-pods", Which.ALL, "place pods that have a node anew, too"),
     )
     for option, pods, text in choices:
         says = f"{text} (default)" if pods is default else text

@@ -116,7 +116,7 @@ def _saved(file: Path | None) -> list[Contest]:
 
 
 def _made(minor: int) -> dict[str, str]:
-    """What is noted of each workload, so that figures from several runs say where each comes from."""
+    """The note on each workload, so that figures from several runs say where each comes from."""
     stamp = stamp_here(load_now())
     versions = ", ".join(f"{name} {number}" for name, number in (stamp.versions or {}).items())
     return {

@@ -48,7 +48,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run each profile on the same scenario, and print what came of it."""
+    """Run each profile on the same scenario, and print the outcome."""
     registry = in_tree().extended(installed_plugins())
     tried = candidates(args.profile, registry, args.snapshot, args.record)
     scenario = scenario_of(args, tried)

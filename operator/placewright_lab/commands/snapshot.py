@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
 async def take(client: ApiClient, *, anonymise: bool = False) -> Taken:
     """List everything that placement reads, as far as the server can tell at the moment at which the pods were listed.
 
-    Raises `InputError` for what cannot be saved at all and `RequestError` where nobody answers.
+    Raises `InputError` for what cannot be saved at all and `RequestError` where no server answers.
     """
     found = await readable(client, UNFINISHED)
     notes, items, moment, later = found.notes, [], "", []

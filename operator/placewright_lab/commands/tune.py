@@ -135,7 +135,7 @@ def _simulations(task: Task, trials: int) -> int:
 
 
 def parse_knobs(texts: Sequence[str], registry: Registry) -> tuple[Knob, ...]:
-    """What each `--vary` says; raise `InputError` for one that cannot be varied so, or comes twice."""
+    """The knob of each `--vary`; raise `InputError` for one that cannot be varied so, or comes twice."""
     knobs = tuple(_knob(text, registry) for text in texts)
     names = [knob.name for knob in knobs]
     for name in names:

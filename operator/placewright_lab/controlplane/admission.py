@@ -1,4 +1,4 @@
-"""What a kubelet asks before it runs a pod that somebody put on its node, and what it says when it refuses.
+"""A kubelet's checks before it runs a pod that was put on its node, and its words when it refuses.
 
 The rules are the kubelet's own: room for each request beside the pods that run here, required node affinity and node selector, free host
 ports, and NoExecute taints. NoSchedule taints and `unschedulable` are the scheduler's business. A node that is not known refuses nothing.
@@ -24,7 +24,7 @@ class Refusal:
     """Why a pod does not run, as its status says it.
 
     Attributes:
-        reason: `OutOfcpu`, `NodeAffinity` and the like.
+        reason: `OutOfcpu`, `NodeAffinity` and others.
         message: a kubelet's words.
     """
 
@@ -44,7 +44,7 @@ class Admission:
         self._nodes[NodeName(node.metadata.name)] = node
 
     def node_is_gone(self, name: NodeName) -> None:
-        """Nothing is asked on it from now on."""
+        """Stop the requests on the connection."""
         self._nodes.pop(name, None)
 
     def admit(self, pod: Pod) -> Refusal | None:
@@ -60,7 +60,7 @@ class Admission:
         return refusal
 
     def runs_already(self, pod: Pod) -> None:
-        """Count a pod that was started before anybody asked here."""
+        """Count a pod that was started before the first question here."""
         self._running[NodeName(pod.spec.node_name)].setdefault(pod.metadata.uid, PodInfo(pod))
 
     def end(self, node: NodeName, uid: str) -> None:
@@ -89,7 +89,7 @@ def _short_of(pod: PodInfo, node: Node, running: Collection[PodInfo]) -> Iterato
     if len(running) + 1 > capacity.get(PODS, 0):
         yield _out_of(PODS, 1, len(running), capacity.get(PODS, 0))
     for name in sorted(pod.requests, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name)):
-        # A node that has no such extended resource leaves it to whoever hands it out across nodes.
+        # A node that has no such extended resource leaves it to the program that hands it out across nodes.
         if is_extended_resource(name) and name not in capacity:
             continue
         requested, used = pod.requests[name], sum(other.requests.get(name, 0) for other in running)

@@ -25,7 +25,7 @@ _DEBIANS_FOLDERS: Final = frozenset({"debian", "debian-security", "security"})
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """What one entry says of where packages come from.
+    """One entry's description of where packages come from.
 
     Attributes:
         uris: of the archive's root, at least one.
@@ -73,7 +73,7 @@ def _content(file: Path) -> str:
 
 
 def _one_line(entry: str) -> Iterator[str]:
-    """The same entry for `deb` and for `deb-src`; nothing for a comment, another's archive and what is no entry."""
+    """The entry for `deb` and for `deb-src`; empty for a comment, another's archive and what is no entry."""
     found = _ONE_LINE.fullmatch(entry.partition("#")[0].strip())
     if found is None:
         return

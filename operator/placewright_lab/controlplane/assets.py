@@ -24,7 +24,7 @@ _ASK_SECONDS: Final = 30.0
 
 
 class Unavailable(InputError):
-    """No programs are named, none were built before, and none can be built on this machine: nobody did anything wrong."""
+    """No programs are named, none were built before, and none can be built on this machine: it is no fault of the change."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"no Kubernetes here, and {why}: {INSTEAD}")
@@ -91,7 +91,7 @@ def from_folder(folder: Path, where: str) -> Assets:
 
 
 def minor_version(program: Path) -> int:
-    """What a program of Kubernetes says of itself, 20 for 1.20. Raises `InputError` when it does not run or says something else."""
+    """The minor version that a program of Kubernetes reports, as 20 for 1.20. Raises `InputError` when it does not run."""
     command = [str(program), "--version"]
     try:
         # The user named the folder; running what is in it is what was asked for.

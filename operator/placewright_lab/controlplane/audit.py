@@ -1,4 +1,4 @@
-"""What the API server's audit log says: who asked for what, and who was denied it.
+"""The API server's audit log: who asked for what, and who was denied it.
 
 The log has one JSON line a request, written when the answer has been given. A killed server may leave a half-written line, onto which the
 next server writes its first one.
@@ -39,10 +39,10 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True, rename="camel"):
-    """One request and its answer, as far as anybody asks here.
+    """One request and its answer, as far as tests need them.
 
     Attributes:
-        verb: as RBAC has it: get, list, watch, create, patch and so on.
+        verb: as RBAC has it: get, list, watch, create, patch, update or delete.
         request_uri: path and query.
         request_received_timestamp: RFC 3339 with microseconds; also the order of arrival.
         stage_timestamp: the same, of the answer.
@@ -61,7 +61,7 @@ class Record(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def user(self) -> str:
-        """Who asked; empty for somebody whose credentials were not accepted."""
+        """The user of the request; empty where the credentials were not accepted."""
         return self.user_info.username
 
     @property
@@ -99,7 +99,7 @@ def read_records(log: Path, offset: int = 0) -> list[Record]:
 
 
 def records_of(lines: Iterable[bytes]) -> list[Record]:
-    """The same of lines that were read already."""
+    """The entries of lines that were read already."""
     found = (_record(line) for line in lines)
     return [record for record in found if record is not None]
 
@@ -114,5 +114,5 @@ def _record(line: bytes) -> Record | None:
 
 
 def denied(records: Iterable[Record], user: str) -> list[Record]:
-    """Requests that this user had no right to make, and those of anybody whose credentials were not accepted: they have no name."""
+    """Requests that this user had no right to make, and requests whose credentials were not accepted: they have no name."""
     return [record for record in records if record.denied and record.user in (user, "", "system:anonymous")]

@@ -2,7 +2,7 @@
 
 etcd and kubectl are taken out of their packages without installing these: no etcd service starts, and another kubectl stays what it is.
 kube-apiserver and kube-scheduler, which Debian does not package, are built from its source package `kubernetes` as that package's own rules
-do it. No version is named here: what the machine's release has is what comes. Only the tools that a build needs are installed.
+do it. No version is named here: the machine's release decides it. Only the tools that a build needs are installed.
 
 Decision 0010 says why this way, and why one vendored library is exchanged.
 """
@@ -100,7 +100,7 @@ class Build:
         work: an empty folder; the programs come to be in `work/programs`, everything else there is waste afterwards.
         log: takes the output of every program that runs.
         environ: for apt, which may need a proxy; the build itself gets an environment of its own.
-        lock: an open file that the compilers keep open too: whoever locked it stays in possession until the last of them ends.
+        lock: an open file that the compilers keep open too: the process that locked it stays in possession until the last of them ends.
         targets: what is compiled, as the source's Makefile names it.
     """
 
@@ -222,7 +222,7 @@ class Build:
             "Dir::State::lists": str(private / "lists"),
             "Dir::Cache::pkgcache": "",
             "Dir::Cache::srcpkgcache": "",
-            # The user it usually downloads as cannot enter a home directory. What comes is checked against Debian's keys all the same.
+            # The user it usually downloads as cannot enter a home directory. Downloads are checked against Debian's keys all the same.
             "APT::Sandbox::User": "root",
             "DPkg::Lock::Timeout": str(_LOCK_SECONDS),
         }

@@ -30,7 +30,7 @@ rules:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Loopback ports: the API server's, etcd's for clients, and etcd's for its peers (of which there are none)."""
+    """Loopback ports: the API server's, etcd's for clients, and etcd's for its peers (there are none)."""
 
     api_server: int
     etcd: int
@@ -96,7 +96,7 @@ def etcd_flags(folder: Path, ports: Ports, keys: Keys) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a control plane has beyond its version's defaults.
+    """Additions of a control plane to its version's defaults.
 
     Attributes:
         gates: as `--feature-gates` takes them, of every program.

@@ -59,12 +59,12 @@ class AssignedPod(msgspec.Struct, frozen=True):
 
     @property
     def phase(self) -> str:
-        """Pending where nobody has said anything yet."""
+        """Pending where no kubelet has reported yet."""
         return str(self.status.get("phase") or "Pending")
 
 
 class Step(StrEnum):
-    """What a kubelet does with a pod, one after another; instead of being started it may be refused."""
+    """The steps of a kubelet with a pod, one after another; instead of being started it may be refused."""
 
     START = "started"
     REFUSE = "refused"
@@ -73,7 +73,7 @@ class Step(StrEnum):
 
 
 class Kubelet:
-    """Marks assigned pods Running, or Failed where they do not fit, and deletes for good those that were deleted with grace.
+    """Marks assigned pods Running, or Failed where they do not fit, and deletes for good pods that were deleted with grace.
 
     Attributes:
         counts: how many pods took each step so far.
@@ -130,7 +130,7 @@ class Kubelet:
         task.add_done_callback(lambda done: self._under_way.pop(begun) if self._under_way.get(begun) is done else None)
 
     def deleted(self, old: AssignedPod) -> None:
-        """It is gone: so is what was planned for it."""
+        """Drop what was planned for a pod that is gone."""
         self._admission.end(old.node, old.metadata.uid)
         self._address_of.pop(old.metadata.uid, None)
         for step in Step:
@@ -138,7 +138,7 @@ class Kubelet:
                 task.cancel()
 
     def synced(self) -> None:
-        """Nothing depends on complete lists of pods."""
+        """Does nothing: no decision depends on complete lists of pods."""
 
     # --- what becomes of it ---
 
@@ -163,14 +163,14 @@ class Kubelet:
         return Step.START
 
     def _address(self, pod: AssignedPod) -> str:
-        """The same one however often it is reported: an answer may be lost, and another address would be a second one to the server."""
+        """The pod's address, the same for each report: an answer may be lost, and another address would be a second one to the server."""
         found = self._address_of.get(pod.metadata.uid)
         if found is None:
             found = self._address_of[pod.metadata.uid] = pod_address(next(self._addresses))
         return found
 
     async def _refusal(self, pod: AssignedPod) -> Refusal | None:
-        """A scheduler may have heard of its node's last change before we have: nobody is refused for that."""
+        """A scheduler may have heard of its node's last change before we have: no pod is refused for that."""
         await self._nodes.known.wait()
         asked = _as_pod(pod)
         refusal = self._admission.admit(asked)
@@ -194,7 +194,7 @@ class Kubelet:
 
     async def _end(self, pod: AssignedPod) -> Step:
         if pod.metadata.finalizers and pod.phase not in FINISHED_PHASES:
-            # It stays for somebody to look at, and holds no room while it does.
+            # It stays for a person to look at, and holds no room while it does.
             await self._patch(pod, completed_status(_as_json(pod), _now()))
         await self._client.delete(_path(pod), {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.metadata.uid}})
         return Step.END
@@ -216,7 +216,7 @@ class _Nodes:
         self._admission.node_is(new)
 
     def deleted(self, old: Node) -> None:
-        """It is gone."""
+        """Forget a pod that is gone."""
         self._admission.node_is_gone(NodeName(old.metadata.name))
 
     def synced(self) -> None:

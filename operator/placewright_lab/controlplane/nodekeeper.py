@@ -1,6 +1,6 @@
-"""What kubelets do for their nodes rather than for pods: they register them, renew their Leases, and offer what they have.
+"""A kubelet's work for its node: it registers the node, renews its Lease, and offers its resources.
 
-A controller manager takes a node whose Lease is not renewed for dead. An extended resource that somebody writes into a node's capacity is
+A controller manager takes a node whose Lease is not renewed for dead. An extended resource that a user writes into a node's capacity is
 what a kubelet then offers as allocatable, and one that is taken from its capacity is not offered any longer.
 """
 
@@ -57,11 +57,11 @@ class NodeKeeper:
             self._begin(self._offer(new.metadata.name, offered))
 
     def deleted(self, old: Node) -> None:
-        """It is gone; its Lease goes with it, by whoever collects garbage."""
+        """Forget a node that is gone; its Lease goes with it, by the garbage collector."""
         self._names.discard(old.metadata.name)
 
     def synced(self) -> None:
-        """Nothing depends on complete lists here."""
+        """Does nothing: no decision depends on complete lists here."""
 
     def _begin(self, work: Any) -> None:
         task = asyncio.create_task(_logging_refusals(work))
@@ -110,7 +110,7 @@ def _address(number: int) -> str:
 
 
 def newly_offered(node: Node) -> dict[str, str | None]:
-    """What has to change about its allocatable extended resources, as a merge patch has it."""
+    """The change of its allocatable extended resources, as a merge patch has it."""
     has = {name: str(amount) for name, amount in (node.status.capacity or {}).items() if is_extended_resource(name)}
     offers = {name: str(amount) for name, amount in (node.status.allocatable or {}).items() if is_extended_resource(name)}
     return {name: has.get(name) for name in sorted(has.keys() | offers.keys()) if has.get(name) != offers.get(name)}

@@ -31,7 +31,7 @@ def provide(environ: Mapping[str, str], say: Say, machine: Machine | None = None
     Raises:
         Unavailable: there is nothing and nothing can be built; the message says what to set.
         InputError: KUBEBUILDER_ASSETS is set, but not to a folder with such programs; or the cache cannot be written.
-        BuildFailed: what went wrong, where the log is, and its last lines.
+        BuildFailed: with the fault, where the log is, and its last lines.
     """
     named = from_environment(environ)
     if named is not None:
@@ -68,7 +68,7 @@ def _suffix(targets: Sequence[str]) -> str:
 
 
 def _built_before(cache: Path, targets: Sequence[str]) -> Assets | None:
-    """The newest that works: a folder that somebody tidied is as good as none. What more was built with is as good."""
+    """The newest that works: a folder that was tidied is as good as none. What more was built with is as good."""
     suffixes = [_suffix(each) for each in (TARGETS, FOR_CONFORMANCE) if set(targets) <= set(each)]
     folders = [folder for suffix in suffixes for folder in cache.glob(f"kubernetes-*-{suffix}")]
     for folder in sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True):
@@ -95,7 +95,7 @@ def _build(cache: Path, environ: Mapping[str, str], task: _Task) -> Assets:
 
 
 def _build_alone(cache: Path, environ: Mapping[str, str], task: _Task, lock: int) -> Assets:
-    """What others left behind goes first: nobody works on it, for the lock is ours."""
+    """Remove remains of others first: no process works on them, for the lock is ours."""
     for left in cache.glob(f"{_UNFINISHED}*"):
         shutil.rmtree(left, ignore_errors=True)
     free = shutil.disk_usage(cache).free

@@ -1,7 +1,7 @@
 """etcd and kube-apiserver as child processes, on free loopback ports, with TLS, RBAC, service accounts and an audit log.
 
-There is no controller manager of itself, as in envtest: nobody makes default service accounts or tokens, ends namespaces, collects garbage
-or counts budgets. What a test needs of that it does itself, or it starts one (`controllermanager.py`).
+There is no controller manager of itself, as in envtest: no default service accounts or tokens are made, no namespaces end, no garbage is
+collected and no budgets are counted. What a test needs of that it does itself, or it starts one (`controllermanager.py`).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ControlPlane:
                 raise ControlPlaneFailed(f"{child.name} ended: {child.last_words()}")
 
     def kubeconfig_of(self, token: str, path: Path) -> Path:
-        """Writes the kubeconfig of whoever has this bearer token, and returns its path."""
+        """Writes the kubeconfig of the user of this bearer token, and returns its path."""
         write_private(path, self._keys.credentials.kubeconfig(self.server, token))
         return path
 

@@ -54,7 +54,7 @@ def took_effect(log: Path, profile: str, generation: int) -> float | None:
 
 
 def busy(took: float, load: float | None = None, cores: int | None = None) -> str:
-    """What to say of a machine on which more wants to run than can, when something was slow; empty otherwise."""
+    """The warning about a machine on which more wants to run than can, when a step was slow; empty otherwise."""
     load = os.getloadavg()[0] if load is None else load
     cores = len(os.sched_getaffinity(0)) if cores is None else cores
     if took < _SLOW or load <= cores:

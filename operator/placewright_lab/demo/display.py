@@ -1,4 +1,4 @@
-"""What a person sees of a run: progress while it goes, the summary at its end.
+"""A person's view of a run: progress while it goes, the summary at its end.
 
 On a terminal progress is a live bar; elsewhere it is a plain line now and then. Names and messages come from the cluster, so they are
 shown as plain text only: no markup is read in them and control characters are written as escapes.
@@ -24,7 +24,7 @@ _REFRESH_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 2.0
 _LONGEST_MESSAGE: Final = 400
 _MOST_REASONS: Final = 12
-#: In the order in which they are named: what went well first, what hangs last.
+#: In the order in which they are named: successes first, pending pods last.
 _STATES: Final = (State.PLACED, State.UNSCHEDULABLE, State.GATED, State.REFUSED, State.GONE, State.WAITING)
 
 

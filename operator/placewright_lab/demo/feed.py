@@ -70,7 +70,7 @@ class Feed:
         refused: Callable[[PodKey, str], None],
         rate: float | None = None,
     ) -> None:
-        """Create pods in order, at most `rate` a second; tells of each what became of it."""
+        """Create pods in order, at most `rate` a second; tells the outcome of each."""
 
         async def one(pod: Manifest) -> None:
             try:

@@ -43,7 +43,7 @@ class Jobs:
         seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`scheduler`: by whom they are to be placed, and `seconds`: how long each may take; `say` takes a line for what happens."""
+        """`scheduler`: by whom they are to be placed, and `seconds`: how long each may take; `say` takes a line for each step."""
         self._client = client
         self._operator = operator
         self._say = say
@@ -124,7 +124,7 @@ def _nodes(pods: list[Pod]) -> list[str]:
 
 
 def _message(pod: Pod) -> str:
-    """Why the pod is not placed; empty as long as nobody says."""
+    """Why the pod is not placed; empty as long as no event or condition says."""
     found = [each.message for each in pod.status.conditions or () if each.type == "PodScheduled" and each.status == "False"]
     return found[0] if found else ""
 
@@ -144,7 +144,7 @@ def gpu_node(number: int) -> Manifest:
 
 
 def template() -> Manifest:
-    """Of a claim to one device."""
+    """A pod with a claim to one device."""
     request = {"name": "gpu", "exactly": {"deviceClassName": DRIVER}}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -155,7 +155,7 @@ def template() -> Manifest:
 
 
 def group(name: str, count: int) -> Manifest:
-    """Of as many pods, all or none."""
+    """A group of pods, all or none."""
     return {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
         "kind": "PodGroup",

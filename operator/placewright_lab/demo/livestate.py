@@ -1,4 +1,4 @@
-"""What the API server tells about pods and profiles while a run goes."""
+"""The API server's news of pods and profiles while a run goes."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class PodSink:
         self._tracker.gone(old, self._clock())
 
     def synced(self) -> None:
-        """Nothing to do: pods tell for themselves."""
+        """Does nothing: pods tell for themselves."""
 
 
 class Profiles:
-    """The profiles as the API server shows them; somebody may wait until one is shown, or said to be in use."""
+    """The profiles as the API server shows them; a caller may wait until one is shown, or said to be in use."""
 
     def __init__(self) -> None:
         self._shown: dict[str, int] = {}
@@ -55,7 +55,7 @@ class Profiles:
         self._generations.pop(old.metadata.name, None)
 
     def synced(self) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
     async def wait_shown(self, name: str, generation: int) -> None:
         """Return once a watch has brought this generation of the profile, or a later one."""

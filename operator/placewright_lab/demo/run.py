@@ -186,14 +186,14 @@ class DemoRun:
         return tried
 
     async def _took_effect(self, profile: str, generation: int) -> float | None:
-        """When, by the operator's log, of which the latest lines may be a moment late; None where it does not say."""
+        """The time of the event by the operator's log, whose latest lines may be a moment late; None where it does not say."""
         until = self._clock() + _LOG_SECONDS
         while (found := took_effect(self._operator.log, profile, generation)) is None and self._clock() < until:  # noqa: ASYNC110 - a file
             await asyncio.sleep(_PROBE_SECONDS)
         return found
 
     async def _try_one(self, pod: Manifest) -> TrackedPod:
-        """Create a pod and wait for what becomes of it."""
+        """Create a pod and wait for its outcome."""
         fate = self._tracker.fates[pod_key(pod)]
         await self._feed.create_pods([pod], self._created, self._refused)
         while fate.state is State.WAITING:  # noqa: ASYNC110 - the tracker takes the times itself, and needs no event loop

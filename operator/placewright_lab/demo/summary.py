@@ -1,4 +1,4 @@
-"""What a run did, in numbers: placements, speed, use of nodes before and after the change, reasons. Pure."""
+"""A run in numbers: placements, speed, use of nodes before and after the change, reasons. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What one generation of one profile did: placements, and the use of nodes by these pods alone (by resource)."""
+    """One generation of one profile: its placements, and the use of nodes by these pods alone (by resource)."""
 
     profile: str
     generation: int
@@ -82,7 +82,7 @@ class Summary:
 
     @property
     def honest(self) -> bool:
-        """True when nothing is left hanging: each pod is placed, or somebody said why not."""
+        """True when nothing is left hanging: each pod is placed, or has a reason."""
         return not self.states.get(State.WAITING) and not self.states.get(State.GONE)
 
 
@@ -167,7 +167,7 @@ def _reasons(fates: Iterable[TrackedPod]) -> list[UnplacedReason]:
 
 
 def _without_counts(message: str) -> str:
-    """What stood in the way, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    """The obstacle, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
     match = _FIT_ERROR.match(message)
     if match is None:
         return message

@@ -1,4 +1,4 @@
-"""What became of each pod of a run, as told by the API server, and whether the run is over. Pure: time comes in with every call."""
+"""The outcome of each pod of a run, as told by the API server, and whether the run is over. Pure: time comes in with every call."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a simulation comes to in numbers, and how numbers of several compare."""
+"""Simulations in numbers, and how numbers of several compare."""

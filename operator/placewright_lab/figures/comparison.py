@@ -1,4 +1,4 @@
-"""Outcomes of one scenario side by side: each one's figures, and what becomes of single pods under another profile. Pure."""
+"""Outcomes of one scenario side by side: each one's figures, and the fate of single pods under another profile. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of pods under a profile, against the first one; in the order in which pods came.
+    """The fate of pods under a profile, against the first one; in the order in which pods came.
 
     Attributes:
         moves: pods on other nodes.
@@ -43,7 +43,7 @@ class Change:
 
 
 class Repetition(NamedTuple):
-    """The same once more with another seed: of each profile its figures, and how many pods are elsewhere than under the very first run."""
+    """The comparison once more with another seed: each profile's figures, and how many pods are elsewhere than under the very first run."""
 
     figures: tuple[Figures, ...]
     moved: tuple[int, ...]
@@ -72,7 +72,7 @@ class ProfileComparison:
 
 
 def compare(source: str, outcomes: Sequence[Outcome], again: Iterable[Sequence[Outcome]] = ()) -> ProfileComparison:
-    """Compare what came of one scenario under several profiles; at least one outcome.
+    """Compare the outcomes of one scenario under several profiles; at least one outcome.
 
     Nodes are looked at in the first one's fullest moment, whichever profile placed the pods. `again` has the outcomes of the same profiles
     under further seeds; of these the figures alone are kept.

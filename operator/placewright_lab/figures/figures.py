@@ -1,4 +1,4 @@
-"""What an outcome comes to in numbers: the figures that profiles are compared by. Pure.
+"""Figures of an outcome, by which profiles are compared. Pure.
 
 Shares are from 0 to 1, times are virtual seconds, amounts are in column units (milli-CPU, bytes, whole devices). The use of nodes, empty
 nodes, zones and fragmentation are those of the cluster at one moment, with the pods that were there before: at the end, or, where pods
@@ -87,10 +87,10 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What pods of the workload asked for that got a node, of one resource.
+    """The part of the workload's requests for one resource that got a node.
 
     Attributes:
-        before_rejection: by those that came before the first pod, of any kind, that was tried and got no node.
+        before_rejection: by pods that came before the first pod, of any kind, that was tried and got no node.
         in_all: by all of them, whether or not they have left since.
     """
 
@@ -108,7 +108,7 @@ class Figures:
         placed: got a node, whether or not they have left it since.
         gone: left before they had a node.
         reasons: why pods are pending, the most frequent first.
-        preempted: pods that had to leave for others, those that were there at the beginning included.
+        preempted: pods that had to leave for others, also pods that were there at the beginning.
         uses: CPU, memory, then every extended resource that nodes offer.
         fragmentations: one for each of these extended resources.
         empty_nodes: nodes without a pod other than those of DaemonSets.
@@ -171,7 +171,7 @@ def figures_of(outcome: Outcome, mix: Iterable[PodClass] | None = None, at: floa
     """Count.
 
     Args:
-        outcome: what came of a simulation.
+        outcome: the outcome of a simulation.
         mix: the workload that fragmentation is judged by; this outcome's own when it is left out.
         at: the moment to look at nodes.
     """
@@ -224,7 +224,7 @@ def _cluster_at(outcome: Outcome, standing: Iterable[Fate]) -> Cluster:
 
 
 def without_counts(message: str) -> str:
-    """What stood in the way, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    """The obstacle, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
     if lacks := group_lacks(message):
         return f"its group {lacks}"
     match = _FIT_ERROR.match(message)

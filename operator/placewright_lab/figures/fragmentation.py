@@ -1,10 +1,10 @@
 """How much of a device that lies free can still be of use to a workload, on all nodes of a cluster.
 
 The measure is the one of DeviceFragmentation (`placewright.plugins.devicefragmentation.measure`, after Weng et al.), with two differences.
-Kubernetes counts a node's devices in one number, and a simulation has no other: all that is free on a node is taken for one device of which
-any share can be had, so that F is a lower bound where pods share devices (`openb/gpu-milli`). And pods that ask for no device belong to the
-mix, since what is compared is the share of all that is free: rate = F / sum over n of R_n. A class of pods fits where resources, the number
-of pods, the node's labels and its being schedulable allow it; taints and pods' relations to each other are not looked at.
+Kubernetes counts a node's devices in one number, and a simulation has no other: all that is free on a node is taken for one device, and any
+share of it can be had, so that F is a lower bound where pods share devices (`openb/gpu-milli`). And pods that ask for no device belong to
+the mix, since what is compared is the share of all that is free: rate = F / sum over n of R_n. A class of pods fits where resources, the
+number of pods, the node's labels and its being schedulable allow it; taints and pods' relations to each other are not looked at.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ class GroupFigures:
 
     Attributes:
         groups: that the profile had to place.
-        placed: those of which as many members as they need got a node, whether or not they have left it since.
-        pending: those of the others of which a member waits.
+        placed: groups that got as many members placed as they need, whether or not they have left since.
+        pending: other groups with a waiting member.
         reasons: what these lack, and how many of them; the most frequent first.
     """
 
@@ -39,7 +39,7 @@ class ClaimFigures:
 
     Attributes:
         claims: that there are.
-        allocated: those that have devices.
+        allocated: claims that have devices.
         devices: given out, by driver and class.
     """
 
@@ -49,7 +49,7 @@ class ClaimFigures:
 
 
 def group_lacks(message: str) -> str:
-    """What the group lacks of which a member waits with this message; "" where it says nothing of a group."""
+    """The shortage of a group whose member waits with this message; "" where the message says nothing of a group."""
     found = _GROUP.match(message)
     return "" if found is None else found["why"]
 

@@ -102,11 +102,11 @@ class FigureRow:
 
     @property
     def changes(self) -> bool:
-        """True when somebody's value does not read as the first one's does."""
+        """True when some value does not read as the first one does."""
         return len(set(self.texts)) > 1
 
     def over(self, profiles: int) -> FigureRow:
-        """Of values of all profiles seed by seed: a value for each of so many profiles, with what the seeds came to."""
+        """The values of all profiles seed by seed: a value for each profile, with the results of the seeds."""
         samples = tuple(tuple(value for value in self.values[place::profiles] if value is not None) for place in range(profiles))
         whole = self.unit.decimals or all(len(set(sample)) <= 1 for sample in samples)
         unit = self.unit if whole else replace(self.unit, decimals=1)
@@ -143,7 +143,7 @@ def span(seconds: float) -> str:
 
 
 def device_label(resource: str) -> str:
-    """What people call it: the trace's thousandths are of GPUs."""
+    """The usual name of a resource: the trace's thousandths are of GPUs."""
     return "GPU" if resource == GPU_MILLI else resource
 
 
@@ -266,7 +266,7 @@ def _scores(figures: Sequence[Figures]) -> Iterator[FigureRow]:
 
 
 def _times(figures: Sequence[Figures]) -> Iterator[FigureRow]:
-    """None where nobody waits, as it is when all pods are there at once and have room."""
+    """None where no pod waits, as it is when all pods are there at once and have room."""
     if not any(each.times is not None and each.times.max for each in figures):
         return
     parts: Mapping[str, Callable[[WaitingTimes], float]] = {

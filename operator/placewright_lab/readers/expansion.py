@@ -2,7 +2,7 @@
 
 There is no controller behind it: a workload is expanded once, as it stands in the file. Names and uids follow from the manifest
 alone, so two runs make the same pods; a real controller draws the suffixes at random. Owners' uids are stand-ins (`owner_uid`):
-whoever creates the owners on an API server replaces them by the uids it gave.
+the creator of the owners on an API server replaces them by the uids it gave.
 
 - Deployment: a ReplicaSet and its pods. ReplicaSet, ReplicationController: `replicas` pods.
 - StatefulSet: pods `name-0...`, and a claim a pod and volume claim template.
@@ -49,7 +49,7 @@ _DAEMON_TOLERATIONS: Final = (
 
 @dataclass
 class Expanded:
-    """What one workload becomes: its pods, and what has to exist beside them (ReplicaSet, Job, claims)."""
+    """The objects of one workload: its pods, and the objects beside them (ReplicaSet, Job, claims)."""
 
     pods: list[Manifest] = field(default_factory=list)
     others: list[Manifest] = field(default_factory=list)

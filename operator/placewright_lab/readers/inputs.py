@@ -23,7 +23,7 @@ _MANIFEST_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
 @dataclass
 class Inputs:
-    """What a run starts from.
+    """The inputs of a run.
 
     Attributes:
         nodes, pods: manifests as one would POST them.

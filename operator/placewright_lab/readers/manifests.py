@@ -1,6 +1,6 @@
 """Kubernetes manifests in YAML or JSON text to checked objects, with workloads expanded to their pods.
 
-Every wrong document is one problem: a line that names file, document, kind, name and field; whoever reads decides whether one spoils all
+Every wrong document is one problem: a line that names file, document, kind, name and field; the caller decides whether one spoils all
 (`Reading.raise_first`) or is left out. Kinds that are not read are left out and noted once a kind.
 """
 
@@ -43,10 +43,10 @@ class Item(NamedTuple):
 
 
 class Reading:
-    """What came of reading manifests.
+    """The result of reading manifests.
 
     Attributes:
-        objects: everything but pods, in create order: nodes, workloads, and whatever else is read.
+        objects: everything but pods, in create order: nodes, workloads, and all other kinds that are read.
         pods: plain pods and the pods of workloads, in the order of the files.
         problems: one line for each document that is wrong and was left out.
         notes: what a person should know: kinds left out, workloads that are only partly modelled.

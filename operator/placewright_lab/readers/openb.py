@@ -8,7 +8,7 @@ What has no native form is mapped, and the mapping loses something:
 - `model` becomes the node label `openb/gpu-model`; `gpu_spec` (`A|B`) becomes required node affinity on that label.
 - `qos` becomes the pod label `openb/qos`.
 - The trace does not say how many pods a node takes: every node takes `PODS_PER_NODE`.
-- Times are apart from the pods, for those who want them: `read_times`. Phases are not used.
+- Times are apart from the pods, for callers that want them: `read_times`. Phases are not used.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def read_pods(text: str, file: str) -> list[Manifest]:
 
 
 def is_node_list(text: str) -> bool:
-    """Of the two files of a trace, whether this is the one with the nodes."""
+    """Whether this one of the two files of a trace is the one with the nodes."""
     return "sn" in _header(text)
 
 
@@ -248,7 +248,7 @@ def is_gpu(resource: str) -> bool:
 
 
 def whole_gpus(resource: str, amount: float) -> float:
-    """The trace counts thousandths of GPUs, everybody else whole ones."""
+    """The trace counts thousandths of GPUs, all other readers whole ones."""
     return amount / 1000 if resource == GPU_MILLI else amount
 
 

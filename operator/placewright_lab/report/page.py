@@ -58,5 +58,5 @@ def _environment() -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """Names and messages come from whoever may write a pod: what turns the direction of writing or hides is written as an escape."""
+    """Names and messages come from every user who may write a pod: characters that turn the direction of writing or hide are escaped."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

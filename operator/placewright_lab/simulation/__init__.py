@@ -1,1 +1,1 @@
-"""The same cycle without an API server: reading input, evaluating, replaying, comparing."""
+"""The scheduling cycle without an API server: reading input, evaluating, replaying, comparing."""

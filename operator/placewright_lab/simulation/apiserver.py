@@ -23,7 +23,7 @@ from placewright_lab.simulation.outcome import Fates
 from placewright_lab.simulation.volumewriter import identified
 
 Later = Callable[[float, Callable[[], None]], None]
-#: Pods that a kubelet read from a file of its own; nobody can place them elsewhere.
+#: Pods that a kubelet read from a file of its own; no scheduler can place them elsewhere.
 MIRROR: Final = "kubernetes.io/config.mirror"
 _RUNNING: Final = "Running"
 _NEW: Final = PodStatus()
@@ -39,7 +39,7 @@ class ApiServer:
         changed: called whenever anything in the cluster changed.
 
     Attributes:
-        intake: hears what happens; to be set before anything does.
+        intake: told of each event; to be set before the first one.
         claims: makes claims to devices for pods, and frees them; likewise.
     """
 
@@ -73,7 +73,7 @@ class ApiServer:
             self.intake.cluster_object(identified(item))
 
     def remove(self, item: Node | ClusterObject) -> None:
-        """It is gone."""
+        """Remove a pod that is gone."""
         self._changed()
         if isinstance(item, Node):
             self.intake.node_gone(NodeName(item.metadata.name))
@@ -81,7 +81,7 @@ class ApiServer:
             self.intake.cluster_object_gone(item)
 
     def put_pod(self, pod: PodInfo) -> None:
-        """A pod came or changed; where it stands, and since when, is what happened here."""
+        """Take in a pod that came or changed; where it stands, and since when, are this server's own facts."""
         known = self._pods.get(pod.uid)
         if known is not None and pod.uid in self._fates.by_uid:
             pod = _standing(pod, known)
@@ -148,7 +148,7 @@ class ApiServer:
             self._nominate(pod.uid, nominated_node)
 
     def nomination_cleared(self, pod: PodInfo) -> None:
-        """It makes way for a more important one."""
+        """Evict a pod for a more important one."""
         self._nominate(pod.uid, NodeName(""))
 
     def _nominate(self, uid: str, node: NodeName) -> None:
@@ -178,7 +178,7 @@ class ApiServer:
 
 
 def waiting(pod: PodInfo) -> PodInfo:
-    """The pod as it was before anybody placed it."""
+    """The pod as it was before it was placed."""
     content = pod.pod
     if not pod.node_name and content.status == _NEW:
         return pod
@@ -187,7 +187,7 @@ def waiting(pod: PodInfo) -> PodInfo:
 
 
 def _standing(pod: PodInfo, known: PodInfo) -> PodInfo:
-    """What others say of a pod, but on the node where it stands here."""
+    """The fields that others set on a pod, but on the node where it stands here."""
     content: Pod = pod.pod
     spec = replace(content.spec, node_name=known.node_name)
     was = known.pod.status

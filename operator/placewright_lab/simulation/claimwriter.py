@@ -1,6 +1,6 @@
 """The simulation's `ClaimWriter`: a claim is made, reserved, released and deleted at once, and devices are ready as they are allocated.
 
-Claims from templates are those that the sandbox's controller makes. A pod that is gone or finished uses nothing; its own claims go with it.
+Claims from templates are as the sandbox's controller makes them. A pod that is gone or finished uses nothing; its own claims go with it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class InstantClaimWriter:
             raise bad_field(f"{where}: {TEMPLATE} {name}", str(problem), f"a valid {TEMPLATE}") from None
 
     def equipped(self, pod: PodInfo) -> PodInfo:
-        """The pod with claims made for it from its templates; those that are there already, or that no template says, are left."""
+        """The pod with claims made for it from its templates; claims that are there already, or that no template names, are left."""
         known = {status.name for status in pod.pod.status.resource_claim_statuses or ()}
         made = [self._make(pod, entry) for entry in pod.pod.spec.resource_claims or () if entry.name not in known]
         found = [status for status in made if status is not None]
@@ -154,7 +154,7 @@ class InstantClaimWriter:
             self._hide(shown)
 
     async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
-        """It is shown at once."""
+        """Show the claim at once."""
         self._tell(pod.uid, status)
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
@@ -162,7 +162,7 @@ class InstantClaimWriter:
         return await until(self._clock, done, seconds)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
-        """Nobody counts."""
+        """Does nothing: calls are not counted."""
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """A task of its own."""
@@ -207,7 +207,7 @@ def _named(claim: ResourceClaim, uid: str) -> bool:
 
 
 def _ready(allocation: AllocationResult | None) -> Iterator[DeviceStatus]:
-    """What drivers would report of devices that have something to get ready."""
+    """The report of drivers for devices that have to be made ready."""
     for device in (() if allocation is None else allocation.devices.results or ()):
         if device.binding_conditions:
             conditions = tuple(DeviceCondition(type=kind, status="True") for kind in device.binding_conditions)

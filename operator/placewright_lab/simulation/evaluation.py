@@ -1,4 +1,4 @@
-"""What the profile would do with one pod, and why: the data behind `placewright evaluate`."""
+"""The profile's decision about one pod, and its reasons: the data behind `placewright evaluate`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Verdict:
         prefilter_message: what PreFilter said when it rejected the pod everywhere.
         nominated_node, victims: what preemption would do.
         leaving: the victims in words, a group that leaves as a whole in one.
-        error: what broke.
+        error: the error that ended the evaluation.
     """
 
     gated: str = ""

@@ -1,4 +1,4 @@
-"""What came of a simulation: for every pod where it is and when it got there, or why not; and the cluster as it stands at the end."""
+"""The outcome of a simulation: for every pod where it is and when it got there, or why not; and the cluster as it stands at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Fate:
 
     Attributes:
         pod: as it was created.
-        created: when it came; 0 for those that waited at the beginning.
+        created: when it came; 0 for pods that waited at the beginning.
         node: where it is, or was when it left; None while it waits.
         bound: when it got its node.
         left: when it was deleted, finished or was preempted; None while it is there.
@@ -29,7 +29,7 @@ class Fate:
         plugins: who rejected it last.
         score: total of its node; 0 where there was nothing to choose.
         parts: each plugin's weighted part of it.
-        rejected: True once it was tried and got no node, whatever became of it later.
+        rejected: True once it was tried and got no node, also when it got one later.
         preempted: True when it had to leave for another.
         preempted_others: keys of pods that had to leave for it.
     """
@@ -56,7 +56,7 @@ class Fate:
 
 @dataclass(slots=True)
 class Outcome:
-    """What one profile made of a scenario.
+    """One profile's result for a scenario.
 
     Attributes:
         profile: its name, for people.
@@ -141,7 +141,7 @@ class Fates:
         self.by_uid[pod.uid] = Fate(pod, self._clock())
 
     def left(self, uid: str) -> None:
-        """It is gone."""
+        """Note that a pod is gone."""
         fate = self.by_uid.get(uid)
         if fate is not None and fate.left is None:
             fate.left = self._clock()
@@ -158,7 +158,7 @@ class Fates:
     # --- what the scheduler says --------------------------------------------------------------------------------------------
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """Take down what came of it."""
+        """Note the outcome of an attempt."""
         fate = self.by_uid[attempt.uid]
         fate.attempts = attempt.number
         if attempt.result is Result.SCHEDULED and attempt.placement is not None:
@@ -172,10 +172,10 @@ class Fates:
             fate.plugins = attempt.failure.unschedulable_plugins | attempt.failure.pending_plugins
 
     def pod_entered(self, place: str, event: str) -> None:
-        """What happened to it last is known from its attempts."""
+        """The last attempt's outcome."""
 
     def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
-        """Nobody reads events here."""
+        """Does nothing: events are not read here."""
 
     # --- at the end ---------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What a simulation is given: a cluster as it stands, and what happens in it from then on."""
+"""The input of a simulation: a cluster as it stands, and its events from then on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from placewright_lab.readers.kinds import Manifest
 
 
 class Act(enum.StrEnum):
-    """What happens to an object; the words are a watch's."""
+    """The kind of a change; the words are a watch's."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -19,7 +19,7 @@ class Act(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One change that somebody else makes.
+    """One change by another program.
 
     Attributes:
         at: seconds after the beginning.
@@ -37,7 +37,7 @@ class Scenario:
 
     Attributes:
         source: where it comes from, for people.
-        objects: what there is at the beginning, in any order: nodes, pods with and without a node, volumes, whatever else placement reads.
+        objects: at the beginning, in any order: nodes, pods with and without a node, volumes, and all others that placement reads.
         happenings: in order of time.
         durations: by uid of a pod, for how many seconds it runs once it is bound; pods that are not named run to the end.
     """

@@ -1,4 +1,4 @@
-"""What a profile would make of a cluster and its future: the very same engine, in virtual time.
+"""The simulation of a profile on a cluster and its future: the very same engine, in virtual time.
 
 The scheduler's own queue, columns, intake, cycle, binding and preemption run in an event loop whose clock jumps from one event to the next;
 only the API server around them is ours. Decisions and bindings take no virtual time, so the next pod is decided when the last one is bound.
@@ -56,8 +56,8 @@ _NO_DATE: Final = "2000-01-01T00:00:00Z"
 class Which(enum.StrEnum):
     """Which pods a simulation places.
 
-    PENDING: those that have no node at the beginning, and those that come later.
-    ALL: those that have one, too, as if everything were created anew. What a kubelet read from its own files stays.
+    PENDING: pods that have no node at the beginning, and pods that come later.
+    ALL: pods that have one, too, as if everything were created anew. Pods that a kubelet read from its own files stay.
     """
 
     PENDING = "pending"
@@ -76,7 +76,7 @@ def simulate(
     """Let profiles place a scenario's pods until nothing can change any more.
 
     Several profiles serve each its scheduler name. A single one whose name no pod asks for is taken to be meant for all of them; other pods
-    that ask for somebody else stay as they are. Extenders are not asked.
+    that ask for another scheduler stay as they are. Extenders are not asked.
 
     `seed` is that of the choice among equally good nodes, as the operator's; `name` the outcome's, the first profile's where it is empty.
 
@@ -141,7 +141,7 @@ class Simulation:
         self._build(profiles, registry)
 
     def outcome(self, profile: str, seed: int) -> Outcome:
-        """What came of it, once `run` has ended."""
+        """The outcome, once `run` has ended."""
         self._fates.explain(self._why)
         passed_over = [queued.key for _, queued in self._queue.pods() if queued.uid not in self._fates.by_uid]
         return Outcome(
@@ -155,7 +155,7 @@ class Simulation:
         )
 
     async def run(self) -> None:
-        """Everything, from the beginning until nothing can change any more."""
+        """Run from the beginning until nothing can change any more."""
         self._begin()
         while True:
             await self._decide()
@@ -196,7 +196,7 @@ class Simulation:
     # --- what happens -------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """The cluster as it stands: nodes in the order given, then pods on nodes, then those that wait, oldest first."""
+        """The cluster as it stands: nodes in the order given, then pods on nodes, then waiting pods, oldest first."""
         found = [read_object(manifest, self._scenario.source) for manifest in self._scenario.objects]
         pods = [item for item in found if isinstance(item, PodInfo) and not item.finished]
         nodes = [item for item in found if isinstance(item, Node)]
@@ -312,7 +312,7 @@ class Simulation:
             self._loop.jump_to(moment)
 
     def _act(self) -> None:
-        """Everything that is due."""
+        """Handle every event that is due."""
         now = self._loop.time()
         while self._agenda and self._agenda[0][0] <= now:
             heapq.heappop(self._agenda)[2]()
@@ -321,7 +321,7 @@ class Simulation:
             self._queue.flush_unschedulable()
 
     def _later(self, moment: float, act: Callable[[], None]) -> None:
-        """What is to happen at one moment happens in the order in which it was agreed."""
+        """Events of one moment are handled in the order in which they were scheduled."""
         self._appointments += 1
         heapq.heappush(self._agenda, (moment, self._appointments, act))
 
@@ -334,7 +334,7 @@ def _asked_for(scenario: Scenario) -> set[str]:
 
 
 def _begin(objects: Iterable[Manifest]) -> datetime:
-    """The latest creation there is: what starts in the simulation starts after whatever runs."""
+    """The latest creation there is: pods that start in the simulation start after all that run."""
     dates = ((manifest.get("metadata") or {}).get("creationTimestamp") for manifest in objects)
     latest = max((date for date in dates if isinstance(date, str)), default=_NO_DATE)
     try:

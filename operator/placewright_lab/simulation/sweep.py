@@ -35,21 +35,21 @@ class SimulationRun:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What is the same for all of them; each process gets it once."""
+    """The part that all simulations share; each process gets it once."""
 
     scenario: Scenario
     registry: Registry
     which: Which
 
     def outcome(self, one: SimulationRun) -> Outcome:
-        """What comes of one."""
+        """The outcome of one."""
         profiles = tuple(resolve(profile, self.registry) for profile in one.profiles)
         return simulate(self.scenario, profiles, self.registry, seed=one.seed, which=self.which, name=one.name)
 
 
 @contextmanager
 def outcomes_of(sweep: Sweep, simulations: Sequence[SimulationRun], jobs: int | None = None) -> Iterator[Iterator[Outcome]]:
-    """What comes of each, in their order, while the context is open. `jobs`: processes; None leaves it to the machine and the scenario."""
+    """The outcome of each, in their order, while the context is open. `jobs`: processes; None leaves it to the machine and the scenario."""
     count = jobs_for(sweep.scenario, len(simulations), jobs)
     if count == 1:
         yield map(sweep.outcome, simulations)
@@ -59,7 +59,7 @@ def outcomes_of(sweep: Sweep, simulations: Sequence[SimulationRun], jobs: int | 
 
 
 def jobs_for(scenario: Scenario, simulations: int, jobs: int | None) -> int:
-    """How many processes so many simulations get: those that were asked for, or one a core where it pays."""
+    """Number of processes for the simulations: as many as were asked for, or one a core where it pays."""
     if jobs is None:
         objects = len(scenario.objects) + len(scenario.happenings)
         jobs = 1 if objects * simulations < _SMALL else usable_cores()

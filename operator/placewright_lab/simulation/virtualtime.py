@@ -1,4 +1,4 @@
-"""An event loop whose clock stands still while anybody works, and jumps to the next timer when nobody does.
+"""An event loop whose clock stands still while any task works, and jumps to the next timer when none does.
 
 Coroutines that wait for minutes, the scheduler's own among them, take no time at all, and the order in which they run depends on nothing
 outside. There is no I/O in such a loop.
@@ -15,7 +15,7 @@ _LOOK_SECONDS: Final = 1.0
 
 
 class _Jumping(selectors.SelectSelector):
-    """What an event loop waits by: it never waits."""
+    """The selector of an event loop: it never waits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class _Jumping(selectors.SelectSelector):
                 if not future.done():
                     future.set_result(timeout is not None)
         elif timeout is None:
-            raise RuntimeError("everybody waits for something that will never happen")
+            raise RuntimeError("all tasks wait for something that will never happen")
         else:
             self.now += timeout
         return []
@@ -50,11 +50,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
     def jump_to(self, moment: float) -> None:
-        """It is that late now, to the last bit: a timer may ring a rounding error early. Never goes back."""
+        """Set the time exactly, to the last bit: a timer may ring a rounding error early. Never goes back."""
         self._jumping.now = max(self._jumping.now, moment)
 
     async def quiet(self) -> bool:
-        """Return once everybody else waits; False when they wait for ever, because no timer is set."""
+        """Return once all other tasks wait; False when they wait for ever, because no timer is set."""
         future: asyncio.Future[bool] = self.create_future()
         self._jumping.waiting.append(future)
         return await future

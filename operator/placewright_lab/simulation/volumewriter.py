@@ -1,6 +1,6 @@
 """The simulation's `VolumeWriter`: a claim has its volume as soon as the scheduler has said which, or where.
 
-Volumes are those that the sandbox's provisioner makes (`kubesandbox.controllers.provisioner`). Snapshots keep no topology of drivers, so
+Volumes are the ones that the sandbox's provisioner makes (`kubesandbox.controllers.provisioner`). Snapshots keep no topology of drivers, so
 volumes are in the zone of the node, and reached from there; without a zone label, from everywhere.
 """
 

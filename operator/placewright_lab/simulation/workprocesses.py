@@ -32,9 +32,9 @@ def usable_cores() -> int:
 
 
 class WorkProcesses(Generic[Given, Found]):
-    """A context in which work is done side by side. The processes end with it, whatever they are doing.
+    """A context in which work is done side by side. The processes end with it, also in the middle of their work.
 
-    A process that an interrupt from the terminal reaches passes it over: whoever started it decides.
+    A process that an interrupt from the terminal reaches passes it over: its parent decides.
     """
 
     def __init__(self, work: Callable[[Given], Found], count: int) -> None:
@@ -48,7 +48,7 @@ class WorkProcesses(Generic[Given, Found]):
             process = context.Process(target=_serve, args=(theirs, work), daemon=True)
             with _interrupts_ignored():
                 process.start()
-            theirs.close()  # that the process has died shows when nobody else holds its end
+            theirs.close()  # that the process has died shows when no other process holds its end
             self._connections.append(ours)
             self._processes.append(process)
 
@@ -80,7 +80,7 @@ class WorkProcesses(Generic[Given, Found]):
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """What starts meanwhile ignores them from its first moment on; reading a large scenario takes seconds. Only a main thread can do it."""
+    """Ignore interrupts in processes that start here, from their first moment; reading a scenario takes seconds. Only for a main thread."""
     if current_thread() is not main_thread():
         yield
         return
@@ -109,7 +109,7 @@ def _received(connection: Connection) -> Any:
 
 
 def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
-    """What each process does, until its end of the connection is closed."""
+    """The main function of each process, until its end of the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:

@@ -6,7 +6,7 @@ claims and volumes still find what they found. What placement reads more into th
 - Names decide ties (volumes of one size, victims that cost the same on two nodes), so made-up ones stand in the order of the real ones:
   a number in that order, then the hash.
 - A claim of a generic ephemeral volume is called after its pod and volume.
-- Whole numbers stay in the values of labels that somebody compares with Gt or Lt.
+- Whole numbers stay in the values of labels that Gt or Lt compare.
 - A volume in several zones has them in one value, joined by `__`; its region is the beginning of its zones' names.
 - `nginx` and `nginx:latest` are one image; disks of AWS and Google have several ways to be written.
 - What no label can be still is none.
@@ -60,7 +60,7 @@ _OWN_KEYS: Final = frozenset(
         GROUP_LABEL, "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.cinder.csi.openstack.org/zone",
     }
 )  # fmt: skip
-#: Labels whose values tell of no one: systems, and types of machines, which say how many disks one takes.
+#: Labels whose values identify no user: systems, and types of machines, which say how many disks one takes.
 _PLAIN_LABELS: Final = re.compile(r"(beta\.)?kubernetes\.io/(os|arch)|(node|beta)\.kubernetes\.io/instance-type")
 _ZONES: Final = re.compile(r".*(^|[./])(zone|region)")
 _ZONE_SEPARATOR: Final = "__"
@@ -69,7 +69,7 @@ _LABEL_KEY: Final = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z
 _AWS: Final = re.compile(r"aws://([^/]*)/+([^/]*)/*")
 _GOOGLE: Final = re.compile(r"projects/UNSPECIFIED/(zones|regions)/([^/]*)/disks/(.*)")
 
-#: Fields whose content stays, whatever it is.
+#: Fields whose content always stays.
 _KEPT: Final = frozenset(
     {
         "kind", "apiVersion", "operator", "effect", "phase", "type", "status", "reason", "creationTimestamp", "deletionTimestamp",
@@ -158,7 +158,7 @@ class Mask:
         return value if name.rpartition("/")[2] in self._expressed else self.text(value)
 
     def finalizer(self, text: str) -> str:
-        """Whoever holds an object back is made up; that somebody does is not."""
+        """The name of a finalizer is made up; that there is one is not."""
         return text if _OWN_FINALIZER.fullmatch(text) else f"placewright.invalid/{self.text(text)}"
 
     def request(self, text: str) -> str:
@@ -176,7 +176,7 @@ class Mask:
         return self.text(path) + (f":{tag if tag == 'latest' else self.text(tag)}" if tagged else "")
 
     def disk(self, handle: str) -> str:
-        """The name of a disk or a volume, in whatever way it is written."""
+        """The name of a disk or a volume, in any spelling."""
         if found := _AWS.fullmatch(handle):
             return f"aws://{self._zone(found[1])}/{self.disk(found[2])}"
         if found := _GOOGLE.fullmatch(handle):
@@ -309,7 +309,7 @@ class _Arguments:
         self._mask = mask
 
     def profile(self, manifest: Mapping[str, Json]) -> Json:
-        """Its own labels say nothing to placement, and where its extenders are is nobody's business."""
+        """Its own labels say nothing to placement, and the address of its extenders is private."""
         made = {**manifest, "metadata": {key: value for key, value in manifest["metadata"].items() if key != "labels"}}
         spec = dict(manifest.get("spec") or {})
         if configs := spec.get("pluginConfig"):
@@ -333,7 +333,7 @@ class _Arguments:
 
 
 def _plain(manifest: Mapping[str, Json]) -> dict[str, Json]:
-    """Of an object that an installed plugin declares: the fields that name nobody."""
+    """Fields without private content, of an object that an installed plugin declares."""
     for source in installed_sources():
         if source.reads(manifest.get("apiVersion"), manifest["kind"]):
             return {field: manifest[field] for field in source.plain_fields if field in manifest}
@@ -358,7 +358,7 @@ def _labels(mask: Mask, labels: Mapping[str, str] | None) -> dict[str, str] | No
 
 
 def _compared_keys(item: Json) -> Iterable[str]:
-    """Keys of labels and taints whose values somebody takes for numbers."""
+    """Keys of labels and taints whose values are compared as numbers."""
     if isinstance(item, dict):
         if item.get("operator") in ("Gt", "Lt") and isinstance(item.get("key"), str):
             yield item["key"]

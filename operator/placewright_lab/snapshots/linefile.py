@@ -76,11 +76,11 @@ def _lines(text: _Text, path: Path, on_cut: OnCut | None) -> Iterator[tuple[int,
     except _Cut:
         if on_cut is None:
             raise InputError(f"{path}: line {number}: the file ends in the middle: it was cut off while it was written or copied") from None
-        on_cut(f"{path}: the file ends in the middle of line {number}; what comes before it is used")
+        on_cut(f"{path}: the file ends in the middle of line {number}; the lines before it are used")
         return
     last = b"".join(begun)
     if last.strip() and on_cut is not None:
-        on_cut(f"{path}: the file ends in the middle of line {number}; what comes before it is used")
+        on_cut(f"{path}: the file ends in the middle of line {number}; the lines before it are used")
         return
     yield from _unless_blank(number, last)
 
@@ -163,7 +163,7 @@ class NewFile:
             raise self._unwritable(error) from None
 
     def stand(self) -> None:
-        """What was written is on disk, and has the name; more may be written afterwards."""
+        """Write the lines to disk, under the file's name; more may be written afterwards."""
         self.file.flush()
         os.fsync(self.file.fileno())
         refuse_to_overwrite(self._path, force=self._force)

@@ -1,4 +1,4 @@
-"""What of an object placement reads: the rest does not leave the cluster.
+"""The fields of an object that placement reads: the rest does not leave the cluster.
 
 Decoding into the structs of `api` already drops environments, commands, probes, and all other fields that they do not declare. What is
 cut here besides is declared for others: annotations but for the few that plugins look at, messages, what a watch needs, the volumes,
@@ -74,7 +74,7 @@ def kind_of(item: msgspec.Struct) -> str:
 
 
 def _kind(item: msgspec.Struct) -> kinds.Kind:
-    """How objects of this struct are called; raises `KeyError` for a struct that nobody reads."""
+    """The kind of objects of this struct; raises `KeyError` for a struct that is not read."""
     known = _KINDS.get(type(item))
     for source in () if known else installed_sources():
         if source.kind is type(item):
@@ -120,7 +120,7 @@ def _container(container: Container) -> Container:
 
 
 def _volume(volume: Volume) -> Volume:
-    """Of shares of Azure and disks of vSphere it only counts that they are some; the former name a Secret."""
+    """Reduce shares of Azure and disks of vSphere to their kind; a share names a Secret."""
     if volume.azure_file is not None:
         volume = replace(volume, azure_file=AzureFileSource())
     return replace(volume, vsphere_volume=VsphereSource()) if volume.vsphere_volume is not None else volume
@@ -135,7 +135,7 @@ def _reports(reports: Iterable[ContainerStatus] | None) -> tuple[ContainerStatus
 
 
 def _node(node: Node) -> Node:
-    """Of the pods that it would rather not have only whose they are is read, not the reasons that somebody wrote."""
+    """Keep the owners of pods that it would rather not have, and drop the reasons, which users wrote."""
     meta = node.metadata
     if AVOIDED_PODS in (meta.annotations or {}):
         meta = replace(meta, annotations={**(meta.annotations or {}), AVOIDED_PODS: avoided_text(avoided_by(node))})

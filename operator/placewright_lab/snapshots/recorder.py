@@ -31,7 +31,7 @@ Told = Callable[[Act, Any], None]
 
 @dataclass(slots=True)
 class Recorded:
-    """What came of a recording; `counts` as it began, `acts` since then."""
+    """The result of a recording; `counts` as it began, `acts` since then."""
 
     counts: dict[str, int] = field(default_factory=dict)
     acts: Counter[str] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ class Recorded:
 
 
 class PackedLines:
-    """JSON lines into a gzip stream, of which everything up to the last flush can be read whatever happens then."""
+    """JSON lines into a gzip stream that can be read up to the last flush, even if the process dies."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -88,7 +88,7 @@ class ChangeSink:
             self._told(Act.DELETED, old)
 
     def synced(self) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
 
 def ended(item: Any) -> bool:
@@ -195,7 +195,7 @@ class Recorder:
 
 
 def _last_words(item: Any) -> bytes:
-    """Of what is gone: who it was, and, of a pod that ended by itself, how."""
+    """The identity of an object that is gone, and, of a pod that ended by itself, how."""
     meta = item.metadata
     head = msgspec.structs.replace(type(item)().metadata, name=meta.name, namespace=meta.namespace, uid=meta.uid)
     gone = type(item)(metadata=head)

@@ -1,7 +1,7 @@
-"""Recordings: a snapshot, and what happened in the cluster from then on.
+"""Recordings: a snapshot, and the cluster's events from then on.
 
 After the header and the objects come changes, a line each: `{"at": seconds, "act": "ADDED", "object": {…}}`. Changed means: in what
-placement reads. Whoever was recorded had a scheduler too. What that one did is taken out, and told apart, so that another may decide:
+placement reads. The recorded cluster had a scheduler too. Its decisions are taken out, and told apart, so that another may decide:
 pods come without a node, and one that ended by itself says how long it ran, not when it was gone.
 """
 
@@ -62,7 +62,7 @@ class Recording:
 def read_recording(path: Path, largest: int = LARGEST_TEXT, schedulers: Collection[str] | None = None) -> Recording:
     """Read a recording; of one that was cut off, what is there.
 
-    `schedulers`: whose pods are to be decided about anew (None: everybody's); those of others stand where they were put, when they were.
+    `schedulers`: whose pods are to be decided about anew (None: all schedulers'); other pods stand where they were put, when they were.
     Raises `InputError` with the line of what is wrong, and above `largest` bytes of text.
     """
     notes: list[str] = []
@@ -87,7 +87,7 @@ def read_recording(path: Path, largest: int = LARGEST_TEXT, schedulers: Collecti
 
 @dataclass(slots=True)
 class _Replay:
-    """Turns what was recorded into what happens again."""
+    """Turns recorded events into events of a simulation."""
 
     path: Path
     objects: list[Manifest]

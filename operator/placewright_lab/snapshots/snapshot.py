@@ -54,7 +54,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class _Claim(msgspec.Struct, frozen=True):
-    """Of a header, what says whether the rest can be read."""
+    """The part of a header that says whether the rest can be read."""
 
     placewright: str
     version: int

@@ -1,4 +1,4 @@
-"""What profiles can be tuned for: figures of an outcome, each with the direction in which it is better. Pure."""
+"""Objectives that profiles can be tuned for: figures of an outcome, each with the direction in which it is better. Pure."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _ALL: Final = (
     Objective("memory-std", False, "Standard deviation over the nodes of the requested share of memory.", _deviation(MEMORY)),
     Objective("zone-skew", False, "Pods in the fullest zone less those in the emptiest one.", lambda figures: figures.zone_skew),
     Objective("preemptions", False, "Pods that had to leave for others.", lambda figures: figures.preempted),
-    Objective("wait", False, "Virtual seconds from a pod's creation to its binding, mean of those that got a node.", _wait),
+    Objective("wait", False, "Virtual seconds from a pod's creation to its binding, mean of the pods that got a node.", _wait),
 )
 OBJECTIVES: Final[Mapping[str, Objective]] = MappingProxyType({objective.name: objective for objective in _ALL})
 

@@ -1,6 +1,6 @@
-"""A search that several processes or machines work at, kept in a storage of Optuna's: who tries what, what came of it, and who is gone.
+"""A search of several processes or machines, kept in a storage of Optuna's: settings in hand, results, and workers that are gone.
 
-Optuna's study is all that workers share; there is no queue and nobody who hands out work. A worker asks the study for settings, simulates
+Optuna's study is all that workers share; no queue and no process hands out work. A worker asks the study for settings, simulates
 them, and tells it the result. What it had asked for and did not finish, it gives back when it is interrupted; what it could not give back,
 others take over once it has shown no sign of life for a while, judged by their own clocks.
 """
@@ -42,7 +42,7 @@ Key = tuple[Setting, ...]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Of the study: what it is a search for; what came of the profile as it is.
+#: Attributes of the study: the search it is for; the result of the profile as it is.
 _TASK: Final = "placewright:task"
 _AS_IT_IS: Final = "placewright:as-it-is"
 #: Of a trial: who simulates it, and a number that grows while it does; the pods that waited at the end.
@@ -89,7 +89,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _in_a_line(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """What goes wrong with the storage meanwhile is said as its place says it."""
+    """Errors of the storage meanwhile are told in the words of its place."""
 
     @wraps(method)
     def careful(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -106,7 +106,7 @@ class StudyPlace:
     Attributes:
         storage: Optuna's.
         name: of the study, in there.
-        errors: a context that turns what goes wrong with the storage into one line.
+        errors: a context that turns errors of the storage into one line.
     """
 
     storage: Any
@@ -175,7 +175,7 @@ class SharedStudy:
         return study
 
     def _enqueue_missing(self) -> None:
-        """All combinations that nobody has in hand. Workers that begin at once may enqueue one twice; a second one is passed over later."""
+        """All combinations that no worker has in hand. Workers that begin at once may enqueue one twice; the second is passed over."""
         there = {self._key(trial) for trial in self._all() if not self._failed(trial)}
         for settings in all_settings(self._task.knobs):
             if tuple(settings.values()) not in there:
@@ -184,7 +184,7 @@ class SharedStudy:
     @property
     @_in_a_line
     def as_it_is(self) -> Result | None:
-        """What came of the profile as it is, where a worker has told it."""
+        """The result of the profile as it is, where a worker has told it."""
         known = self._study.user_attrs.get(_AS_IT_IS)
         try:
             result = msgspec.convert(known, Result)
@@ -199,7 +199,7 @@ class SharedStudy:
 
     @_in_a_line
     def finished(self) -> list[tuple[Settings, Result]]:
-        """What was tried by anybody, in the order in which it was begun; each setting once."""
+        """Settings that any worker tried, in the order in which they were begun; each once."""
         found: dict[Key, tuple[Settings, Result]] = {}
         for trial in self._all():
             key, pending = self._key(trial), trial.user_attrs.get(_PENDING)
@@ -213,7 +213,7 @@ class SharedStudy:
     @_undisturbed()
     @_in_a_line
     def next_round(self, jobs: int) -> list[Settings]:
-        """What this worker tries next; nothing where there is nothing more to hand out now."""
+        """The settings that this worker tries next; none where there are no more to hand out now."""
         self._take_over()
         most = max(ROUND, jobs) if self._everything else ROUND
         size = min(most, self._left())
@@ -228,7 +228,7 @@ class SharedStudy:
 
     @property
     def _only_waiting(self) -> bool:
-        """Whether nothing new is to be proposed, and only what somebody enqueued is left to do."""
+        """Whether no new settings are to be proposed, and only enqueued ones are left."""
         return self._everything or self._exhausted
 
     @_in_a_line
@@ -264,7 +264,7 @@ class SharedStudy:
     @_undisturbed()
     @_in_a_line
     def learn(self, settings: Settings, result: Result) -> None:
-        """What came of it. A trial that others took over meanwhile is theirs."""
+        """Tell the result. A trial that others took over meanwhile is theirs."""
         trial = self._asked.pop(tuple(settings.values()))
         losses = [one.loss(value) for one, value in zip(self._task.objectives, result.values, strict=True)]
         with suppress(*self._over):
@@ -303,7 +303,7 @@ class SharedStudy:
             self._release(trial.number, key)
 
     def _take_over(self) -> None:
-        """Trials of workers that have shown no sign of life for too long, by our own clock, wait for whoever asks next."""
+        """Trials of workers that have shown no sign of life for too long, by our own clock, wait for the next worker that asks."""
         now, running = self._clock(), self._of_others()
         for trial in running:
             sign = str(trial.user_attrs.get(_BEAT))
@@ -316,7 +316,7 @@ class SharedStudy:
         self._signs = {number: sign for number, sign in self._signs.items() if number in numbers}
 
     def _release(self, number: int, key: Key) -> None:
-        """Of several that take over one trial, the first enqueues its settings."""
+        """The first of several workers that take over one trial enqueues its settings."""
         with suppress(*self._over):
             self._study.tell(number, state=self._optuna.trial.TrialState.FAIL)
             if self._allowed(key):
@@ -342,7 +342,7 @@ class SharedStudy:
         return [trial for trial in self._all() if self._is(trial, "RUNNING") and trial.number not in mine]
 
     def _key(self, trial: Any) -> Key:
-        """Its settings, in the order of the knobs; those that it has not got yet are empty."""
+        """Its settings, in the order of the knobs; settings that it has not got yet are empty."""
         params: Mapping[str, Setting] = trial.params or trial.system_attrs.get("fixed_params") or {}
         return tuple(params.get(knob.name, "") for knob in self._task.knobs)
 
@@ -392,7 +392,7 @@ def _show(search: Search, as_it_is: Result, study: SharedStudy, told: Callable[[
 
 
 def identity_of(task: Task) -> dict[str, Any]:
-    """What makes two searches the same: trials of the one say nothing about the other where any of this differs."""
+    """The identity of a search: trials of another one say nothing about it where any of this differs."""
     scenario = (list(task.scenario.objects), list(task.scenario.happenings), dict(task.scenario.durations))
     return {
         "objectives": ",".join(objective.name for objective in task.objectives),

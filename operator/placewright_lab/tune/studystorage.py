@@ -1,4 +1,4 @@
-"""Where a search that several machines work at is kept: Optuna's own storages, opened, and whatever is wrong with them in a line.
+"""The storage of a search that several machines work at: Optuna's own storages, opened, and their errors in a line.
 
 A path, or `journal:///path`, is Optuna's journal file, which needs no server and works on a shared file system. Any other URL is a database
 as SQLAlchemy names it: `sqlite:///file`, `postgresql://user@host/name`.
@@ -28,7 +28,7 @@ _SQLITE_SECONDS: Final = 60
 #: How often, and after how long, a worker looks again that found another one making the tables.
 _BEGINNERS: Final = 10
 _BEGINNER_SECONDS: Final = 0.5
-#: What a file or a database makes Optuna raise that is none of its own: what is in there was written by anybody.
+#: Errors that a file or a database makes Optuna raise beside its own: its content may be any.
 _NOT_OPTUNAS: Final = (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
 
 
@@ -62,7 +62,7 @@ def _journal(optuna: Any, path: Path) -> Any:
 def _drop_half_line(path: Path, lock: Any) -> None:
     """A worker that was killed while it wrote leaves half a line, on which all others would stumble once one of them has written behind it.
 
-    Whoever writes has the lock, so with the lock in our hand it is nobody's line that is still being written.
+    A writer has the lock, so with the lock in our hand no line is still being written.
     """
     if _ends_well(path) or not _is_journal(path):
         return
@@ -76,7 +76,7 @@ def _drop_half_line(path: Path, lock: Any) -> None:
 
 
 def _is_journal(path: Path) -> bool:
-    """Whether it begins as Optuna's journals do: any other file is somebody's whose option went wrong, and stays as it is."""
+    """Whether it begins as Optuna's journals do: any other file was named by mistake, and stays as it is."""
     with path.open("rb") as file:
         return file.read(len(_BEGINNING)) == _BEGINNING
 
@@ -109,7 +109,7 @@ def _database(optuna: Any, url: str) -> Any:
 
 @contextmanager
 def errors_in_a_line(storage: str) -> Iterator[None]:
-    """What goes wrong with the storage meanwhile becomes an `InputError` of one line, without its password."""
+    """Turn errors of the storage meanwhile into an `InputError` of one line, without its password."""
     optuna, sqlalchemy = optuna_library(), import_module("sqlalchemy.exc")
     try:
         yield
@@ -118,7 +118,7 @@ def errors_in_a_line(storage: str) -> Iterator[None]:
 
 
 def _why(error: BaseException) -> str:
-    """What it comes down to: libraries wrap what the database said."""
+    """The innermost error: libraries wrap the database's."""
     cause: BaseException = error
     while (inner := getattr(cause, "orig", None) or cause.__cause__) is not None:
         cause = inner

@@ -69,7 +69,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one simulation came to: each objective's value, in their order, and the pods that wait at the end."""
+    """The result of one simulation: each objective's value, in their order, and the pods that wait at the end."""
 
     values: tuple[float, ...]
     pending: int
@@ -86,7 +86,7 @@ class Trial:
 
 @dataclass(slots=True)
 class Search:
-    """What has been found so far; complete when `tune` returns.
+    """The findings so far; complete when `tune` returns.
 
     Attributes:
         trials: by number.
@@ -178,11 +178,11 @@ class Proposals:
     """Where settings come from."""
 
     def next_round(self) -> list[Settings]:
-        """What to try next, each setting once; nothing at the end."""
+        """The settings to try next, each once; none at the end."""
         raise NotImplementedError
 
     def learn(self, settings: Settings, losses: tuple[float, ...]) -> None:
-        """What came of it."""
+        """Tell the result."""
 
 
 def all_settings(knobs: Sequence[Knob]) -> Iterator[Settings]:
@@ -192,7 +192,7 @@ def all_settings(knobs: Sequence[Knob]) -> Iterator[Settings]:
 
 
 class Everything(Proposals):
-    """Every combination, in order; at once, as none depends on what came of another."""
+    """Every combination, in order; at once, as none depends on the result of another."""
 
     def __init__(self, knobs: Sequence[Knob]) -> None:
         self._left = all_settings(knobs)
@@ -203,7 +203,7 @@ class Everything(Proposals):
 
 
 class Proposed(Proposals):
-    """What Optuna proposes, without what it proposed before: equal settings have equal outcomes."""
+    """The proposals of Optuna, without earlier ones: equal settings have equal outcomes."""
 
     def __init__(self, search: Search, trials: int) -> None:
         """Raises `InputError` where Optuna is not installed."""
@@ -256,7 +256,7 @@ def optuna_library() -> Any:
 
 
 def distribution_of(optuna: Any, knob: Knob) -> Any:
-    """What Optuna draws a knob's setting from."""
+    """The distribution that Optuna draws a knob's setting from."""
     numbers = [choice for choice in knob.choices if isinstance(choice, int)]
     if numbers:
         return optuna.distributions.IntDistribution(numbers[0], numbers[-1])
@@ -284,7 +284,7 @@ class Trier:
         self._task = task
 
     def result(self, settings: Settings) -> Result:
-        """What comes of the profile with these settings."""
+        """The result of the profile with these settings."""
         task = self._task
         profile = resolve(with_settings(task.base, settings), task.registry)
         outcome = simulate(task.scenario, profile, task.registry, seed=task.seed, which=task.which)

@@ -2,7 +2,7 @@
 
 An action is one expression: `.Index`, `.Count`, a number, or a function of scheduler_perf with such arguments, in parentheses where they
 are calls themselves. Anything else (conditions, loops, variables, pipes, trimmed space) is refused by name: a template that was understood
-by half would make objects that nobody measured.
+by half would make objects that were never measured.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def has_actions(text: str) -> bool:
 
 
 def render(text: str, index: int, count: int) -> str:
-    """What the template becomes for the object number `index` (from 0) of `count`. Raises `TemplateRefused`."""
+    """The object number `index` (from 0) of `count` that the template makes. Raises `TemplateRefused`."""
     if text.count("{{") != len(_ACTION.findall(text)):
         raise TemplateRefused("a template action does not end")
     fields = {".Index": index, ".Count": count}

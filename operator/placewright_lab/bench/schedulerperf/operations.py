@@ -1,4 +1,4 @@
-"""What a workload of scheduler_perf does, step by step, with its parameters filled in. Field names and meanings are upstream's."""
+"""The operations of a workload of scheduler_perf, with its parameters filled in. Field names and meanings are upstream's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Labels = Mapping[str, str]
 
 
 class SchedulingStage(StrEnum):
-    """What a barrier waits for."""
+    """The end that a barrier waits for."""
 
     SCHEDULED = "Scheduled"
     ATTEMPTED = "Attempted"
@@ -33,7 +33,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class NodePreparation:
-    """What all nodes of one operation get beside their template; at most one of upstream's strategies.
+    """Additions to all nodes of one operation beside their template; at most one of upstream's strategies.
 
     Attributes:
         allocatable: beside the template's, by resource.
@@ -146,7 +146,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Nothing, for so many seconds."""
+    """Sleep for so many seconds."""
 
     seconds: float
 
@@ -209,7 +209,7 @@ class PerfWorkload:
 
     @property
     def pods(self) -> int:
-        """How many it creates, without those that come and go meanwhile."""
+        """Number of pods that it creates, without pods that come and go meanwhile."""
         return sum(each.count for each in self.operations if isinstance(each, CreatePods))
 
 

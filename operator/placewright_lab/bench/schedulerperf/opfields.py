@@ -1,4 +1,4 @@
-"""The fields of one operation of a configuration: each is asked for once, and what nobody asked for is refused by name. Pure."""
+"""The fields of one operation of a configuration: each is asked for once, and fields that were not asked for are refused by name. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _MOST: Final = 1_000_000
 
 
 class NotKnown(Exception):
-    """Something in a workload that is not known here, or not there; one line. The workload is left out."""
+    """A part of a workload that is not known here, or not there; one line. The workload is left out."""
 
 
 class Parameters:
-    """A workload's values for `$name`; those that are never asked for are an error, as they are upstream."""
+    """A workload's values for `$name`; values that are never asked for are an error, as they are upstream."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
         self._used: set[str] = set()
 
     def get(self, reference: object, where: str) -> object:
-        """What stands for `$name`."""
+        """The value of `$name`."""
         name = reference.removeprefix("$") if isinstance(reference, str) else ""
         if not isinstance(reference, str) or not reference.startswith("$") or name not in self._values:
             raise NotKnown(f"{where} is {in_json(reference)}, which names no parameter of the workload")
@@ -139,11 +139,11 @@ class OpFields:
         return None if found is None else OpFields(found, f"{self._where}.{name}", self._parameters, self._files)
 
     def take(self, name: str) -> object:
-        """A field's value whatever it is; None where it is missing."""
+        """A field's value of any type; None where it is missing."""
         return self._left.pop(name, None)
 
     def finish(self) -> None:
-        """Raise `NotKnown` for fields that nobody asked for."""
+        """Raise `NotKnown` for fields that were not asked for."""
         if self._left:
             raise NotKnown(f"{self._where} has the field {min(self._left)}, which is not known")
 

@@ -95,7 +95,7 @@ def numbered(template: Template, index: int, count: int, number: int) -> Manifes
 
 
 def namespaces(template: Template | None, prefix: str, count: int) -> Iterator[Manifest]:
-    """`prefix-0`, `prefix-1` and so on."""
+    """Yield `count` namespaces, from `prefix-0` on."""
     for index in range(count):
         base = rendered(template, index, count) if template else {"apiVersion": "v1", "kind": "Namespace"}
         yield _named(base, f"{prefix}-{index}", _labels(base))

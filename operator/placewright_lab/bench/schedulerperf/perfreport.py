@@ -34,7 +34,7 @@ def rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
 
 
 def sampled_rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
-    """What upstream's benchmark would report of each: bindings sampled every second."""
+    """The report that upstream's benchmark would give of each: bindings sampled every second."""
     return [
         {"workload": contest.workload, "scheduler": turn.scheduler, **_samples(turn.sampled)}
         for contest in contests
@@ -44,7 +44,7 @@ def sampled_rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
 
 
 def notes(contests: Sequence[Contest], not_run: Sequence[str] = ()) -> Iterator[str]:
-    """What the tables do not say, a line each; `not_run` are workloads that there are no figures of."""
+    """The facts that are not in the tables, a line each; `not_run` are workloads that there are no figures of."""
     run = [contest for contest in contests if not contest.left_out]
     yield _ratios_in_words(run, len(contests) + len(not_run))
     yield from _cpu_in_words(run)

@@ -88,7 +88,7 @@ class _SeenPods(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was seen while a workload was measured.
+    """The observations while a workload was measured.
 
     Attributes:
         begin: when the measurement began (`time.monotonic`).
@@ -178,7 +178,7 @@ class PerfRun:
         return Remains(on_nodes, without, dict(gone))
 
     def bound_so_far(self) -> Sequence[float]:
-        """Of a measurement that goes on or is over, when pods were seen bound."""
+        """The sample of a measurement that goes on or is over, when pods were seen bound."""
         if self.measured is not None:
             return self.measured.bound
         return self._selected(self._measurement) if self._measurement else ()
@@ -369,7 +369,7 @@ class PerfRun:
         self.measured = Measured(measurement.begin, bound, cpu, elsewhere, settled, peak_bytes(self._running.pid))
 
     async def _settled(self) -> Spent:
-        """What was spent until the last event was written; a scheduler may write them later, and this is not for free."""
+        """The time until the last event was written; a scheduler may write events later, and this is not for free."""
         patience, end = self._cluster.patience.event, time.monotonic() + _SETTLE_SECONDS
         count, at, spent = -1, time.monotonic(), self._cluster.spent(self._running.pid)
         while time.monotonic() < min(end, at + patience):

@@ -1,4 +1,4 @@
-"""What two schedulers made of one workload, and what may be said of it: a ratio, or why there is none. Pure, and kept as JSON lines."""
+"""Verdicts on two schedulers with the same workload: a ratio, or why there is none. Pure, and kept as JSON lines."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PerfTurn:
         return self.pods / self.seconds if self.seconds > 0 else 0.0
 
     def share(self, cores: int) -> float:
-        """Of the CPU time that other work left on these cores, the part that the scheduler used itself."""
+        """The part of the CPU time left by other work on these cores that the scheduler used itself."""
         left = self.seconds * cores - self.elsewhere
         return self.cpu.scheduler / left if left > 0 else 0.0
 
@@ -134,7 +134,7 @@ class Contest:
 
 
 def read_contests(lines: Iterable[bytes]) -> list[Contest]:
-    """What `write_contest` wrote; the last word on each workload and kube-scheduler. Raises `msgspec.MsgspecError`."""
+    """The contest that `write_contest` wrote; the last line on each workload counts. Raises `msgspec.MsgspecError`."""
     found = [msgspec.json.decode(line, type=Contest) for line in lines if line.strip()]
     return list({(contest.workload, contest.labels): contest for contest in found}.values())
 

@@ -1,4 +1,4 @@
-"""`python -m placewright_lab.controlplane.conformance`: runs upstream's end-to-end tests and prints what became of each spec.
+"""`python -m placewright_lab.controlplane.conformance`: runs upstream's end-to-end tests and prints the outcome of each spec.
 
 Progress goes to stderr. Exit codes: 0 nothing failed, 1 a spec failed or the run broke off, 2 wrong input, 3 a program is missing and
 cannot be built on this machine, 130 interrupted.
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make conformance", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--e2e-test", type=Path, metavar="FILE", help="the program (default: E2E_TEST, or beside kube-apiserver)")
     parser.add_argument("--focus", default=FOCUS, metavar="REGEX", help=f"specs to run (default: {FOCUS})")
-    parser.add_argument("--all", action="store_true", help="leave no spec out, not even those that nobody can pass here")
+    parser.add_argument("--all", action="store_true", help="leave no spec out, not even specs that no scheduler can pass here")
     whose = "who places the pods (default: placewright)"
     parser.add_argument("--scheduler", type=PodPlacer, choices=list(PodPlacer), default=PodPlacer.PLACEWRIGHT, help=whose)
     parser.add_argument("--nodes", type=int, default=3, metavar="N", help="simulated nodes, in three zones (default: 3)")
@@ -123,7 +123,7 @@ async def _run(args: argparse.Namespace, e2e_test: E2eTest, whole: RunningContro
         raise InputError(f"--focus: no spec of e2e.test 1.{e2e_test.minor} matches {args.focus!r}")
     left_out = {} if args.all else {spec: why for spec in asked if (why := reason_to_leave_out(spec, gates))}
     _say(f"running {len(asked) - len(left_out)} of the {len(asked)} specs of e2e.test 1.{e2e_test.minor} that match {args.focus}")
-    # Patterns rather than names, of which there may be more than fit on a command line.
+    # Patterns rather than names: names may be more than fit on a command line.
     by_name = [spec for spec in left_out if not any(re.search(each.pattern, spec) for each in LEFT_OUT)]
     skip = [*([] if args.all else [each.pattern for each in LEFT_OUT]), *(f"{re.escape(spec)}$" for spec in by_name)]
     found = await e2e_test.run(args.focus, skip, args.minutes * 60, whole.check) if len(left_out) < len(asked) else []

@@ -36,7 +36,7 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class PodPlacer(StrEnum):
-    """Who places the pods."""
+    """The scheduler that places the pods."""
 
     PLACEWRIGHT = "placewright"
     KUBE_SCHEDULER = "kube-scheduler"
@@ -44,7 +44,7 @@ class PodPlacer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the cluster is to be.
+    """The wanted cluster.
 
     Attributes:
         assets: kube-apiserver and etcd, and kube-scheduler where that is to place the pods.
@@ -74,7 +74,7 @@ class RunningControlPlane:
             each()
 
     def denied(self) -> list[str]:
-        """What Placewright asked for and its role does not give, each once."""
+        """Rights that Placewright asked for and its role does not give, each once."""
         records = read_records(self.control_plane.audit_log)
         return sorted({f"{each.verb} {each.resource}" for each in denied(records, USER)})
 
@@ -110,7 +110,7 @@ async def _scheduler(wanted: Wanted, running: ControlPlane, client: ApiClient, l
             yield check
         return
     program = wanted.assets.kube_scheduler
-    assert program is not None, "whoever asks for it has looked"
+    assert program is not None, "the caller has looked"
     scheduler = KubeScheduler(program, wanted.assets.minor, running.kubeconfig, logs)
     scheduler.gates = wanted.features.gates
     with scheduler:

@@ -25,10 +25,10 @@ _LIST_SECONDS: Final = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What e2e.test is told of the cluster.
+    """The cluster as e2e.test is told of it.
 
     Attributes:
-        kubeconfig: of somebody who may do everything.
+        kubeconfig: of a user who may do everything.
         nodes: how many there are.
         kubectl: for the specs that run it; None where there is none.
     """
@@ -59,7 +59,7 @@ class E2eTest:
         return [each.spec for each in found if each.verdict is not SpecVerdict.SKIPPED]
 
     async def run(self, focus: str, skip: Sequence[str], seconds: float, check: Callable[[], None]) -> list[SpecOutcome]:
-        """What became of every spec of the program.
+        """The outcome of every spec of the program.
 
         Args:
             focus: a regular expression.
@@ -98,7 +98,7 @@ class E2eTest:
         kubectl = self._cluster.kubectl
         return [
             f"--kubeconfig={self._cluster.kubeconfig}",
-            # A cluster that nobody manages: what needs a cloud skips itself.
+            # A cluster without a provider: what needs a cloud skips itself.
             "--provider=skeleton",
             f"--num-nodes={self._cluster.nodes}",
             f"--report-dir={folder}",

@@ -1,9 +1,9 @@
-"""What became of each spec, read from the JUnit report that every version of e2e.test can write.
+"""The outcome of each spec, read from the JUnit report that every version of e2e.test can write.
 
 Version 1 of Ginkgo (Kubernetes up to 1.24) and version 2 differ: only the latter marks specs with `[It]`, lists setup steps among them, and
-says why a spec skipped itself. Both list every spec of the program, those that were not asked for as skipped.
+says why a spec skipped itself. Both list every spec of the program, and specs that were not asked for as skipped.
 
-Beside it: which specs nobody can pass here, and why, as nodes are simulated: nothing is executed on them and nothing listens. A spec is
+Beside it: specs that cannot pass here, and why, as nodes are simulated: nothing is executed on them and nothing listens. A spec is
 left out when it fails with kube-scheduler on the same nodes, too (`--scheduler kube-scheduler --all` shows it).
 """
 
@@ -127,7 +127,7 @@ _LONGEST_WHY: Final = 500
 
 
 def lines(outcomes: Sequence[SpecOutcome]) -> Iterator[str]:
-    """What to print."""
+    """The text to print."""
     for verdict in _ORDER:
         for each in sorted(outcomes, key=lambda outcome: outcome.spec):
             if each.verdict is verdict:
