@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from placewright.api.objects import ObjectMeta
 from placewright.framework.events import QueueingHint
 from placewright.profiles.problem import ProfileError
-from placewright.testing import PluginCase, node, pod
+from placewright.testing import PluginCase, check_plugin, node, pod
 from placewright_load_aware import LoadAware, NodeMetrics
 
 NODES = (node("a", cpu="4"), node("b", cpu="8"), node("c", cpu="4"))
@@ -69,7 +70,7 @@ def test_a_new_sample_is_seen_at_once() -> None:
 
 def test_new_samples_wake_a_rejected_pod_once_some_node_is_not_busy() -> None:
     busy = case(sample("a", "4"), sample("b", "8"), sample("c", "4"))
-    [interest] = busy.plugin.events()
+    interest, _ = busy.plugin.events()
     assert interest.hint(pod("web"), None, None) is QueueingHint.SKIP
     busy.cluster.objects.put(sample("c", "1"))
     assert interest.hint(pod("web"), None, None) is QueueingHint.QUEUE
@@ -78,3 +79,13 @@ def test_new_samples_wake_a_rejected_pod_once_some_node_is_not_busy() -> None:
 def test_more_than_all_of_the_cpu_is_refused() -> None:
     with pytest.raises(ProfileError, match="mostCpuPercent"):
         case(mostCpuPercent=101)
+
+
+def any_sample(dice: random.Random) -> NodeMetrics:
+    return sample(dice.choice(("n0", "n1", "n2", "n3")), dice.choice(("100m", "2", "3900m")), at=f"12:00:{dice.randrange(60):02d}")
+
+
+def test_the_plugin_keeps_the_contract() -> None:
+    """A new node, which has no sample yet, wakes a pod that all others reject."""
+    report = check_plugin(LoadAware, objects=any_sample, nodes=lambda dice: node("n", cpu=dice.choice("248")), clusters=8)
+    assert not report.unreached, report

@@ -18,7 +18,7 @@ from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError, nano
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -105,8 +105,11 @@ class LoadAware(RowwiseFilter[LoadAwareArgs], ScorePlugin):
         return np.where(used == UNKNOWN, MAX_NODE_SCORE // 2, MAX_NODE_SCORE - np.clip(used, 0, MAX_NODE_SCORE))
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """New samples; a poll is one event, which names no object. A rejected node may be idle by now."""
-        return (interest(NODE_METRICS.name, Action.ALL, self._some_node_is_idle),)
+        """New samples; a poll is one event, which names no object. A new node, which has no sample yet, and one that offers more CPU."""
+        return (
+            interest(NODE_METRICS.name, Action.ALL, self._some_node_is_idle),
+            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._some_node_is_idle),
+        )
 
     def _some_node_is_idle(self, _pod: PodInfo, _old: Any, _new: Any) -> QueueingHint:
         cluster = self.handle.cluster
