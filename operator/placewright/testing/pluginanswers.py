@@ -50,7 +50,7 @@ class PodAnswers:
 
     Attributes:
         state: what the plugin remembers of this cycle.
-        error: what an ERROR status says; empty without one. Nothing else was asked then.
+        error: what an ERROR status says; empty without one. Nothing was asked after it.
         refused: PreFilter's rejection of the pod as a whole.
         skipped: PreFilter or PreScore said SKIP.
         rejected: by node, why the pod cannot go there.
@@ -97,7 +97,7 @@ class PluginQuestions:
             return found
         rows = self._filter(pod, found, rows)
         found.accepted = {self._name(row) for row in rows.tolist()}
-        if len(rows) and isinstance(self._plugin, ScorePlugin):
+        if len(rows) and isinstance(self._plugin, ScorePlugin) and not found.error:
             self._score(pod, found, rows)
         return found
 
@@ -141,6 +141,8 @@ class PluginQuestions:
         rejected = rows[~passes]
         if len(rejected):
             self._explain(pod, found, rejected)
+            status: Status = self._checked(partial(plugin.failure, state, pod, cluster, rejected))
+            found.error = status.message
         if self._alone and isinstance(plugin, RowwiseFilter):
             self._judge(plugin, pod, found, rows, passes)
         return rows[passes]
