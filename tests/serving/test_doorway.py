@@ -20,6 +20,7 @@ from handlers.stage import DEADLINE
 from placewright.engine import doorway as module
 from placewright.engine.certificates import self_made
 from placewright.engine.doorway import Caller, Places
+from placewright.engine.singlerequest import SingleRequest
 from placewright.serving.access import OnlyEverybody
 from placewright.serving.listener import Listener, bind
 from placewright.serving.routes import Answer, Audience, Endpoint, Question, Routes
@@ -47,8 +48,10 @@ async def much(_question: Question) -> Answer:
 
 
 @asynccontextmanager
-async def served(tls: ssl.SSLContext | None) -> AsyncIterator[int]:
-    routes = Routes(Endpoint(path, answer, Audience.EVERYBODY) for path, answer in (("/livez", livez), ("/much", much)))
+async def served(
+    tls: ssl.SSLContext | None, answer_much: Callable[[Question], Coroutine[Any, Any, Answer]] = much
+) -> AsyncIterator[int]:
+    routes = Routes(Endpoint(path, answer, Audience.EVERYBODY) for path, answer in (("/livez", livez), ("/much", answer_much)))
     opened = bind(LOOPBACK, 0, "--port")
     port: int = opened.getsockname()[1]
     async with Listener(routes, OnlyEverybody()).serving(opened, tls):
@@ -70,6 +73,12 @@ def callers() -> int:
     """Connections that the server keeps anything of."""
     gc.collect()
     return sum(isinstance(each, Caller) for each in gc.get_objects())
+
+
+def unread_answers() -> int:
+    """Connections that hold bytes of an answer which their other side has not taken."""
+    transports = [each.transport for each in gc.get_objects() if isinstance(each, SingleRequest)]
+    return sum(each is not None and not each.is_closing() and each.get_write_buffer_size() > 0 for each in transports)
 
 
 def under(loop: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -208,6 +217,27 @@ def test_who_reads_no_answer_makes_room_for_others_within_some_turns(
             assert await probe(port, None) == b"HTTP/1.1 200 OK"
 
     under(loop, beside)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_no_more_answers_are_in_memory_than_there_are_places(loop: str, small_rooms: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crowd asks for much in one turn and reads nothing of it. No beat passes."""
+    monkeypatch.setattr(module, "BEAT_SECONDS", DEADLINE)
+    most = 0
+
+    async def counted(question: Question) -> Answer:
+        nonlocal most
+        most = max(most, unread_answers() + 1)
+        return await much(question)
+
+    async def beside() -> None:
+        async with served(None, counted) as port, newcomers(port, SMALL.begun, b"GET /much HTTP/1.1\r\n") as crowd:
+            for each in crowd:
+                each.send(b"Host: x\r\n\r\n")
+            assert await probe(port, None) == b"HTTP/1.1 200 OK"
+
+    under(loop, beside)
+    assert 1 < most <= SMALL.asked
 
 
 def test_thousands_of_connections_that_say_nothing_cost_no_more_than_hundreds(monkeypatch: pytest.MonkeyPatch) -> None:

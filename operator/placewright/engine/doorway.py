@@ -1,19 +1,21 @@
 """Where connections come in: every port of ours is behind one, so that whoever opens connections keeps nobody else out.
 
 A connection is in one of three rooms. `silent`: no byte came, or its turn has not come; it is a bare socket, without TLS, buffers or a
-task, and costs what a socket costs. `begun`: its TLS handshake is under way, or its request is not complete. `asked`: it has a request, and
-gets its answer. Each room has so many places, and is fair between peers (`fairroom`): when there are more connections than places, the
-peer that has most loses its oldest, which is hung up on. So silence cannot take the places of those who speak, and those who speak slowly
-not of those who have asked.
+task, and costs what a socket costs. `begun`: its TLS handshake is under way, its request is not complete, or it waits for a place to ask.
+`asked`: its request is being answered; only an answer may be large, so no more of them than this room has places are in memory.
+
+Each room has so many places, and is fair between peers (`fairroom`): when there are more connections than places, the peer that has most
+loses its oldest, which is hung up on. So silence cannot take the places of those who speak, and those who speak slowly not of those who
+have asked.
 
 **Invariant**: a connection keeps its place, however many others come, for as long as one needs that does at once what is to be done:
 
 - `silent`: for `SPEAK_BEATS` until its first byte, and with that until its handshake begins;
-- `begun`: for `COMPLETE_BEATS` until its request is complete;
+- `begun`: for `COMPLETE_BEATS` until its request is complete, and with that until it is answered;
 - `asked`: for `ANSWER_TURNS` turns of the event loop, in which the answer of a page that waits for nobody is written.
 
 So a health probe is answered, also at an address that it shares with a crowd; it waits for its turn. While no place may be taken from
-anybody, those who have spoken wait in `silent`, those who come wait with the kernel, and `asked` has places of `begun` that are free.
+anybody, a complete request waits in `begun`, a connection that has spoken waits in `silent`, and a new one waits with the kernel.
 
 A connection that says nothing ends `REQUEST_SECONDS` after its accept, one whose request is not complete as long after its handshake
 began, one that has asked after `ANSWER_SECONDS`. All are counted in beats of the event loop, so that a loop that stood still takes
@@ -67,10 +69,7 @@ ProtocolFactory = Callable[["Caller"], asyncio.Protocol]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """How many connections may be in each room; their sum bounds the descriptors that a port takes.
-
-    While places of `begun` are free, `asked` may have them for some turns.
-    """
+    """How many connections may be in each room; their sum bounds the descriptors that a port takes."""
 
     silent: int
     begun: int
@@ -84,15 +83,16 @@ PLACES: Final = Places(silent=256, begun=128, asked=64)
 class Caller:
     """One connection, from accept to its end."""
 
-    __slots__ = ("_door", "_socket", "_task", "_transport", "peer", "since", "turn")
+    __slots__ = ("_answer", "_door", "_socket", "_task", "_transport", "peer", "since", "turn")
 
     def __init__(self, door: Doorway, connection: socket.socket, peer: str, since: int) -> None:
         """`since`: the beat at which it came into the room that it is in."""
         self.peer = peer
         self.since = since
-        #: At which it has asked; counted while there are more who have than places.
+        #: At which it began to be answered; counted while others wait for that.
         self.turn = 0
         self._door = door
+        self._answer: Callable[[], None] | None = None
         self._socket: socket.socket | None = connection
         self._task: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
@@ -102,12 +102,18 @@ class Caller:
         # Not asserted: uvloop's are of another class.
         self._transport = cast(asyncio.Transport, transport)
 
-    def asked(self) -> None:
-        """The request is complete."""
+    def asked(self, answer: Callable[[], None]) -> None:
+        """The request is complete.
+
+        Args:
+            answer: has the request answered. It is called once, now or as soon as there is a place to ask.
+        """
+        self._answer = answer
         self._door.asked(self)
 
     def lost(self) -> None:
         """The connection is no more."""
+        self._answer = None
         self._door.left(self)
 
     # --- for the door ---
@@ -126,6 +132,12 @@ class Caller:
     def served_by(self, task: asyncio.Task[None]) -> None:
         """What opens the connection."""
         self._task = task
+
+    def answered(self) -> None:
+        """Have the request answered."""
+        assert self._answer is not None
+        answer, self._answer = self._answer, None
+        answer()
 
     def hang_up(self) -> None:
         """End the connection, wherever it is, without a word."""
@@ -151,9 +163,11 @@ class Doorway:
         #: In the room `silent`, too: have said something, and their turn has not come.
         self._spoken: FairRoom[Caller] = FairRoom()
         self._begun: FairRoom[Caller] = FairRoom()
+        #: In the room `begun`, too: their requests are complete, and their turn has not come.
+        self._complete: FairRoom[Caller] = FairRoom()
         self._asked: FairRoom[Caller] = FairRoom()
-        #: `_begin_some` is called in the next turn, `_make_room_to_ask` too.
-        self._beginning = self._making_room = False
+        #: `_begin_some` is called in the next turn, `_answer_some` too.
+        self._beginning = self._answering = False
         #: Nobody is accepted for lack of places (`_full`), or of descriptors as well (`_exhausted`).
         self._full = self._exhausted = False
         self._closed = False
@@ -172,7 +186,7 @@ class Doorway:
         finally:
             beats.cancel()
             self.shut()
-            for caller in self._asked:
+            for caller in (*self._complete, *self._asked):
                 self._hang_up(caller)
             await asyncio.gather(beats, *self._opening, return_exceptions=True)
 
@@ -193,21 +207,21 @@ class Doorway:
         if caller not in self._begun:
             return
         self._begun.leave(caller)
-        caller.since, caller.turn = self._beat, self._turn
-        self._asked.enter(caller, caller.peer)
-        if len(self._asked) > PLACES.asked and not self._making_room:
-            self._making_room = True
-            self._loop.call_soon(self._make_room_to_ask)
+        caller.since = self._beat
+        self._complete.enter(caller, caller.peer)
         self._go_on()
 
     def left(self, caller: Caller) -> None:
         """The caller's connection is no more."""
-        for room in (self._silent, self._spoken, self._begun, self._asked):
+        for room in (self._silent, self._spoken, self._begun, self._complete, self._asked):
             room.leave(caller)
         self._go_on()
 
     def _go_on(self) -> None:
         """There may be a place for those who wait."""
+        if self._complete and not self._answering:
+            self._answering = True
+            self._loop.call_soon(self._answer_some)
         if self._spoken and not self._beginning and not self._closed:
             self._beginning = True
             self._loop.call_soon(self._begin_some)
@@ -320,8 +334,7 @@ class Doorway:
 
     def _has_place_to_begin(self, peer: str) -> bool:
         """Whether there is a place, or may be made, for one more of a peer."""
-        taken_by_asked = max(len(self._asked) - PLACES.asked, 0)
-        if len(self._begun) < PLACES.begun - taken_by_asked:
+        if len(self._begun) + len(self._complete) < PLACES.begun:
             return True
         loser = self._begun.who_makes_room(peer)
         if loser is None or self._beat - loser.since < COMPLETE_BEATS:
@@ -362,16 +375,26 @@ class Doorway:
                 if (self._beat - caller.since) * BEAT_SECONDS >= seconds:
                     self._hang_up(caller)
 
-    def _make_room_to_ask(self) -> None:
-        """In each turn while more have asked than there are places."""
+    def _answer_some(self) -> None:
+        """Have complete requests answered while there are places, or may be made; if some have to wait, again in the next turn."""
         self._turn += 1
-        while len(self._asked) > PLACES.asked:
-            loser = self._asked.who_makes_room()
-            if loser is None or self._turn - loser.turn < ANSWER_TURNS:
-                self._loop.call_soon(self._make_room_to_ask)
-                return
-            self._crowd_out(loser)
-        self._making_room = False
+        self._answering = False
+        while (caller := self._complete.next_into(self._asked)) is not None and self._has_place_to_ask(caller.peer):
+            self._complete.leave(caller)
+            caller.since, caller.turn = self._beat, self._turn
+            self._asked.enter(caller, caller.peer)
+            caller.answered()
+        self._go_on()
+
+    def _has_place_to_ask(self, peer: str) -> bool:
+        """Whether there is a place, or may be made, for one more of a peer."""
+        if len(self._asked) < PLACES.asked:
+            return True
+        loser = self._asked.who_makes_room(peer)
+        if loser is None or self._turn - loser.turn < ANSWER_TURNS:
+            return False
+        self._crowd_out(loser)
+        return True
 
     def _crowd_out(self, loser: Caller) -> None:
         self._say("there are more connections than places; those that ask for nothing make room, first those of %s", loser.peer)

@@ -1,13 +1,14 @@
 """What aiohttp is to know of a connection that came in through a doorway: one request, and nothing after it.
 
-The request's head is handed on when it is complete, and not before: a header without end is nothing that aiohttp would have to keep. What
-is said after the head waits with the sender, or is read as far as a body may go.
+The request's head is handed on when it is complete and the doorway has a place for an answer, and not before: aiohttp keeps no header
+without end, and makes no answer that would have to wait. Bytes after the head wait with the sender, or are read as far as a body may go.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -72,12 +73,15 @@ class SingleRequest(web.RequestHandler):
 
     def _head_received(self, head: bytes, rest: bytes) -> None:
         self._head = None
-        if not self._body_left:
-            self._read_no_more()
-        self._caller.asked()
+        self._read_no_more()
+        self._caller.asked(partial(self._answer, head, rest))
+
+    def _answer(self, head: bytes, rest: bytes) -> None:
         super().data_received(head)
         if rest:
             self._body_received(rest)
+        if self._body_left and self.transport is not None:
+            self.transport.resume_reading()
 
     def _body_received(self, data: bytes) -> None:
         if not self._body_left:
