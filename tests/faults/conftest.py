@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from placewright_lab.bench.checkouts import checkout_named, running
+
 from .report import Run
 from .stage import Stage, new_stage
 from .warm import Warm, warm
@@ -18,6 +20,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seeds", type=int, default=1, help="how many runs, each with a seed of its own")
     parser.addoption("--soak-seconds", type=float, default=4.0, help="how long the soak takes")
     parser.addoption("--soak-rate", type=float, default=40.0, help="pods a second in the soak")
+
+
+    parser.addoption("--upgrade-from", default="", help="a commit, or a folder with a checkout; without it the upgrade is from this code")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,6 +50,15 @@ def forking() -> Iterator[Warm]:
     """What replicas are forked from."""
     with warm() as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the packages of the version that is upgraded from."""
+    named, scratch = request.config.getoption("--upgrade-from"), tmp_path_factory.mktemp("older")
+    checkout = checkout_named(named, scratch, Path(__file__).parent) if named else running(scratch)
+    checkout.check()
+    return checkout.source
 
 
 @pytest.fixture

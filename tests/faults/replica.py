@@ -41,10 +41,13 @@ def operator(kubeconfig: Path, lifetime: int, clock_ahead: float = 0.0, machine:
 class Replica:
     """`placewright run`, with its output in a log file. It ends when this process does, however that ends.
 
-    It is loaded like any program, or begins as a fork of one that is `warm`.
+    It is loaded like any program, or begins as a fork of one that is `warm`. With `source` its packages come from another checkout.
     """
 
-    def __init__(self, name: str, proxy: Proxy, command: Sequence[str], folder: Path, warm: Warm | None = None) -> None:
+    def __init__(
+        self, name: str, proxy: Proxy, command: Sequence[str], folder: Path, warm: Warm | None = None, source: Path | None = None
+    ) -> None:
+        assert warm is None or source is None, "a fork has the code of what it was forked from"
         self.name = name
         self.proxy = proxy
         #: Whether it ended without a chance to finish anything.
@@ -53,11 +56,14 @@ class Replica:
         self.stopped: list[float] = []
         self.log = folder / f"{name}.log"
         self._command = command
+        self._source = source
         self._warm = warm
         self._process: Process | Forked | None = None
 
     async def start(self) -> None:
         environ = os.environ | {"POD_NAME": self.name}
+        if self._source is not None:
+            environ |= {"PYTHONPATH": str(self._source)}
         with self.log.open("ab") as log:
             if self._warm is not None:
                 self._process = self._warm.start(self._command, log, environ)

@@ -228,10 +228,10 @@ class Stage:
     # --- replicas ---
 
     async def replicas_at_work(
-        self, count: int, clocks_ahead: Sequence[float] = (), *, probe: bool = True, machine: str = ""
+        self, count: int, clocks_ahead: Sequence[float] = (), *, probe: bool = True, machine: str = "", source: Path | None = None
     ) -> list[Replica]:
         """So many replicas, ready, which know each other, and one of which has bound a pod (unless there is to be no `probe`)."""
-        started = [await self.replica(ahead, machine) for _, ahead in zip_longest(range(count), clocks_ahead, fillvalue=0.0)]
+        started = [await self.replica(ahead, machine, source) for _, ahead in zip_longest(range(count), clocks_ahead, fillvalue=0.0)]
         await self.until_ready(*started)
         await self.until(lambda: len(self.history.peers) == count, f"{count} replicas are peers")
         if probe:
@@ -245,14 +245,18 @@ class Stage:
         (heir,) = (each for each in self.replicas if each is not leader)
         return leader, heir
 
-    async def replica(self, clock_ahead: float = 0.0, machine: str = "") -> Replica:
-        """A further replica, started; its wall clock may be some seconds ahead of ours, and its `machine` one of another kind."""
+    async def replica(self, clock_ahead: float = 0.0, machine: str = "", source: Path | None = None) -> Replica:
+        """A further replica, started.
+
+        Its wall clock may be some seconds ahead of ours, its `machine` one of another kind, and its code that of another checkout.
+        """
         name = f"replica-{len(self.replicas)}"
         proxy = Proxy(name, self.api.server, self.api.ca, self.api.token, self.seed)
         self.proxies.append(proxy)
         kubeconfig = self.folder / f"{name}.kubeconfig"
         write_private(kubeconfig, await proxy.start(self._credentials))
-        made = Replica(name, proxy, operator(kubeconfig, LIFETIME, clock_ahead, machine), self.folder, self._warm)
+        warm = self._warm if source is None else None
+        made = Replica(name, proxy, operator(kubeconfig, LIFETIME, clock_ahead, machine), self.folder, warm, source)
         self.replicas.append(made)
         await made.start()
         return made
