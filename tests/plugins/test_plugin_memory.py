@@ -16,7 +16,9 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
 from placewright.framework import topology
 from placewright.framework.memory import PLUGIN_BYTES, Memory, NodeMemory
+from placewright.plugins.podtopologyspread.constraints import compile_own
 from placewright.plugins.podtopologyspread.defaultselectors import DefaultSelectors
+from placewright.plugins.podtopologyspread.layout import Layouts
 from placewright.testing import node
 
 LIMIT = 200_000
@@ -69,6 +71,19 @@ def test_a_node_memory_counts_the_columns_of_domains() -> None:
         cluster.set_node(node(f"n{number}", labels={"zone": f"z{number % 3}"}).build())
     topology.domains(memory, cluster, "zone")
     assert memory._memory.nbytes > 200 * 8
+
+
+def test_columns_of_large_clusters_are_worked_out_once() -> None:
+    """A layout of two constraints takes more than the 256 KiB that suffice for what is said in a pod."""
+    cluster, layouts = Cluster(), Layouts()
+    for number in range(9000):
+        cluster.set_node(node(f"n{number}", labels={"zone": f"z{number % 3}", "host": f"n{number}"}))
+    spread = [{"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}} for key in ("zone", "host")]
+    pod = PodInfo(convert({"metadata": {"name": "p"}, "spec": {"topologySpreadConstraints": spread}}, Pod))
+    constraints = compile_own(pod.pod.spec.topology_spread_constraints or [], "DoNotSchedule", pod)
+    first = layouts.of(constraints, True, pod, b"", cluster)
+    assert bytes_of(first) > 256 * 1024
+    assert layouts.of(constraints, True, pod, b"", cluster) is first
 
 
 def test_sums_of_tallies_that_the_cluster_dropped_hold_no_tally(monkeypatch: pytest.MonkeyPatch) -> None:

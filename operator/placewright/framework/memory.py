@@ -19,6 +19,10 @@ T = TypeVar("T")
 PLUGIN_BYTES: Final = SharedBytes(64 * 2**20)
 #: A key with its value; larger ones are worked out each time. A Deployment's constraints and terms are some KB.
 _LARGEST: Final = 256 * 1024
+#: The same for each row of the cluster, where values are columns: a spread constraint takes some 40 bytes a row, and most pods have two.
+_LARGEST_A_ROW: Final = 512
+#: Of what all memories may take, one value may have a part in so many: columns of few kinds of pods would else push out all others.
+_LARGEST_PART: Final = 4
 
 
 class Memory:
@@ -26,6 +30,10 @@ class Memory:
 
     def __init__(self, limit: int) -> None:
         self._known: BoundedCache[Hashable, Any] = BoundedCache(most=limit, largest=_LARGEST, shared=PLUGIN_BYTES)
+
+    def allow(self, largest: int) -> None:
+        """Keep values of up to so many bytes from now on."""
+        self._known.largest = largest
 
     @property
     def nbytes(self) -> int:
@@ -58,7 +66,7 @@ class Memory:
             key: as for `recall`.
             value: never None.
         """
-        self._known.put(key, value, bytes_of((key, value), _LARGEST))
+        self._known.put(key, value, bytes_of((key, value), self._known.largest))
 
     def forget(self) -> None:
         """Drop all values."""
@@ -66,7 +74,10 @@ class Memory:
 
 
 class NodeMemory:
-    """A `Memory` for values that follow from node objects alone: forgotten when any node changes."""
+    """A `Memory` for values that follow from node objects alone: forgotten when any node changes.
+
+    Values are columns of nodes, so a value may be larger the more nodes there are.
+    """
 
     def __init__(self, limit: int = 128) -> None:
         self._memory = Memory(limit)
@@ -87,5 +98,6 @@ class NodeMemory:
         position = cluster.node_journal.position
         if position != self._position or cluster is not self._cluster:
             self._memory.forget()
+            self._memory.allow(max(_LARGEST, min(_LARGEST_A_ROW * cluster.size, PLUGIN_BYTES.limit // _LARGEST_PART)))
             self._position, self._cluster = position, cluster
         return self._memory.recall(key, work_out)
