@@ -51,6 +51,7 @@ class Script:
     reserve: Act = lambda _pod: SUCCESS
     unreserve: Act = lambda _pod: None
     permit: Act = lambda _pod: PermitResult(SUCCESS)
+    pre_flight: Act = lambda _pod: SUCCESS
     pre_bind: Act = lambda _pod: SUCCESS
     post_bind: Act = lambda _pod: None
     asked: list[str] = field(default_factory=list)
@@ -77,6 +78,9 @@ def late_plugin(plugin_name: str, script: Script, asked: list[str] | None = None
         def permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> PermitResult:
             log.append(f"permit {self.name}")
             return script.permit(pod)
+
+        def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+            return script.pre_flight(pod)
 
         async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
             log.append(f"pre-bind {self.name}")

@@ -9,9 +9,10 @@ import pytest
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import CycleState, PermitPlugin, PermitResult, PreBindPlugin
-from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
+from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
+from placewright.queue.room import RoomPlace
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.binding import decision_annotations
 from placewright.scheduler.ports import EventType
@@ -160,6 +161,33 @@ async def test_an_unreserve_that_breaks_does_not_lose_the_pod() -> None:
     assert await world.attempt() is False
     assert taken_back(world)
     assert world.place("web") is SubQueue.BACKOFF
+
+
+async def test_a_plugin_without_anything_to_do_before_the_binding_is_not_called() -> None:
+    asked: list[str] = []
+    world = one_pod(Script(pre_flight=lambda _pod: SKIP), Script(), shared=asked)
+    assert await world.attempt() is True
+    assert [each for each in asked if each.startswith("pre-bind")] == ["pre-bind P1"]
+
+
+@pytest.mark.parametrize(("answers", "stood_aside"), [((SKIP, SKIP), 0), ((SKIP, SUCCESS), 1), ((), 0)])
+async def test_a_pod_that_waits_for_nothing_keeps_its_place_in_the_room(
+    answers: tuple[Status, ...], stood_aside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stepped: list[RoomPlace] = []
+    stand_aside = RoomPlace.stand_aside
+    monkeypatch.setattr(RoomPlace, "stand_aside", lambda place: (stepped.append(place), stand_aside(place))[1])
+    world = one_pod(*(Script(pre_flight=lambda _pod, told=told: told) for told in answers))
+    assert await world.attempt() is True
+    assert len(stepped) == stood_aside
+
+
+async def test_a_pre_flight_that_answers_neither_way_is_an_error() -> None:
+    world = one_pod(Script(pre_flight=lambda _pod: unschedulable("perhaps")))
+    assert await world.attempt() is False
+    assert taken_back(world)
+    assert world.ports.bound == []
+    assert 'running PreBind plugin "P0": ' in world.ports.statuses[0][2]
 
 
 async def test_a_prebind_that_breaks_is_an_error() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,9 +18,9 @@ from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ASSIGNED_POD_DELETE
-from placewright.framework.interface import Seconds
+from placewright.framework.interface import PreBindPlugin, Seconds
 from placewright.framework.runtime.guard import why
-from placewright.framework.status import Code, Status, error
+from placewright.framework.status import SUCCESS, Code, Status, error
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.room import RoomPlace
@@ -368,7 +368,8 @@ class BindingCycle:
     async def _made_ready(self, placement: ScheduleResult, barrier: Barrier | None, place: RoomPlace) -> Status:
         """Wait for permission, then run PreBind.
 
-        The pod stands aside until its Binding is sent, because others may have to act first, for minutes.
+        A pod that waits for PreBind or its group stands aside until its Binding is sent, because others may have to act first, for
+        minutes. Most pods wait for neither.
         """
         pod, steps = placement.pod, placement.state.steps
         if self.waiting.get(pod.uid) is not None:
@@ -380,20 +381,25 @@ class BindingCycle:
                 return status
         if barrier is not None and barrier.refusal is not None:
             return barrier.refusal
-        place.stand_aside()
+        if barrier is not None:
+            place.stand_aside()
         with steps.step(PRE_BIND) as step:
-            status = await self._prepare(placement)
+            plugins = placement.runtime.pre_bind_plugins(placement.state, pod, placement.node)
+            if not plugins:
+                return SUCCESS
+            place.stand_aside()
+            status = await self._prepare(placement, plugins)
             step.outcome = status.code
         return status
 
-    async def _prepare(self, placement: ScheduleResult) -> Status:
+    async def _prepare(self, placement: ScheduleResult, plugins: Sequence[PreBindPlugin]) -> Status:
         pod = placement.pod
         try:
             # A timeout that `preempt` can move to now. Cancelling the task would end the binding cycle, which has to roll the
             # pod back.
             async with asyncio.timeout(None) as preparation:
                 self.preparing[pod.uid] = preparation
-                return await placement.runtime.run_pre_bind(placement.state, pod, placement.node)
+                return await placement.runtime.run_pre_bind(placement.state, pod, placement.node, plugins)
         except TimeoutError:
             if not preparation.expired():
                 raise

@@ -131,7 +131,8 @@ class PreBindPlugin(Plugin[ArgsT], ABC):
     """Does the work that comes before the Binding, such as binding volumes.
 
     When: the binding cycle begins, or the wait for Permit ended well.
-    How often: once per attempt that was permitted; the plugins run one after the other, up to the first that fails.
+    How often: once per attempt that was permitted, unless `pre_bind_pre_flight` answered SKIP; the plugins run one after the other, up to
+        the first that fails.
     By: live and `simulate`, which writes into its own objects.
     Runs: as a task on the event loop, and may await for as long as it likes: the pod stands aside and holds up no other. It must not block,
         and it must let `asyncio.CancelledError` pass, which ends it when the pod is preempted, its group is taken back, or this replica's
@@ -151,6 +152,22 @@ class PreBindPlugin(Plugin[ArgsT], ABC):
             done = await self.handle.volumes.until(lambda: state.abandoned or self._is_ready(pod), seconds=600.0)
             return SUCCESS if done else error("the volume is still being made")
     """
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """Say whether `pre_bind` has something to do for this pod; it is called right before, and must not await.
+
+        A pod for which all plugins answer SKIP is bound at once, without the work that lets a pod wait. Any other answer than SUCCESS
+        and SKIP is an ERROR of the attempt.
+
+        Args:
+            state: as Permit left it.
+            pod: assumed on `node`.
+            node: where it is to go.
+
+        Returns:
+            SKIP when `pre_bind` need not be called; else SUCCESS, which is the default.
+        """
+        return SUCCESS
 
     @abstractmethod
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:

@@ -101,6 +101,7 @@ def status_of(*codes: Code) -> Check:
 
 admitted: Final = status_of(Code.SUCCESS, *_REJECTIONS)
 prepared: Final = status_of(Code.SUCCESS, Code.SKIP, *_REJECTIONS)
+to_be_called: Final = status_of(Code.SUCCESS, Code.SKIP)
 failed: Final = status_of(Code.SUCCESS)
 _permitted: Final = status_of(Code.SUCCESS, Code.WAIT, *_REJECTIONS)
 _made_room: Final = status_of(Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)

@@ -276,6 +276,7 @@ _CALLS: Final[tuple[tuple[type[Any], str, str, Check], ...]] = (
     (ReservePlugin, "reserve", "Reserve", answers.admitted),
     (ReservePlugin, "unreserve", "Unreserve", answers.nothing),
     (PermitPlugin, "permit", "Permit", answers.permit_result),
+    (PreBindPlugin, "pre_bind_pre_flight", "PreBind", answers.to_be_called),
     (PostBindPlugin, "post_bind", "PostBind", answers.nothing),
 )
 _AWAITED_CALLS: Final[tuple[tuple[type[Any], str, str], ...]] = (

@@ -273,8 +273,8 @@ class ProfileRuntime:
                 return _told("Permit", plugin, result.status), {}
         return SUCCESS, waits
 
-    async def run_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
-        """Run the PreBind plugins in order; the first failure ends it.
+    def pre_bind_plugins(self, state: CycleState, pod: PodInfo, node: NodeName) -> list[PreBindPlugin]:
+        """Ask the PreBind plugins which of them have something to do for this pod (PreBindPreFlight).
 
         Args:
             state: of the attempt.
@@ -282,9 +282,25 @@ class ProfileRuntime:
             node: the chosen one.
 
         Returns:
+            Those that did not answer SKIP, in order.
+        """
+        return [plugin for plugin in self.pre_bind if plugin.pre_bind_pre_flight(state, pod, node).code is not Code.SKIP]
+
+    async def run_pre_bind(
+        self, state: CycleState, pod: PodInfo, node: NodeName, plugins: Sequence[PreBindPlugin] | None = None
+    ) -> Status:
+        """Run the PreBind plugins in order; the first failure ends it.
+
+        Args:
+            state: of the attempt.
+            pod: assumed on `node`.
+            node: the chosen one.
+            plugins: the answer of `pre_bind_plugins`; None: all.
+
+        Returns:
             SUCCESS, or the failure with the plugin's name.
         """
-        for plugin in self.pre_bind:
+        for plugin in self.pre_bind if plugins is None else plugins:
             state.steps.plugin_begins()
             status = await plugin.pre_bind(state, pod, node)
             state.steps.plugin_ended(plugin.name, PRE_BIND, status.code)

@@ -400,6 +400,10 @@ class DynamicResources(
         if isinstance(reserved, ReservedClaims):
             give_back(reserved, pod, self._table, self.handle.claims)
 
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """SKIP where nothing was reserved."""
+        return SUCCESS if isinstance(state.data.get(_RESERVED), ReservedClaims) else SKIP
+
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
         """Write, and wait until every device is ready."""
         reserved = state.data.get(_RESERVED)

@@ -251,6 +251,10 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
         if isinstance(reserved, ReservedVolumes):
             restore(reserved, self.handle.cluster.objects.storage)
 
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """SKIP where nothing was reserved."""
+        return SUCCESS if isinstance(state.data.get(_RESERVED), ReservedVolumes) else SKIP
+
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
         """Write, and wait until every claim has its volume."""
         reserved = state.data.get(_RESERVED)
