@@ -77,7 +77,7 @@ def test_columns_of_large_clusters_are_worked_out_once() -> None:
     """A layout of two constraints takes more than the 256 KiB that suffice for what is said in a pod."""
     cluster, layouts = Cluster(), Layouts()
     for number in range(9000):
-        cluster.set_node(node(f"n{number}", labels={"zone": f"z{number % 3}", "host": f"n{number}"}))
+        cluster.set_node(node(f"n{number}", labels={"zone": f"z{number % 3}", "host": f"n{number}"}).build())
     spread = [{"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}} for key in ("zone", "host")]
     pod = PodInfo(convert({"metadata": {"name": "p"}, "spec": {"topologySpreadConstraints": spread}}, Pod))
     constraints = compile_own(pod.pod.spec.topology_spread_constraints or [], "DoNotSchedule", pod)

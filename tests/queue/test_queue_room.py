@@ -201,7 +201,8 @@ def test_of_thousands_of_pods_that_have_no_room_no_more_than_one_of_a_namespace_
         RoomPlace(room, Lane("stuck-1"))
     room.asked = 0
     found = active.pop()
-    assert found is not None and found.uid == "uid-last"
+    assert found is not None
+    assert (found[0].uid, found[1]) == ("uid-last", Lane("healthy"))
     assert room.asked <= 3
 
 
@@ -237,10 +238,12 @@ class Line:
 
     def pop(self, _number: int, _key: int) -> None:
         expected, popped = self.next(), self.active.pop()
-        assert (None if popped is None else popped.uid) == expected
+        assert (None if popped is None else popped[0].uid) == expected
         if popped is not None:
-            del self.model[popped.uid]
-            self.places.append(RoomPlace(self.room, Lane(popped.pod.namespace)))
+            taken, lane = popped
+            assert lane == Lane(taken.pod.namespace)
+            del self.model[taken.uid]
+            self.places.append(RoomPlace(self.room, lane))
 
     def end(self, number: int, _key: int) -> None:
         if self.places:

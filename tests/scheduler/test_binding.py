@@ -186,8 +186,7 @@ async def test_a_pre_flight_that_answers_neither_way_is_an_error() -> None:
     world = one_pod(Script(pre_flight=lambda _pod: unschedulable("perhaps")))
     assert await world.attempt() is False
     assert taken_back(world)
-    assert world.ports.bound == []
-    assert 'running PreBind plugin "P0": ' in world.ports.statuses[0][2]
+    assert 'running PreBind plugin "P0": ' in world.status.written[0][2]
 
 
 async def test_a_prebind_that_breaks_is_an_error() -> None:

@@ -132,12 +132,13 @@ class KeyedHeap(Generic[T]):
 
     def _surface(self) -> None:
         """Drop removed and replaced entries from the top."""
-        while self._entries and not self._is_live(self._entries[0]):
-            heapq.heappop(self._entries)
-
-    def _is_live(self, entry: Entry) -> bool:
-        found = self._live.get(entry[2])
-        return found is not None and found[0] is entry
+        entries, live = self._entries, self._live
+        while entries:
+            first = entries[0]
+            found = live.get(first[2])
+            if found is not None and found[0] is first:
+                return
+            heapq.heappop(entries)
 
     def _compact(self) -> None:
         # Rebuilding at a fixed factor keeps removal O(1) amortised: thousands of pods may leave a heap in one event.
@@ -230,8 +231,8 @@ class LanedHeap(Generic[T, L]):
         lane = self._next = self._first_lane()
         return None if lane is None else self._lanes[lane].first_key()
 
-    def pop(self) -> T | None:
-        """Remove and return the first item whose lane has room; None when no lane with items has room."""
+    def pop(self) -> tuple[T, L] | None:
+        """Remove and return the first item whose lane has room, with its lane; None when no lane with items has room."""
         lane = self._next or self._first_lane()
         if lane is None:
             return None
@@ -239,7 +240,7 @@ class LanedHeap(Generic[T, L]):
         uid, item = heap.take_first()
         del self._of[uid]
         self._line_up(lane, heap)
-        return item
+        return item, lane
 
     def reopen(self) -> None:
         """Put closed lanes that have room again back into the order. The caller reports that a place was left or taken."""

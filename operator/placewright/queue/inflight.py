@@ -162,14 +162,10 @@ class InFlightPods:
 
     def end(self, uid: str) -> InFlightPod | None:
         """End an attempt and drop the events that no other attempt needs; None when the pod is not in flight."""
-        flight = self._pods.pop(uid, None)
-        if flight is not None:
-            self._ended(flight)
+        if (flight := self._pods.pop(uid, None)) is not None:
+            self._prune()
+            flight.place.leave()
         return flight
-
-    def _ended(self, flight: InFlightPod) -> None:
-        self._prune()
-        flight.place.leave()
 
     def _prune(self) -> None:
         if not self._pods:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from placewright.queue.heap import KeyedHeap, LanedHeap
@@ -127,11 +128,17 @@ class ProfileQueue:
             for _, queued in list(self.waiting()):
                 self._park(queued)
 
-    def pop(self, *, early: bool) -> QueuedPod:
-        """Hand out the first active pod that has room, or (`early`) the one whose backoff ends next; the caller knows that there is one."""
-        queued = self.backoff.pop() if early else self.active.pop()
+    def pop(self) -> tuple[QueuedPod, Lane]:
+        """Hand out the first active pod that has room, with its lane; the caller knows that there is one."""
+        found = self.active.pop()
+        assert found is not None  # the caller has seen that there is one
+        return found
+
+    def pop_early(self) -> tuple[QueuedPod, Lane]:
+        """Hand out the pod whose backoff ends next, with its lane; the caller knows that there is one."""
+        queued = self.backoff.pop()
         assert queued is not None  # the caller has seen that there is one
-        return queued
+        return queued, self.lane_of(queued)
 
     def lane_of(self, queued: QueuedPod) -> Lane:
         """Return the pod's lane: pods of one namespace, and of one binding extender, wait for the same places."""
@@ -382,18 +389,14 @@ class ProfileQueues:
             (queue, early). `early` is True when the pod is in backoff, which is tried only when no pod is active; the queue is
             None when no pod may be tried.
         """
-        queue = self._first(lambda queue: queue.active.first_key())
-        if queue is not None:
-            return queue, False
-        return self._first(lambda queue: queue.backoff.first_key() if queue.may_try_early else None), True
-
-    def _first(self, key_of: Callable[[ProfileQueue], SortKey | None]) -> ProfileQueue | None:
-        best, best_key = None, None
+        first, first_key = None, None
         for queue in self._by_name.values():
-            key = key_of(queue) if queue.open else None
-            if key is not None and (best_key is None or key < best_key):
-                best, best_key = queue, key
-        return best
+            if queue.open and (key := queue.active.first_key()) is not None and (first_key is None or key < first_key):
+                first, first_key = queue, key
+        if first is not None:
+            return first, False
+        early = [(key, queue) for queue in self if queue.open and queue.may_try_early and (key := queue.backoff.first_key()) is not None]
+        return (min(early, key=itemgetter(0))[1] if early else None), True
 
     def next_backoff_expiry(self) -> float | None:
         """Return when the next backoff of any profile ends, in seconds; None when no pod backs off."""

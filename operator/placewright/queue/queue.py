@@ -32,7 +32,7 @@ from placewright.queue.policy import Policies
 from placewright.queue.profilequeue import Making, ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.queueview import QueueView
-from placewright.queue.room import STATED_SIZES, RoomPlace, RoomSizes
+from placewright.queue.room import STATED_SIZES, Lane, RoomPlace, RoomSizes
 from placewright.queue.suspectpods import SuspectPods
 from placewright.queue.sweeps import EventSweeps
 
@@ -207,8 +207,8 @@ class SchedulingQueue(QueueView):
             # While nothing else is active, a pod in backoff costs no other pod its turn (upstream's SchedulerPopFromBackoffQ,
             # 1.33).
             self._count(SubQueue.ACTIVE, POP_FROM_BACKOFF)
-        queued = queue.pop(early=early)
-        self._hand_out(queued, queue)
+        queued, lane = queue.pop_early() if early else queue.pop()
+        self._hand_out(queued, queue, lane)
         return queued
 
     def take_pod_group(self, popped: QueuedPod) -> list[QueuedPod]:
@@ -231,7 +231,7 @@ class SchedulingQueue(QueueView):
         for queued in (member for member in taken if member is not popped):
             queue.take(queued.uid)
             queued.ungate()
-            self._hand_out(queued, queue)
+            self._hand_out(queued, queue, queue.lane_of(queued))
         return sorted(taken, key=lambda q: -q.pod.priority)
 
     def pod_group_failed(self, ref: GroupRef, lacks: str = "") -> None:
@@ -452,12 +452,12 @@ class SchedulingQueue(QueueView):
         at_hand = self.in_flight.get(queued.uid) is None and queued.pod.scheduler_name == queue.name
         return at_hand and queue.policy.pre_enqueue(queued.pod).ok
 
-    def _hand_out(self, queued: QueuedPod, queue: ProfileQueue) -> None:
+    def _hand_out(self, queued: QueuedPod, queue: ProfileQueue, lane: Lane) -> None:
         queued.attempts += 1
         queued.seen = self.sweeps.recent.noted
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock()
-        self.in_flight.begin(queued, queue.hints, RoomPlace(queue.room, queue.lane_of(queued)))
+        self.in_flight.begin(queued, queue.hints, RoomPlace(queue.room, lane))
 
     def _regroup(self, queued: QueuedPod) -> None:
         """List the pod, in its present version, with the group that it names."""

@@ -123,12 +123,18 @@ class ProfileRoom:
     def take_in(self, lane: Lane) -> None:
         """Count a pod of this lane, not counted before, as on its way."""
         self._all.take(lane[0])
-        self._take(lane)
+        if lane[1]:
+            self._take(lane)
+        else:
+            self._on_their_way.take(lane[0])
 
     def let_go(self, lane: Lane) -> None:
         """Stop counting a pod of this lane that was on its way."""
         self._all.give_back(lane[0])
-        self._give_back(lane)
+        if lane[1]:
+            self._give_back(lane)
+        else:
+            self._on_their_way.give_back(lane[0])
         self._left()
 
     def moved(self, lane: Lane, before: Standing, after: Standing) -> None:

@@ -16,7 +16,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.interface.cyclestate import CycleState
 from placewright.framework.interface.plugin import ArgsT, Plugin
 from placewright.framework.ports import Seconds
-from placewright.framework.status import Status
+from placewright.framework.status import SUCCESS, Status
 
 
 class ReservePlugin(Plugin[ArgsT], ABC):

@@ -282,7 +282,7 @@ class ProfileRuntime:
             node: the chosen one.
 
         Returns:
-            Those that did not answer SKIP, in order.
+            The plugins that did not answer SKIP, in order.
         """
         return [plugin for plugin in self.pre_bind if plugin.pre_bind_pre_flight(state, pod, node).code is not Code.SKIP]
 
