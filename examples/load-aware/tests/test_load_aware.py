@@ -10,7 +10,7 @@ import pytest
 from placewright.api.objects import ObjectMeta
 from placewright.framework.events import QueueingHint
 from placewright.profiles.problem import ProfileError
-from placewright.testing import PluginCase, check_plugin, node, pod
+from placewright.testing import PluginCase, World, assert_placed, assert_waiting, check_plugin, node, pod, profile
 from placewright_load_aware import LoadAware, NodeMetrics
 
 NODES = (node("a", cpu="4"), node("b", cpu="8"), node("c", cpu="4"))
@@ -22,10 +22,7 @@ def sample(name: str, cpu: str, at: str = "12:00:00") -> NodeMetrics:
 
 
 def case(*samples: NodeMetrics, **args: Any) -> PluginCase:
-    made = PluginCase(LoadAware, args=args, nodes=NODES)
-    for each in samples:
-        made.cluster.objects.put(each)
-    return made
+    return PluginCase(LoadAware, args=args, nodes=NODES, objects=samples)
 
 
 def test_a_node_with_more_of_its_cpu_in_use_than_allowed_is_rejected() -> None:
@@ -70,22 +67,35 @@ def test_a_new_sample_is_seen_at_once() -> None:
 
 def test_new_samples_wake_a_rejected_pod_once_some_node_is_not_busy() -> None:
     busy = case(sample("a", "4"), sample("b", "8"), sample("c", "4"))
-    interest, _ = busy.plugin.events()
+    interest, _of_nodes = busy.plugin.events()
     assert interest.hint(pod("web"), None, None) is QueueingHint.SKIP
     busy.cluster.objects.put(sample("c", "1"))
     assert interest.hint(pod("web"), None, None) is QueueingHint.QUEUE
 
 
-def test_more_than_all_of_the_cpu_is_refused() -> None:
-    with pytest.raises(ProfileError, match="mostCpuPercent"):
-        case(mostCpuPercent=101)
+def test_a_pod_that_found_all_nodes_busy_is_placed_once_one_is_idle_and_the_next_one_where_most_is() -> None:
+    by_load = profile().args(LoadAware, mostCpuPercent=70).weights(LoadAware=100)
+    world = World(LoadAware, nodes=NODES[:2], objects=[sample("a", "3"), sample("b", "7")], profile=by_load)
+    world.add(pod("first"))
+    assert_waiting(world, "first", because=REASON, plugin="LoadAware")
+    world.add(sample("b", "5"))
+    world.advance(30)
+    assert_placed(world, "first", on="b")
+    world.add(sample("a", "100m"), pod("second"))
+    assert_placed(world, "second", on="a")
 
 
 def any_sample(dice: random.Random) -> NodeMetrics:
-    return sample(dice.choice(("n0", "n1", "n2", "n3")), dice.choice(("100m", "2", "3900m")), at=f"12:00:{dice.randrange(60):02d}")
+    used, at = dice.choice(["100m", "1", "3900m", "much"]), dice.choice(["12:00:00", "12:00:30", "12:05:00"])
+    return sample(f"n{dice.randrange(6)}", used, at)
 
 
-def test_the_plugin_keeps_the_contract() -> None:
-    """A new node, which has no sample yet, wakes a pod that all others reject."""
-    report = check_plugin(LoadAware, objects=any_sample, nodes=lambda dice: node("n", cpu=dice.choice("248")), clusters=8)
+def test_the_plugin_keeps_the_contract_while_samples_come_change_and_go() -> None:
+    report = check_plugin(LoadAware, args={"mostCpuPercent": 70}, objects=any_sample)
     assert not report.unreached, report
+    assert report.rejected > 50 and report.told_apart > 50, report
+
+
+def test_more_than_all_of_the_cpu_is_refused() -> None:
+    with pytest.raises(ProfileError, match="mostCpuPercent"):
+        case(mostCpuPercent=101)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 import numpy as np
@@ -105,17 +105,15 @@ class LoadAware(RowwiseFilter[LoadAwareArgs], ScorePlugin):
         return np.where(used == UNKNOWN, MAX_NODE_SCORE // 2, MAX_NODE_SCORE - np.clip(used, 0, MAX_NODE_SCORE))
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """New samples; a poll is one event, which names no object. A new node, which has no sample yet, and one that offers more CPU."""
+        """New samples, of which a poll is one event that names no object, and nodes that come or offer something else."""
         return (
-            interest(NODE_METRICS.name, Action.ALL, self._some_node_is_idle),
-            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._some_node_is_idle),
+            interest(NODE_METRICS.name, Action.ALL, self._some_node_takes_pods),
+            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._some_node_takes_pods),
         )
 
-    def _some_node_is_idle(self, _pod: PodInfo, _old: Any, _new: Any) -> QueueingHint:
-        cluster = self.handle.cluster
-        rows = cluster.rows()
-        fits = self._in_use(cluster)[rows] <= self.args.most_cpu_percent
-        return QueueingHint.QUEUE if bool(fits.any()) else QueueingHint.SKIP
+    def _some_node_takes_pods(self, _pod: PodInfo, _old: object, _new: object) -> QueueingHint:
+        in_use = self._in_use(self.handle.cluster)[self.handle.cluster.rows()]
+        return QueueingHint.QUEUE if bool((in_use <= self.args.most_cpu_percent).any()) else QueueingHint.SKIP
 
 
 def _version(cluster: Cluster) -> Hashable:
