@@ -309,6 +309,11 @@ class Cluster(NodeRows):
     def dry_run(self, *, journalled: bool = False) -> Iterator[DryRunCluster]:
         """Start a dry run over any rows inside the `with` block; all changes are undone at its end.
 
+        Example:
+            with cluster.dry_run() as dry_run:
+                dry_run.remove([(row, victim)])
+                fits = evaluator.checker.check_row(pod, row).ok
+
         Args:
             journalled: write the changes and their undoing to `pod_journal`, so that kept columns follow.
 

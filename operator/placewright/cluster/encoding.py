@@ -81,6 +81,9 @@ class EncodedColumn(Generic[V]):
     def where(self, rows: NDArray[np.intp], test: Callable[[V], bool]) -> NDArray[np.bool_]:
         """Ask `test` once for each distinct value and gather the answers.
 
+        Example:
+            cluster.taints.where(rows, lambda taints: tolerated(taints, pod))   # 3 calls for 5,000 nodes with 3 sets of taints
+
         Args:
             rows: to be answered.
             test: of one value.

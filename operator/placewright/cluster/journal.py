@@ -12,7 +12,13 @@ E = TypeVar("E")
 
 
 class Log(Generic[E]):
-    """An append-only list of changes, trimmed at the front. A reader remembers `position` and later asks `since(position)`."""
+    """An append-only list of changes, trimmed at the front. A reader remembers `position` and later asks `since(position)`.
+
+    Example:
+        position = log.position
+        ...                             # changes happen
+        changes = log.since(position)   # None: too long ago, so everything is computed anew
+    """
 
     def __init__(self, keep: int = 65536) -> None:
         """Start empty.

@@ -35,6 +35,11 @@ class PairwiseCounts:
     def tally(self, selection: PodSelection, size: int) -> Tally:
         """Return the count by row of the pods that a selection picks.
 
+        Example:
+            tally = cluster.pairwise_counts.tally(PodSelection(frozenset({"shop"}), selector), cluster.size)
+            tally[row]                   # pods of namespace shop with matching labels, on one row
+            tally.by_row(cluster.size)   # on every row
+
         Args:
             selection: which pods to count.
             size: rows of the cluster.

@@ -35,13 +35,6 @@ class PodSelection:
         terminating: whether pods that are being deleted count.
         carriers: only pods that carry one of these affinities; None for any pod.
         weights: how much each pod of a carrier counts, not 0; None counts each as 1.
-
-    Attributes:
-        namespaces: as given.
-        selector: as given.
-        terminating: as given.
-        carriers: as given.
-        weights: as given.
     """
 
     __slots__ = ("_hash", "carriers", "namespaces", "selector", "terminating", "weights")

@@ -47,6 +47,9 @@ def at_once(steps: Steps[T]) -> T:
 class Turns:
     """Turns of the event loop between steps.
 
+    Example:
+        trial = await Turns(clock, lambda: lead.active).take(choosing.best(group))   # other tasks run between members
+
     Args:
         clock: seconds, monotonic.
         leads: whether this replica may still decide.
