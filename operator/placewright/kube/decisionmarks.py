@@ -1,7 +1,7 @@
 """Marks of decisions on the API server: one ControllerRevision (apps/v1) a mark, in the operator's namespace, where tenants cannot write.
 
-Whom a mark speaks for never changes. What does (who decides it now, the deaths) is changed on the condition that nobody else did so since
-it was read: of two replicas one is refused with 409.
+The pod that a mark is about never changes. The deciding replica and the number of deaths change on the condition that the mark was not
+changed since it was read, so of two replicas one is refused with 409 (docs/decisions/0034).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from placewright.kube.guarded import GuardedBody
 MARK_LABEL: Final = "placewright.dev/decision-mark"
 OPENED_BY: Final = "placewright.dev/deciding"
 DIED_AT: Final = "placewright.dev/died-at"
-#: The reason of a 409 to a creation.
+#: Reason of a 409 to the creation of an object that exists.
 ALREADY_EXISTS: Final = "AlreadyExists"
 _DECISION: Final = "decision"
 
 
 class _StoredMark(KubeObject, frozen=True):
-    """A ControllerRevision; its number is that of the deaths."""
+    """A ControllerRevision; its `revision` is the number of deaths."""
 
     metadata: ObjectMeta = ObjectMeta()
     revision: int = 0
@@ -42,23 +42,45 @@ class _MarkList(msgspec.Struct, frozen=True):
 
 
 class MarkStore:
-    """Reads and writes marks in one namespace. Every method raises `RequestError`, and `DecodeError` for an answer that is no mark."""
+    """Reads and writes marks in one namespace.
+
+    Every method raises `RequestError` when the server refuses or does not answer, and `DecodeError` for an answer that is no mark.
+    """
 
     def __init__(self, client: ApiClient, namespace: str, allowed: Callable[[], bool] = lambda: True) -> None:
-        """`allowed`: asked as the bytes that open a mark leave."""
+        """Read nothing yet.
+
+        Args:
+            client: of the API server.
+            namespace: the operator's.
+            allowed: asked when the bytes that open a mark leave: only the active replica may.
+        """
         self._client = client
         self._namespace = namespace
         self._allowed = allowed
+        # ControllerRevisions: the history of profiles has the same rights already, and a revision's `data` cannot be changed.
         everywhere = collection_path("apps", "v1", "controllerrevisions")
         self._path = everywhere.replace("/controllerrevisions", f"/namespaces/{namespace}/controllerrevisions")
 
     async def marks(self) -> list[DecisionMark]:
-        """All of them; what is none of ours is passed over."""
+        """Read all marks.
+
+        Returns:
+            The marks; objects under our label that are no marks are left out.
+        """
         listed = await self._client.get_as(self._path, _MarkList, {"labelSelector": MARK_LABEL})
         return list(_readable(listed.items))
 
     async def open(self, pod: MarkedPod, by: str) -> DecisionMark:
-        """Say that a decision about this pod begins; the mark as it then is, with the deaths that it had."""
+        """Write that a decision about this pod begins.
+
+        Args:
+            pod: the pod, by a digest of its spec.
+            by: the deciding replica.
+
+        Returns:
+            The mark as stored, with the deaths of earlier decisions.
+        """
         body = {**self._named(pod), "revision": 0, "data": msgspec.to_builtins(pod)}
         body["metadata"]["annotations"] = {OPENED_BY: by}
         try:
@@ -70,13 +92,25 @@ class MarkStore:
         return _mark(await self._client.patch(self._path_of(pod), GuardedBody(change, self._allowed)))
 
     async def count_death(self, mark: DecisionMark, at: float) -> DecisionMark:
-        """Nobody decides it any more: one death more. Refused with 409 where somebody else changed the mark."""
+        """Count one more death: the process of the mark's decision ended before the decision did.
+
+        Args:
+            mark: as read. The API server refuses with 409 when it was changed since.
+            at: seconds since 1970.
+
+        Returns:
+            The mark as stored.
+        """
         when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         noted = {"resourceVersion": mark.version, "annotations": {OPENED_BY: "", DIED_AT: when}}
         return _mark(await self._client.patch(self._path_of(mark.pod), {"metadata": noted, "revision": mark.deaths + 1}))
 
     async def close(self, mark: DecisionMark) -> None:
-        """The decision ended: the mark goes, with its deaths, unless somebody else changed it since this version, or took it away."""
+        """Remove the mark and its deaths: the decision ended.
+
+        Args:
+            mark: as read or opened. A mark that was changed since stays, and one that is gone is no error.
+        """
         options = {"preconditions": {"resourceVersion": mark.version}} if mark.version else {}
         try:
             await self._client.delete(self._path_of(mark.pod), options)
@@ -110,5 +144,5 @@ def _mark(answer: bytes | msgspec.Raw) -> DecisionMark:
 
 def _readable(items: Iterable[msgspec.Raw]) -> Iterator[DecisionMark]:
     for item in items:
-        with contextlib.suppress(*DECODE_ERRORS, DecodeError):  # one that somebody else wrote under our label
+        with contextlib.suppress(*DECODE_ERRORS, DecodeError):  # another writer's object under our label
             yield _mark(item)

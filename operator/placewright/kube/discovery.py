@@ -1,7 +1,7 @@
-"""What this API server serves: Kubernetes 1.20 to 1.36 and later differ in groups and versions.
+"""Finds out which groups and versions this API server serves: Kubernetes 1.20 to 1.36 and later differ.
 
-Asked at start, and again at a slow beat: API servers are upgraded under a running scheduler. A version is chosen by what we can read, most
-wanted first; what lacks is no error.
+Discovery runs at the start and again every few minutes, because API servers are upgraded under a running scheduler. Of the served versions
+the first that we can read is chosen. A missing collection is no error: the plugin that reads it sees none of it.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class _ResourceList(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A collection somebody wants to read.
+    """A collection that a plugin reads.
 
     Attributes:
         group, resource: such as `policy`, `poddisruptionbudgets`.
-        versions: those that can be read, best first.
-        reader: the plugin that sees none of it where it lacks.
+        versions: that can be read, best first.
+        reader: the plugin that sees none of it where the server lacks it.
     """
 
     group: str
@@ -68,7 +68,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Where something is served: the path over all namespaces, and the API version that this path speaks."""
+    """A served collection: its path over all namespaces, and the API version of that path."""
 
     path: str
     version: str
@@ -76,20 +76,26 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class ServedResources:
-    """Which collections the server serves.
+    """The collections that the server serves.
 
     Attributes:
-        served: group and resource to the versions that have it.
-        silent: `group/version` of those that are listed, but only answer with errors; what they serve is not known.
+        served: (group, resource) to the versions that have it.
+        silent: `group/version` of groups that are listed and only answer with errors; their collections are unknown.
     """
 
     served: dict[tuple[str, str], list[str]]
     silent: tuple[str, ...] = ()
 
     def best(self, group: str, resource: str, versions: Sequence[str] = ()) -> str | None:
-        """Path of the collection over all namespaces, in the best version served; None when it is not served.
+        """Find a collection in the best version served.
 
-        `versions` names those the caller can read, best first; otherwise stable before beta before alpha, then the higher number.
+        Args:
+            group: such as `policy`; empty for the core group.
+            resource: such as `poddisruptionbudgets`.
+            versions: that the caller can read, best first. Without any: stable before beta before alpha, then the higher number.
+
+        Returns:
+            Path of the collection over all namespaces; None when no such version is served.
         """
         found = self.served.get((group, resource), [])
         if versions:
@@ -99,7 +105,14 @@ class ServedResources:
         return collection_path(group, chosen, resource) if chosen else None
 
     def find(self, wanted: Wanted) -> Collection | None:
-        """The wanted collection in the first of its versions that is served."""
+        """Find a wanted collection in the first of its versions that is served.
+
+        Args:
+            wanted: the collection and the versions that can be read.
+
+        Returns:
+            The collection; None when none of the versions is served.
+        """
         found = self.served.get((wanted.group, wanted.resource), ())
         for version in wanted.versions:
             if version in found:
@@ -108,7 +121,14 @@ class ServedResources:
 
 
 def version_rank(version: str) -> tuple[int, int, int]:
-    """Order of API versions: v2 > v1 > v1beta2 > v1beta1 > v1alpha1; anything else last."""
+    """Order API versions: v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > anything else.
+
+    Args:
+        version: such as `v1beta1`.
+
+    Returns:
+        A sort key; the greater the better.
+    """
     match = _VERSION.fullmatch(version)
     if match is None:
         return (-1, 0, 0)
@@ -117,7 +137,16 @@ def version_rank(version: str) -> tuple[int, int, int]:
 
 
 def collection_path(group: str, version: str, resource: str) -> str:
-    """`/api/v1/pods`, `/apis/policy/v1/poddisruptionbudgets`."""
+    """Build the path of a collection over all namespaces.
+
+    Args:
+        group: empty for the core group.
+        version: such as `v1`.
+        resource: such as `pods`.
+
+    Returns:
+        Such as `/api/v1/pods` or `/apis/policy/v1/poddisruptionbudgets`.
+    """
     return f"{_root(group, version)}/{resource}"
 
 
@@ -132,10 +161,23 @@ async def discover(
     backoff: RetryBackoff = RetryBackoff(initial=0.2, maximum=2.0),  # noqa: B008 - frozen
     sleep: Sleep = asyncio.sleep,
 ) -> ServedResources:
-    """Ask what is served in these groups, in the core group, and for events.
+    """Ask which collections are served in these groups, in the core group, and for events.
 
-    A group that answers with errors again and again or with nonsense, as one does whose APIService is down, is `silent`. Raises
-    `Unreachable`, `ApiError` or `DecodeError` when the server itself does not answer (see `retry.until_answered`).
+    A group that answers only with errors or with nonsense, as one whose APIService is down, is `silent`; it does not fail the discovery.
+
+    Args:
+        client: of the API server.
+        groups: API groups to ask for.
+        backoff: waits between the attempts for one group.
+        sleep: waits so many seconds.
+
+    Returns:
+        The served collections.
+
+    Raises:
+        ApiError: the server refused the list of groups, or the core group.
+        Unreachable: the server did not answer (see `retry.until_answered`).
+        DecodeError: its list of groups has another shape.
     """
     wanted = {*groups, _EVENTS}
     listed = await client.get_as("/apis", _GroupList)
@@ -161,7 +203,7 @@ async def _resources(client: ApiClient, group: str, version: str) -> list[str]:
     try:
         found = await client.get_as(_root(group, version), _ResourceList)
     except ApiError as error:
-        # A group that was just removed, or that we may not see, is one that is not served to us.
+        # A group that was removed meanwhile, or that we may not read, is not served to us.
         if group and error.status in (NOT_FOUND, FORBIDDEN):
             return []
         raise

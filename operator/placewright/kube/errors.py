@@ -1,4 +1,4 @@
-"""What can go wrong with a request: the server said no, or nobody answered."""
+"""Errors of requests to the API server: it refused (`ApiError`), or it did not answer (`Unreachable`)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ FORBIDDEN: Final = 403
 UNAUTHORIZED: Final = 401
 #: How the API server begins the message of what a webhook denied.
 _BY_A_WEBHOOK: Final = 'admission webhook "'
-#: The statuses that proxies and starting servers give: nobody behind them looked at the request.
+#: Statuses of proxies and starting servers: no API server has handled the request.
 AWAY: Final = frozenset({502, 503, 504})
 
 
 class ConfigError(InputError):
-    """The configuration does not lead to a cluster: one line with the file, what was found, what is allowed."""
+    """The configuration names no reachable cluster. The message is one line: the file, the value found, the values allowed."""
 
 
 class RequestError(Exception):
-    """A request did not succeed."""
+    """A request failed. Base of `ApiError` and `Unreachable`."""
 
     @property
     def temporary(self) -> bool:
@@ -36,11 +36,11 @@ class RequestError(Exception):
 
 
 class Unreachable(RequestError):
-    """No answer, or half of one. A write may have happened all the same."""
+    """The server did not answer, or its answer broke off. A write may have been carried out all the same."""
 
     @property
     def temporary(self) -> bool:
-        """Always: servers and networks come back."""
+        """Always true: servers and networks come back."""
         return True
 
 
@@ -63,20 +63,20 @@ class ApiError(RequestError):
 
     @property
     def temporary(self) -> bool:
-        """True for 429 and 5xx."""
+        """True for 429 and 5xx: the same request may succeed later."""
         return self.status == TOO_MANY_REQUESTS or self.status >= 500
 
     @property
     def of_a_webhook(self) -> bool:
-        """True for a refusal by an admission webhook: it says something about this object, and nothing about the server.
+        """True when an admission webhook refused the object. Such a refusal says nothing about the load of the API server.
 
-        The API server puts these words before whatever a webhook says, the status and the seconds to wait being the webhook's own.
+        The API server puts the words `admission webhook "` before every webhook's message. Status and Retry-After come from the webhook.
         """
         return self.message.startswith(_BY_A_WEBHOOK)
 
     @property
     def gone_or_replaced(self) -> bool:
-        """True when the object meant is not there, or its name is another's by now: a patch that names the uid then gets 422."""
+        """True when the object is gone, or when another object has its name now. A patch that names the old uid then gets 422."""
         return self.status in (NOT_FOUND, CONFLICT) or (self.status == INVALID and "metadata.uid" in self.message)
 
 
@@ -96,7 +96,19 @@ _LONGEST_MESSAGE: Final = 2000
 
 
 def error_from_answer(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
-    """Build an `ApiError` from an answer: a Kubernetes Status, or whatever a proxy in between had to say."""
+    """Build an `ApiError` from an answer.
+
+    The body is a Kubernetes Status, or the text of a proxy in between. A message is cut to 2,000 characters: it goes into logs and
+    conditions.
+
+    Args:
+        status: HTTP status; 0 takes the code of the Status.
+        body: the answer's body; text that is no Status is quoted, up to 200 bytes of it.
+        retry_after: the header `Retry-After`, None without one.
+
+    Returns:
+        The error. Its `retry_after` is the larger of header and Status, in seconds, at most 300: no server may stop a writer for longer.
+    """
     try:
         parsed = _DECODER.decode(body)
     except DECODE_ERRORS:

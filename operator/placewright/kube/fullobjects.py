@@ -1,8 +1,7 @@
-"""Pods and nodes whole, as the API server has them: extenders are sent all of an object, not the few fields that scheduling reads.
+"""Whole pods and nodes for extenders: kube-scheduler sends them every field, not only the fields that scheduling reads.
 
-Nodes come from a reflector of their own that keeps JSON text; it runs only while an extender needs it, since the text of thousands of
-nodes is tens of megabytes. Pods are read when they are sent: each is needed for a moment only, and the few calls about one pod share one
-reading.
+Nodes come from a reflector of their own that keeps JSON text. It runs only while an extender needs it, because the text of thousands of
+nodes takes tens of megabytes. A pod is read when it is sent: it is needed for a moment, and the few calls about one pod share one reading.
 
 Objects are written as kube-scheduler holds them: without `kind` and `apiVersion`, which its lists do not carry, and pods without
 `managedFields`, which it drops.
@@ -26,25 +25,31 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
 
-#: Pods whose text is kept, more than are decided upon at the same time, and how many bytes of it; a larger pod than a quarter of that is
-#: read for each call.
+#: Pods whose text is kept: more than are decided at the same time.
 _REMEMBERED_PODS: Final = 1024
+#: Bytes of that text. A pod of more than a quarter of it is read for each call, so that one pod cannot push out all others.
 _REMEMBERED_BYTES: Final = 16 * 2**20
 _LARGEST_POD: Final = _REMEMBERED_BYTES // 4
-#: Readings of pods under way at the same time, for one extender.
+#: Pods that are read at the same time for one extender.
 _READING_AT_ONCE: Final = 16
-#: Seconds to wait for a node that the scheduler has heard of and this copy has not: another watch brings it.
+#: Seconds to wait for a node that the scheduler knows and this copy does not: the two have different watches.
 _PATIENCE: Final = 1.0
 _EMPTY: Final = msgspec.Raw(b"{}")
 
 
 def new_readers() -> asyncio.Semaphore:
-    """How many pods may be read at the same time; each extender has its own, as one may be sent thousands of victims."""
+    """Make the bound on pods that are read at the same time.
+
+    Each extender has a bound of its own, because one extender may be sent thousands of victims.
+
+    Returns:
+        A semaphore for `FullObjects.pod` and `pods`.
+    """
     return asyncio.Semaphore(_READING_AT_ONCE)
 
 
 class WholeNode(msgspec.Struct, dict=True):
-    """A node as JSON text, in the three parts that every object has. Written to JSON it is the whole node."""
+    """A node as JSON text, in the three parts that every object has. Encoded to JSON it is the whole node."""
 
     identity: msgspec.Raw = msgspec.field(default=_EMPTY, name="metadata")
     spec: msgspec.Raw = _EMPTY
@@ -52,7 +57,7 @@ class WholeNode(msgspec.Struct, dict=True):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """What identifies it, read once; empty where that cannot be read."""
+        """Name, uid and resourceVersion, decoded once; empty where the text cannot be decoded."""
         known: ObjectMeta | None = self.__dict__.get("_read")
         if known is None:
             known = self.__dict__["_read"] = _identified(self.identity)
@@ -74,12 +79,12 @@ def _identified(metadata: msgspec.Raw) -> ObjectMeta:
 
 
 def _apart(node: WholeNode) -> WholeNode:
-    """The same with text of its own: as decoded it would keep the whole page of the list."""
+    """Copy the texts of a node. As decoded they are views, which would keep the whole page of the list in memory."""
     return WholeNode(node.identity.copy(), node.spec.copy(), node.status.copy())
 
 
 class _Wakes:
-    """A reflector's sink that wakes those who wait for a node."""
+    """A reflector's sink that wakes the calls that wait for a node."""
 
     def __init__(self) -> None:
         self._news = asyncio.Event()
@@ -90,19 +95,19 @@ class _Wakes:
             self._news = asyncio.Event()
 
     def deleted(self, old: WholeNode) -> None:
-        """Nobody waits for that."""
+        """Ignored: no call waits for a deletion."""
 
     def synced(self) -> None:
-        """The reflector says so itself."""
+        """Ignored: calls wait for the reflector's own `has_synced`."""
 
     async def news(self) -> None:
-        """Return at the next node that appears."""
+        """Return when the next node appears."""
         await self._news.wait()
 
 
 @dataclass(slots=True)
 class _Following:
-    """The reflector while it runs, and how many need it."""
+    """The running reflector, its task, and the number of extenders that need it."""
 
     reflector: Reflector[WholeNode]
     wakes: _Wakes
@@ -111,10 +116,15 @@ class _Following:
 
 
 class FullObjects:
-    """Whole objects for extenders; one for the whole program, used inside its event loop, and closed."""
+    """Whole objects for extenders. One for the process; use it inside its event loop, and close it."""
 
     def __init__(self, client: ApiClient, *, patience: float = _PATIENCE) -> None:
-        """`patience`: seconds to wait for a node that is not known yet."""
+        """Read nothing yet.
+
+        Args:
+            client: of the API server.
+            patience: seconds to wait for a node that is not known yet.
+        """
         self._client = client
         self._patience = patience
         self._following: _Following | None = None
@@ -126,11 +136,11 @@ class FullObjects:
 
     @property
     def follows_nodes(self) -> bool:
-        """True while somebody needs whole nodes."""
+        """True while an extender needs whole nodes."""
         return self._following is not None
 
     def follow_nodes(self) -> None:
-        """Begin to keep a copy of all nodes, or note that one more needs it; to be paired with `leave_nodes`."""
+        """Keep a copy of all nodes, or note that one more extender needs it. Pair each call with `leave_nodes`."""
         if self._following is not None:
             self._following.users += 1
             return
@@ -139,7 +149,7 @@ class FullObjects:
         self._following = _Following(reflector, wakes, asyncio.create_task(reflector.run(), name="whole nodes for extenders"))
 
     async def leave_nodes(self) -> None:
-        """One less needs the copy; the last one ends it."""
+        """Note that one extender less needs the copy. The last one ends it."""
         following = self._following
         if following is None:
             return
@@ -155,7 +165,17 @@ class FullObjects:
             await asyncio.gather(following.task, return_exceptions=True)
 
     async def nodes(self, names: Sequence[NodeName]) -> list[WholeNode]:
-        """These nodes, in this order. Waits for the first complete list; raises `ExtenderError` for a node that does not show up."""
+        """Return whole nodes. Waits for the first complete list.
+
+        Args:
+            names: of the nodes.
+
+        Returns:
+            The nodes, in the order of `names`.
+
+        Raises:
+            ExtenderError: a node did not appear within the patience, or no copy is kept.
+        """
         following = self._following
         if following is None:
             raise ExtenderError("no copy of the nodes is kept")
@@ -178,7 +198,19 @@ class FullObjects:
     # --- pods ----------------------------------------------------------------------------------------------------------------
 
     async def pod(self, pod: PodInfo, readers: asyncio.Semaphore) -> msgspec.Raw:
-        """The pod's JSON text. Raises `ExtenderError` when it is gone, replaced, or cannot be read. `readers`: see `new_readers`."""
+        """Return a pod's JSON text.
+
+        Args:
+            pod: as the scheduler knows it.
+            readers: bounds the readings at the same time; see `new_readers`.
+
+        Returns:
+            The text, of the version that the scheduler knows or a later one.
+
+        Raises:
+            ExtenderError: the pod is gone, replaced, or cannot be read.
+        """
+        # By version: two calls about one decision share a reading, and a changed pod is read again.
         key = (pod.uid, pod.pod.metadata.resource_version)
         known = self._pods.get(key)
         if known is not None:
@@ -190,7 +222,18 @@ class FullObjects:
         return text
 
     async def pods(self, pods: Iterable[PodInfo], readers: asyncio.Semaphore) -> list[msgspec.Raw]:
-        """Several, in this order; raises as `pod` does."""
+        """Return the JSON texts of several pods.
+
+        Args:
+            pods: as the scheduler knows them.
+            readers: bounds the readings at the same time; see `new_readers`.
+
+        Returns:
+            The texts, in the order of `pods`.
+
+        Raises:
+            ExtenderError: one of the pods is gone, replaced, or cannot be read.
+        """
         async with asyncio.TaskGroup() as group:
             reading = [group.create_task(self._or_error(pod, readers)) for pod in pods]
         found = [task.result() for task in reading]
@@ -200,7 +243,10 @@ class FullObjects:
         return [text for text in found if isinstance(text, msgspec.Raw)]
 
     async def _or_error(self, pod: PodInfo, readers: asyncio.Semaphore) -> msgspec.Raw | ExtenderError:
-        """One failure must not cancel the other readings half-way, and not arrive as a group of errors."""
+        """Return the error instead of raising it.
+
+        Raised in a task group, one error would cancel the other readings and arrive as a group of errors.
+        """
         try:
             return await self.pod(pod, readers)
         except ExtenderError as error:

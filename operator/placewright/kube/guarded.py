@@ -1,8 +1,8 @@
-"""Requests that may be sent, and be under way, only while somebody allows it: what only the active replica may write.
+"""Guarded requests: only the active replica may send them, and they may be under way only while it is active.
 
-A request that left in time may be carried out late: when its sender is not the active replica any more, and another one has decided about
-the same room. So when the lead is lost, what is under way is aborted, and nobody waits for that moment alone: each guarded request asks
-for itself, more often than the time in which another replica can take over.
+A request that was sent in time may be carried out late: when its sender is not active any more and another replica has decided about the
+same room on a node. So a lost lead aborts the requests under way. A process that hangs cannot do that; so each guarded request also asks
+for itself, more often than the time in which another replica can take over (docs/decisions/0017).
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import aiohttp
 import msgspec
+from aiohttp.abc import AbstractStreamWriter
 
 from placewright.kube.errors import Unreachable
 from placewright.kube.keptconnection import NOT_WANTED
 
 
 class GuardedBody:
-    """A request's body, JSON or bytes as they are, that is written only while it is allowed. For one request.
+    """The body of one request, JSON or bytes, that is written only while it is allowed.
 
-    Between asking whether a request may be sent and sending it lie waiting for a turn, a connection and its TLS: time enough to lose the
-    lead, or to stand still for minutes on a machine that hangs. So it is asked again when the bytes are about to be written. Without its
-    body a request is not complete, and the server does nothing.
+    Between the decision to send and the sending lie waits for a token, a connection and its TLS. The replica may lose the lead meanwhile,
+    or the machine may hang for minutes. So `allowed` is asked again when the bytes are about to be written. A request without its body is
+    not complete, and the server does nothing.
 
-    For as long as the answer is waited for it stays a question, too (`GuardedRequests`).
+    While the answer is waited for, `GuardedRequests` asks on.
 
     Attributes:
-        data: what is to be written.
-        withheld: whether it was not written, as it was not allowed any more.
+        data: the bytes to write.
+        withheld: True once the body was not written because it was not allowed any more.
     """
 
     __slots__ = ("_allowed", "data", "withheld")
@@ -40,32 +42,65 @@ class GuardedBody:
         self._allowed = allowed
 
     def allowed(self) -> bool:
-        """Whether it may be written now; where it may not, it is withheld for good."""
+        """Whether the body may be written now. Once it may not, it never may again."""
         self.withheld = self.withheld or not self._allowed()
         return not self.withheld
 
     def wanted(self) -> bool:
-        """Whether the answer is still waited for; says nothing about what has been written."""
+        """Whether the answer is still wanted. It says nothing about the bytes that were written."""
         return self._allowed()
 
 
+class GuardedPayload(aiohttp.BytesPayload):
+    """A guarded body as aiohttp writes it.
+
+    Args:
+        body: the guarded body, for one request.
+    """
+
+    def __init__(self, body: GuardedBody) -> None:
+        super().__init__(body.data)
+        self._body = body
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        """Write the body, or break the connection off when it is not allowed any more. aiohttp calls this."""
+        if not self._body.allowed():
+            raise ConnectionAbortedError("not allowed any more")
+        await super().write_with_length(writer, content_length)
+
+
 class GuardedRequests:
-    """Those of one client that are under way. A request ends once its body is not allowed any more; its outcome is then unknown."""
+    """The guarded requests of one client that are under way.
+
+    A request ends once its body is not allowed any more; its outcome is unknown then.
+    """
 
     def __init__(self, outlive: float) -> None:
-        """`outlive`: how long a request may be under way after it ceased to be allowed, where nobody says so, in seconds."""
+        """Watch nothing yet.
+
+        Args:
+            outlive: seconds between two questions whether a request is still allowed, where the lost lead does not abort it.
+        """
         self.outlive = outlive
         self._abort: dict[GuardedBody, Callable[[], None]] = {}
 
     def abort_unwanted(self) -> None:
-        """End those that are not allowed any more."""
+        """Abort the requests that are not allowed any more."""
         for body, abort in tuple(self._abort.items()):
             if not body.wanted():
                 abort()
 
     @contextmanager
     def aborted_by(self, abort: Callable[[], None], body: bytes | GuardedBody) -> Iterator[None]:
-        """What is inside is ended by `abort`; it asks for itself whether it is wanted."""
+        """Abort a request on a connection that asks for itself whether the request is wanted.
+
+        Args:
+            abort: ends the request.
+            body: of the request; one that is not guarded is never aborted.
+
+        Yields:
+            While the request is under way.
+        """
         if not isinstance(body, GuardedBody):
             yield
             return
@@ -77,7 +112,18 @@ class GuardedRequests:
 
     @asynccontextmanager
     async def ending(self, what: str, body: bytes | GuardedBody | None) -> AsyncIterator[None]:
-        """What is inside ends with `Unreachable` when its body is not allowed any more; asked for it again and again."""
+        """End a block with `Unreachable` when its body is not allowed any more; asked every `outlive` seconds.
+
+        Args:
+            what: the request, for the message.
+            body: of the request; one that is not guarded never ends the block.
+
+        Yields:
+            While the request is under way.
+
+        Raises:
+            Unreachable: the body is not allowed any more.
+        """
         if not isinstance(body, GuardedBody):
             yield
             return
@@ -87,7 +133,7 @@ class GuardedRequests:
             async with asyncio.timeout(None) as scope:
 
                 def abort() -> None:
-                    if self._abort.pop(body, None) is not None:  # a scope that ends cannot be ended again
+                    if self._abort.pop(body, None) is not None:  # asyncio refuses to reschedule a scope that is ending
                         scope.reschedule(loop.time())
 
                 def look() -> None:

@@ -1,7 +1,7 @@
 """The history of profiles on the API server: one ControllerRevision (apps/v1) a generation, in the operator's namespace.
 
-Why there, and not on the profile: docs/decisions/0013. What a generation said never changes; whether it took is an annotation, because a
-generation that had to wait for another profile's schedulerName may still take effect.
+Why there, and not on the profile: docs/decisions/0015. A recorded spec never changes. Its result is an annotation, because it can change: a
+generation that waits for another profile's schedulerName may still take effect.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import collection_path
 
-#: The namespace of manifests/base; that of a scheduler outside of any pod, too.
+#: The namespace of manifests/base, also for a scheduler that runs outside of a pod.
 DEFAULT_NAMESPACE: Final = "placewright-system"
 PROFILE_LABEL: Final = "placewright.dev/profile"
 RESULT: Final = "placewright.dev/result"
 MESSAGE: Final = "placewright.dev/message"
-#: In place of a private key, which has no business in a second object that others may read.
+#: Replaces a private key: readers of the history need not be allowed to read the profile.
 NOT_KEPT: Final = "(not kept)"
 _SERVICE_ACCOUNT_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _LONGEST_LABEL: Final = 63
@@ -33,7 +33,15 @@ _MAX_MESSAGE: Final = 2048
 
 
 def operator_namespace(environ: Mapping[str, str], file: Path = _SERVICE_ACCOUNT_NAMESPACE) -> str:
-    """The namespace of the pod that we run in; the default one outside of pods."""
+    """Find the namespace of the pod that this process runs in.
+
+    Args:
+        environ: `POD_NAMESPACE` counts first.
+        file: of the service account.
+
+    Returns:
+        The namespace; `placewright-system` outside of a pod.
+    """
     if named := environ.get("POD_NAMESPACE"):
         return named
     try:
@@ -43,13 +51,14 @@ def operator_namespace(environ: Mapping[str, str], file: Path = _SERVICE_ACCOUNT
 
 
 class RecordedGeneration(KubeObject, frozen=True):
-    """What is kept of a generation, and never changes.
+    """The record of one generation. It never changes.
 
     Attributes:
-        profile: name of the SchedulingProfile; `uid` tells it from others that had the name.
+        profile: name of the SchedulingProfile.
+        uid: of that object; a new profile of the same name has another.
         generation: of that object.
-        changed_by: the field manager that wrote it, such as `kubectl-client-side-apply`; empty when nobody tells.
-        changed_at: RFC 3339; empty when nobody tells.
+        changed_by: the field manager that wrote it, such as `kubectl-client-side-apply`; empty when unknown.
+        changed_at: RFC 3339; empty when unknown.
         spec: as written, without private keys.
     """
 
@@ -66,10 +75,10 @@ class Revision:
     """One entry of a profile's history.
 
     Attributes:
-        number: grows within a profile's name, also when the profile is deleted and created again, which generations do not survive.
-        recorded: what was written.
-        result: what came of it, a `Reason` of conditions; empty when that is not known.
-        message: the same for people.
+        number: grows within a profile's name, also when the profile is deleted and created again; generations begin at 1 then.
+        recorded: the generation.
+        result: reason of the condition that it led to; empty when unknown.
+        message: the condition's message.
         name: of the ControllerRevision.
     """
 
@@ -91,7 +100,11 @@ class _Items(msgspec.Struct, frozen=True):
 
 
 class HistoryStore:
-    """Reads and writes revisions in one namespace. Every method raises `RequestError`."""
+    """Reads and writes revisions in one namespace. Every method raises `RequestError` when the server refuses or does not answer.
+
+    Attributes:
+        namespace: the operator's.
+    """
 
     def __init__(self, client: ApiClient, namespace: str) -> None:
         self._client = client
@@ -101,22 +114,41 @@ class HistoryStore:
         )
 
     async def revisions(self, profile: str | None = None) -> list[Revision]:
-        """Those of one profile, or of all, oldest first; what is not one of ours is passed over."""
+        """Read the history.
+
+        Args:
+            profile: name of a profile; None for all.
+
+        Returns:
+            The revisions, oldest first; objects under our label that are no revisions are left out.
+        """
         selector = PROFILE_LABEL if profile is None else f"{PROFILE_LABEL}={label_of(profile)}"
         listed = await self._client.get_as(self._path, _Items, {"labelSelector": selector})
         found = [each for each in _readable(listed.items) if profile in (None, each.recorded.profile)]
         return sorted(found, key=lambda each: (each.number, each.recorded.changed_at, each.name))
 
     async def add(self, revision: Revision) -> None:
-        """Write a new one."""
+        """Write a new revision. Two replicas cannot both add one generation: its name follows from the profile and the generation (409).
+
+        Args:
+            revision: what to record.
+        """
         await self._client.post(self._path, _manifest(revision, self.namespace))
 
     async def mark(self, revision: Revision) -> None:
-        """Say anew what came of a revision that is there."""
+        """Write the result of a revision that exists.
+
+        Args:
+            revision: as read, with the new result and message.
+        """
         await self._client.patch(f"{self._path}/{revision.name}", {"metadata": {"annotations": _annotations(revision)}})
 
     async def remove(self, revision: Revision) -> None:
-        """Delete one."""
+        """Delete a revision.
+
+        Args:
+            revision: as read.
+        """
         await self._client.delete(f"{self._path}/{revision.name}")
 
 
@@ -125,7 +157,7 @@ def _readable(items: Iterable[msgspec.Raw]) -> Iterator[Revision]:
         try:
             stored = msgspec.json.decode(item, type=_Stored)
         except (*DECODE_ERRORS, DecodeError):
-            continue  # one that somebody else wrote under our label
+            continue  # another writer's object under our label
         if stored.data is not None:
             notes = stored.metadata.annotations or {}
             yield Revision(stored.revision, stored.data, notes.get(RESULT, ""), notes.get(MESSAGE, ""), stored.metadata.name)
@@ -152,13 +184,27 @@ def _annotations(revision: Revision) -> dict[str, str]:
 
 
 def name_of(recorded: RecordedGeneration) -> str:
-    """Follows from profile and generation, so that two replicas cannot record the same twice."""
+    """Build the name of a generation's ControllerRevision from profile, uid and generation, so that two replicas cannot record it twice.
+
+    Args:
+        recorded: the generation.
+
+    Returns:
+        A DNS subdomain name.
+    """
     short = recorded.profile[:_LONGEST_NAME].rstrip("-.")
     return f"{short}-{_digest(recorded.profile + recorded.uid)}-{recorded.generation}"
 
 
 def label_of(profile: str) -> str:
-    """The profile's name as a label's value; a long name is cut, with a digest of the whole."""
+    """Build the value of the label `placewright.dev/profile`.
+
+    Args:
+        profile: name of the profile.
+
+    Returns:
+        The name; a name of more than 63 characters is cut and ends with a digest of the whole.
+    """
     if len(profile) <= _LONGEST_LABEL:
         return profile
     return f"{profile[:50].rstrip('-.')}-{_digest(profile)}"
@@ -172,7 +218,15 @@ def _digest(text: str) -> str:
 
 
 def without_keys(spec: Mapping[str, Any], instead: str = NOT_KEPT) -> dict[str, Any]:
-    """A profile's `spec`, or part of one, with another text for the private keys of its extenders."""
+    """Replace the private keys of a profile's extenders.
+
+    Args:
+        spec: a profile's `spec`, or a part of one.
+        instead: text in place of each key.
+
+    Returns:
+        A copy; the argument is not changed.
+    """
     kept = dict(spec)
     extenders = spec.get("extenders")
     if isinstance(extenders, list):
@@ -188,7 +242,15 @@ def _without_key(extender: Any, instead: str) -> Any:
 
 
 def with_keys_of(spec: Mapping[str, Any], current: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """`spec` with the keys that `current` has for the same extenders, and the URLs of extenders for which it has none."""
+    """Put back the private keys that `without_keys` replaced.
+
+    Args:
+        spec: a recorded `spec`.
+        current: the profile's `spec` now; an extender with the same URL gives its key.
+
+    Returns:
+        (a copy of `spec` with keys, URLs of the extenders for which there is no key).
+    """
     keys = {each.get("urlPrefix"): (each.get("tlsConfig") or {}).get("keyData") for each in current.get("extenders") or ()}
     whole, missing = dict(spec), []
     if isinstance(spec.get("extenders"), list):

@@ -1,7 +1,7 @@
-"""One kept-alive HTTP/1.1 connection: a request is written whole, and of its answer only what somebody reads is kept.
+"""One kept-alive HTTP/1.1 connection for `ApiClient.write`: it writes a request in one piece and reads status and refusal of the answer.
 
-aiohttp's client spends several times as much on a small request as its bytes cost. Its parser stays: what is an answer, and where it ends,
-is decided by the same code as for all other requests (`docs/decisions/0027-writes-past-aiohttps-client.md`).
+aiohttp's client spends three times as much CPU on a small request. Its parser is used here, so that the same code as for all other requests
+decides what an answer is and where it ends (`docs/decisions/0027-writes-past-aiohttps-client.md`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http import HttpResponseParser, RawResponseMessage
 from aiohttp.streams import StreamReader
 
-#: Of a refusal's body, bytes: a Status is a few hundred, and its message is cut anyway.
+#: Bytes kept of a refusal's body. A Status has a few hundred, and its message is cut anyway.
 LONGEST_REFUSAL: Final = 2**16
-#: Of any answer, its head included, bytes: an object of the API server's is 1.5 MiB at most.
+#: Bytes of any answer, its head included. The API server holds no object above 1.5 MiB.
 LONGEST_ANSWER: Final = 8 * 2**20
 #: Answers such as "102 Processing" that may come before the one that counts.
 _MOST_INTERIM: Final = 8
-#: More than any answer may have: the parser must not pause, as what it has read is taken out at once.
+#: The parser's limit, more bytes than any answer has: it must not pause, because each piece is taken out of it at once.
 _NEVER_PAUSE: Final = 2 * LONGEST_ANSWER
 _SWITCHING_PROTOCOLS: Final = 101
 _OK: Final = 200
@@ -35,11 +35,11 @@ REFUSED_FROM: Final = 300
 _PROBES: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
-#: To close is to reset, and to throw away what was not delivered yet: SO_LINGER, on, for no time.
+#: SO_LINGER, on, for zero seconds: closing resets the connection and drops the bytes that were not delivered yet.
 _RESET: Final = struct.pack("ii", 1, 0)
-#: Timers of the event loop may be early by that, seconds.
+#: Seconds by which a timer of the event loop may fire early.
 _TICK: Final = 0.001
-#: Why an answer is not waited for.
+#: Message of an answer that we gave up because the replica lost the lead.
 NOT_WANTED: Final = "given up, as it is not allowed any more"
 
 
@@ -48,11 +48,12 @@ def _always() -> bool:
 
 
 class WriteAnswer(NamedTuple):
-    """What the server answered.
+    """The server's answer to a write.
 
     Attributes:
-        body: of a refusal, at most `LONGEST_REFUSAL` bytes; empty where all went well.
-        retry_after: the header, where there is one.
+        status: HTTP status.
+        body: of a refusal, at most `LONGEST_REFUSAL` bytes; empty for a success.
+        retry_after: the header `Retry-After`; None without one.
     """
 
     status: int
@@ -61,11 +62,11 @@ class WriteAnswer(NamedTuple):
 
 
 class AnswerLost(Exception):
-    """A request was sent, and its answer did not come, or not whole. The server may have done what it asks for.
+    """A request was sent and its whole answer did not come. The server may have carried the request out.
 
     Attributes:
-        status: of an answer that broke off; None where none began.
-        given_up: whether the connection was broken from here, as the answer was not wanted any more.
+        status: HTTP status of an answer that broke off; None when no answer began.
+        given_up: True when we broke the connection because the answer was not wanted any more.
     """
 
     def __init__(self, why: str, status: int | None) -> None:
@@ -75,15 +76,21 @@ class AnswerLost(Exception):
 
 
 class KeptConnection(asyncio.Protocol):
-    """Carries one request at a time.
+    """Carries one request at a time. No pipelining: a POST must not wait behind a request whose outcome is unknown.
 
     Attributes:
-        tls: what it was opened with.
-        idle_since: when it was last given back, by its owner's clock.
+        tls: context it was opened with; None for plain TCP.
+        idle_since: when it was last given back, by the clock of its pool.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tls: ssl.SSLContext | None, unacknowledged: float = 0.0) -> None:
-        """`unacknowledged`: for so many seconds the system tries to deliver what was written; 0 leaves that to the system."""
+        """Open nothing; the event loop connects it.
+
+        Args:
+            loop: the running event loop.
+            tls: context it is opened with; None for plain TCP.
+            unacknowledged: seconds that the kernel tries to deliver written bytes; 0 leaves that to the kernel.
+        """
         self.tls = tls
         self._unacknowledged = unacknowledged
         self.idle_since = 0.0
@@ -101,21 +108,27 @@ class KeptConnection(asyncio.Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether a request may be written: the connection is open, and no answer is due."""
+        """True when the connection is open and carries no request."""
         return self._answer is None and self._transport is not None and not self._transport.is_closing()
 
     async def exchange(
         self, request: bytes, seconds: float, wanted: Callable[[], bool] = _always, every: float = math.inf
     ) -> WriteAnswer:
-        """Write the request, at once, and wait for its answer; for a connection that is usable. Raises `AnswerLost`.
+        """Write the request at once and wait for its answer. The connection must be `usable`.
 
-        A connection whose answer did not come, or that says it is the last one, is closed; so is that of a caller who is cancelled.
+        The connection is closed after a lost answer, after an answer that says `Connection: close`, and when the caller is cancelled.
 
         Args:
-            request: its bytes.
-            seconds: how long the answer may take.
-            wanted: asked again and again; once it is False the answer is not waited for, and nothing more of the request is delivered.
+            request: the bytes of head and body.
+            seconds: time limit of the answer.
+            wanted: asked every `every` seconds; once it returns False the connection is reset, so that the kernel delivers nothing more.
             every: seconds between two questions.
+
+        Returns:
+            The answer: its status, and the body if it is a refusal.
+
+        Raises:
+            AnswerLost: the answer did not come in time, broke off, could not be parsed, or was not wanted any more.
         """
         assert self.usable and self._transport is not None
         answer: asyncio.Future[WriteAnswer] = self._loop.create_future()
@@ -126,14 +139,14 @@ class KeptConnection(asyncio.Protocol):
         try:
             return await answer
         except asyncio.CancelledError:
-            self._lose("nobody waits for it any more")
+            self._lose("the caller was cancelled")
             raise
         finally:
             if self._late is not None:
                 self._late.cancel()
 
     def abort(self) -> None:
-        """Hang up on an answer that is not wanted any more, and have the system deliver nothing more of the request."""
+        """Reset the connection because the answer is not wanted any more. The kernel delivers nothing more of the request."""
         self._lose(NOT_WANTED)
 
     def _look_again(self, end: float, wanted: Callable[[], bool], every: float) -> None:
@@ -149,7 +162,7 @@ class KeptConnection(asyncio.Protocol):
             self._look_again(end, wanted, every)
 
     def close(self) -> None:
-        """Hang up; an answer that is due is lost."""
+        """Close the connection. The answer to a request under way is lost."""
         if self._transport is not None:
             self._transport.close()
         self._lose("the connection was closed")
@@ -157,18 +170,19 @@ class KeptConnection(asyncio.Protocol):
     # --- what the loop calls ---------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is open, TLS included."""
+        """The connection is open, its TLS included. The event loop calls this."""
         # uvloop's transports have its methods and are none by type.
         self._transport = cast(asyncio.WriteTransport, transport)
         self._parser = HttpResponseParser(BaseProtocol(self._loop), self._loop, _NEVER_PAUSE, read_until_eof=True)
         connected = transport.get_extra_info("socket")
+        # A Unix socket has no TCP options, and its peer cannot vanish silently.
         if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
             probe(connected, self._unacknowledged)
 
     def data_received(self, data: bytes) -> None:
-        """A piece of an answer."""
+        """A piece of an answer came. The event loop calls this."""
         if self._answer is None:
-            # Nothing was asked: whatever comes now would be taken for the next request's answer.
+            # No request is under way: these bytes would be taken for the answer to the next one.
             self._hang_up()
             return
         self._received += len(data)
@@ -185,7 +199,7 @@ class KeptConnection(asyncio.Protocol):
             self._done()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is closed, by whomever."""
+        """The connection is closed, by the server or by us. The event loop calls this."""
         if self._answer is None:
             return
         if self._payload is not None and self._ends_here():
@@ -198,7 +212,7 @@ class KeptConnection(asyncio.Protocol):
     def _begin(self, messages: list[tuple[RawResponseMessage, StreamReader]]) -> None:
         for message, payload in messages:
             if self._head is not None:
-                # A second answer to one request. The first one counts, and nothing more is read from who says so much.
+                # A second answer to one request: the first one counts, and the connection is closed, as the bytes are out of step.
                 self._last = True
             elif message.code < _OK:
                 self._interim += 1
@@ -208,7 +222,7 @@ class KeptConnection(asyncio.Protocol):
                 self._head, self._payload, self._last = message, payload, message.should_close
 
     def _read(self) -> None:
-        """Take what is there of the body out of the parser; most of it is nobody's."""
+        """Take the body out of the parser. Only a refusal's is kept."""
         if self._head is None or self._payload is None:
             return
         body = self._payload.read_nowait()
@@ -216,7 +230,7 @@ class KeptConnection(asyncio.Protocol):
             self._refusal = (self._refusal + body)[:LONGEST_REFUSAL]
 
     def _ends_here(self) -> bool:
-        """Whether the answer's body was to end with the connection."""
+        """True when the end of the connection was the end of the body (HTTP/1.0 style)."""
         try:
             self._parser.feed_eof()
             self._read()
@@ -235,7 +249,7 @@ class KeptConnection(asyncio.Protocol):
             answer.set_result(found)
 
     def _lose(self, why: str) -> None:
-        """The answer that is due does not come; nothing that comes later may be taken for another one's."""
+        """Raise `AnswerLost` in the waiting caller and reset the connection, so that a late answer is not taken for the next request's."""
         answer, head = self._answer, self._head
         if answer is None:
             return
@@ -249,17 +263,20 @@ class KeptConnection(asyncio.Protocol):
             return
         connected = self._transport.get_extra_info("socket")
         if connected is not None:
-            # Else the system goes on delivering what was written, after the connection was closed, too.
+            # Without a reset the kernel goes on delivering written bytes after close: a Binding could arrive after the lead was lost.
             with contextlib.suppress(OSError):
                 connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._transport.abort()
 
 
 def probe(connection: socket.socket, unacknowledged: float = 0.0) -> None:
-    """Have the system find out when the peer is dead, on a TCP connection.
+    """Make the kernel find out that the peer of a TCP connection is dead.
 
-    `unacknowledged`: seconds after which it gives up delivering what the peer does not acknowledge, and breaks the connection; 0 for never.
-    Without it a request that was written before a partition is delivered after it, up to a quarter of an hour later.
+    Args:
+        connection: a TCP socket.
+        unacknowledged: seconds after which the kernel gives up delivering bytes that the peer does not acknowledge, and breaks the
+            connection; 0 keeps the kernel's default. By that default a request written before a partition may be delivered a quarter of an
+            hour later.
     """
     if unacknowledged and hasattr(socket, "TCP_USER_TIMEOUT"):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, int(unacknowledged * 1000)))
@@ -268,3 +285,20 @@ def probe(connection: socket.socket, unacknowledged: float = 0.0) -> None:
         option = getattr(socket, name, None)
         if option is not None:
             connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def probing_socket(unacknowledged: float, address: Any) -> socket.socket:
+    """Make a socket for aiohttp that finds out when its peer is dead.
+
+    Args:
+        unacknowledged: seconds; see `probe`.
+        address: one entry of `getaddrinfo`.
+
+    Returns:
+        A TCP socket, not connected yet.
+    """
+    family, kind, protocol = address[:3]
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setblocking(False)
+    probe(made, unacknowledged)
+    return made

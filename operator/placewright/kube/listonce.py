@@ -1,4 +1,4 @@
-"""One collection, read once: page by page, and where the server can, as it was at the moment at which another was read."""
+"""Reads one collection once, page by page, at a given resourceVersion where the server still has it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ T = TypeVar("T", bound=Object)
 
 _ATTEMPTS: Final = 4
 _BACKOFF: Final = RetryBackoff(initial=0.2, maximum=2.0)
-#: Answers to a version that the server has forgotten, has not reached, or takes no such question about.
+#: Statuses for a version that the server has forgotten or not reached yet, or from a server that does not support the question.
 _NOT_AT_THAT_VERSION: Final = frozenset({400, GONE, INVALID, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class Listed(Generic[T]):
-    """What a collection held.
+    """The content of a collection.
 
     Attributes:
         items: the objects, in the server's order.
-        bad: what could not be read, one line each.
+        bad: objects that could not be decoded, one line each.
         version: the resourceVersion at which all of it was read.
-        as_wanted: False when that is not the version that was asked for.
+        as_wanted: False when that is not the version that the caller asked for.
     """
 
     items: list[T]
@@ -39,13 +39,27 @@ class Listed(Generic[T]):
 
 
 async def list_once(client: ApiClient, source: Source[T], at: str = "", sleep: Sleep = asyncio.sleep) -> Listed[T]:
-    """The whole collection at resourceVersion `at`, else as it is now; temporary errors are tried again a few times.
+    """Read the whole collection. Temporary errors are retried a few times.
 
-    Raises `ApiError`, `Unreachable`, and `Malformed` for what is no list.
+    Args:
+        client: of the API server.
+        source: the collection.
+        at: resourceVersion to read at, so that two collections can be compared at one moment; empty for now. A server that cannot do that
+            gives the current content.
+        sleep: waits between attempts.
+
+    Returns:
+        The objects and the version they were read at.
+
+    Raises:
+        ApiError: the server refused.
+        Unreachable: the server did not answer.
+        Malformed: an answer is no list.
     """
     limit = {"limit": str(PAGE_LIMIT)}
     if at:
         try:
+            # Without the match a server may answer with a newer state, and a comparison would find differences that are none.
             return await _read(client, source, limit | {"resourceVersion": at, "resourceVersionMatch": "Exact"}, sleep)
         except ApiError as error:
             if error.status not in _NOT_AT_THAT_VERSION:

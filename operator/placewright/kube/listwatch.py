@@ -1,6 +1,6 @@
-"""How lists and watch events look on the wire: a watch is cut into lines, and all of it decoded straight into typed structs.
+"""Lists and watch events on the wire: a watch is cut into lines, and pages and lines are decoded into typed structs.
 
-The fast way decodes a whole page or line in one pass. Only when that fails is it taken apart, so that one bad object costs one object.
+A whole page or line is decoded in one pass. Only when that fails is it decoded object by object, so that one bad object costs one object.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import msgspec
 from placewright.api.decode import DECODE_ERRORS
 from placewright.api.objects import ObjectMeta
 
-#: Longer lines are refused; etcd holds no object above 1.5 MiB by default, and the largest anyone configures are a few times that.
+#: Bytes; a longer line is refused. etcd holds no object above 1.5 MiB by default, and the largest configured limits are a few times that.
 LONGEST_LINE: Final = 64 * 2**20
 
 
 class LineTooLong(ValueError):
-    """A line exceeded the limit: the stream is not a watch, or hostile."""
+    """A line exceeded the limit: the stream is not a watch, or the server is hostile."""
 
 
 class LineSplitter:
-    """Collects chunks and gives back complete lines; linear in the bytes seen, however many chunks one line takes."""
+    """Cuts a stream of chunks into lines. Its time is linear in the bytes, however many chunks a line takes."""
 
     __slots__ = ("_length", "_limit", "_partial")
 
@@ -34,7 +34,17 @@ class LineSplitter:
         self._limit = limit
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that this chunk completes, without their newlines; blank ones are left out. Raises `LineTooLong`."""
+        """Add a chunk.
+
+        Args:
+            chunk: the next bytes of the stream.
+
+        Returns:
+            The lines that this chunk completes, without newlines and without blank lines.
+
+        Raises:
+            LineTooLong: the line that has begun is longer than the limit.
+        """
         if b"\n" not in chunk:
             self._keep(chunk)
             return []
@@ -62,7 +72,7 @@ class LineSplitter:
 
 
 class Object(Protocol):
-    """Anything with metadata: all structs of `api.objects` that stand alone."""
+    """An object with metadata: every struct of `api.objects` that the API server lists."""
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -75,7 +85,7 @@ ObjectKey = str
 
 
 class Paged(Protocol):
-    """One page of a list, however it is decoded."""
+    """One page of a list, in any decoding."""
 
     @property
     def following(self) -> str:
@@ -96,12 +106,12 @@ class ChangeType(StrEnum):
 
 
 class Malformed(ValueError):
-    """Not a list, not an event: the bytes are no JSON, or have no metadata to go by."""
+    """The bytes are no list and no event: no JSON, or an object without metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """An object that does not have the shape of its kind; its metadata could still be read."""
+    """An object that does not have the shape of its kind. Its metadata could be read, so that it can be named and found again."""
 
     metadata: ObjectMeta
     error: str
@@ -109,7 +119,7 @@ class Bad:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a list; `following` continues it, empty on the last page."""
+    """One page of a list. `following` is the token of the next page, empty on the last one."""
 
     items: list[T | Bad]
     resource_version: str
@@ -126,7 +136,7 @@ class Event(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class WatchError:
-    """An ERROR line: the server ends the watch and says why."""
+    """An ERROR line: the server ends the watch and gives the reason."""
 
     code: int
     reason: str
@@ -190,7 +200,17 @@ class Wire(Generic[T]):
         self._object: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
 
     def page(self, body: bytes) -> Page[T]:
-        """One page; objects of a wrong shape come back as `Bad`. Raises `Malformed`."""
+        """Decode one page of a list.
+
+        Args:
+            body: the answer's JSON text.
+
+        Returns:
+            The page; an object of a wrong shape is a `Bad` in it.
+
+        Raises:
+            Malformed: the text is no list.
+        """
         try:
             page = self._page.decode(body)
             return Page(page.items or [], page.metadata.resource_version, page.metadata.following)
@@ -198,7 +218,17 @@ class Wire(Generic[T]):
             return self._page_apart(body)
 
     def event(self, line: bytes) -> Event[T] | WatchError:
-        """One line of a watch. Raises `Malformed`."""
+        """Decode one line of a watch.
+
+        Args:
+            line: JSON text without its newline.
+
+        Returns:
+            The event, or the server's error. An object of a wrong shape is a `Bad`.
+
+        Raises:
+            Malformed: the line is no watch event.
+        """
         try:
             event = self._event.decode(line)
             if event.type is not ChangeType.ERROR:
@@ -235,9 +265,18 @@ class Wire(Generic[T]):
 async def pages(
     get: Callable[[Mapping[str, str]], Awaitable[bytes]], read: Callable[[bytes], P], params: Mapping[str, str]
 ) -> AsyncIterator[P]:
-    """The pages of one list, in order.
+    """Read the pages of one list, in order.
 
-    `get`: asks for one page, by its query. `read`: decodes it. `params`: what is asked for first, such as a limit and selectors.
+    Args:
+        get: requests one page by its query.
+        read: decodes a page.
+        params: query of the first page, such as a limit and selectors.
+
+    Yields:
+        The pages.
+
+    Raises:
+        Exception: whatever `get` and `read` raise.
     """
     asked = dict(params)
     while True:
@@ -264,5 +303,12 @@ def _metadata(raw: msgspec.Raw) -> ObjectMeta:
 
 
 def object_key(metadata: ObjectMeta) -> ObjectKey:
-    """`namespace/name`, or `name` alone."""
+    """Build an object's key.
+
+    Args:
+        metadata: of the object.
+
+    Returns:
+        `namespace/name`; `name` alone for an object without a namespace.
+    """
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

@@ -1,6 +1,6 @@
-"""SchedulingProfiles for people's tools: read, and written in the name of `placewright-cli`; and who wrote what, by `managedFields`.
+"""Reads SchedulingProfiles and writes them as `placewright-cli`, for people's commands; finds the author of a change in `managedFields`.
 
-The operator itself never writes a `spec`: what it writes is in `placewright.kube.profiles`.
+The operator itself never writes a `spec`; its own writes are in `placewright.kube.profiles`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,24 @@ class _Page(msgspec.Struct, frozen=True):
 
 
 class Author(NamedTuple):
-    """Who wrote last, and when (RFC 3339); empty where nobody tells."""
+    """The manager that wrote last, and when (RFC 3339); both empty when `managedFields` does not tell."""
 
     manager: str
     time: str
 
 
 async def list_profiles(client: ApiClient) -> list[Object]:
-    """Every profile as the API server shows it, by name. Raises `RequestError`."""
+    """List every profile.
+
+    Args:
+        client: of the API server.
+
+    Returns:
+        The profiles as the API server shows them, by name.
+
+    Raises:
+        RequestError: the server refused, did not answer, or sent no list of profiles.
+    """
     found: list[Object] = []
     async for page in pages(partial(client.get, PROFILES_PATH), _page, {"limit": str(_LIST_PAGE)}):
         found += map(_named, page.items or ())
@@ -58,18 +68,55 @@ async def list_profiles(client: ApiClient) -> list[Object]:
 
 
 async def read_profile(client: ApiClient, name: str) -> Object:
-    """One profile as the API server shows it. Raises `RequestError`."""
+    """Read one profile.
+
+    Args:
+        client: of the API server.
+        name: of the profile.
+
+    Returns:
+        The profile as the API server shows it.
+
+    Raises:
+        RequestError: the server refused (404 where no profile has the name), did not answer, or sent no profile.
+    """
     return _profile(await client.get(profile_path(name)))
 
 
 async def apply_profile(client: ApiClient, body: Mapping[str, Any], *, force: bool, dry_run: bool) -> Object:
-    """Server-side apply; the profile as it is then. Raises `RequestError`: 409 where other managers hold a field and `force` is false."""
+    """Apply a profile server-side.
+
+    Args:
+        client: of the API server.
+        body: the manifest; `manifest_of` builds one.
+        force: take over fields that other managers hold.
+        dry_run: have the server check everything and store nothing.
+
+    Returns:
+        The profile as it is after the write.
+
+    Raises:
+        RequestError: the server refused, or did not answer; 409 when another manager holds a field and `force` is False.
+    """
     params = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"} | _dry(dry_run)
     return _profile(await client.patch(profile_path(body["metadata"]["name"]), msgspec.json.encode(body), params, _APPLY_PATCH))
 
 
 async def merge_profile(client: ApiClient, name: str, body: Mapping[str, Any], *, dry_run: bool) -> Object:
-    """Merge patch; the profile as it is then. Raises `RequestError`: 409 where `body` has a resourceVersion that is not the latest."""
+    """Change a profile by merge patch.
+
+    Args:
+        client: of the API server.
+        name: of the profile.
+        body: the patch; with `metadata.resourceVersion` only that version is changed.
+        dry_run: have the server check everything and store nothing.
+
+    Returns:
+        The profile as it is after the write.
+
+    Raises:
+        RequestError: the server refused, or did not answer; 409 when the resourceVersion is not the latest.
+    """
     params = {"fieldManager": FIELD_MANAGER} | _dry(dry_run)
     return _profile(await client.patch(profile_path(name), msgspec.json.encode(body), params, MERGE_PATCH))
 
@@ -90,7 +137,7 @@ def _named(profile: Object) -> Object:
 
 
 def _answered(answer: bytes, kind: type[T]) -> T:
-    """What a server said; one that says something else is none that we know. Unlike Python's reader, this one takes no half surrogates."""
+    """Decode an answer. Unlike Python's reader, msgspec refuses half surrogates, which could not be written to a terminal."""
     try:
         return msgspec.json.decode(answer, type=kind)
     except DECODE_ERRORS as error:
@@ -98,11 +145,21 @@ def _answered(answer: bytes, kind: type[T]) -> T:
 
 
 def _dry(dry_run: bool) -> dict[str, str]:
+    # `All` is the only value that the API knows.
     return {"dryRun": "All"} if dry_run else {}
 
 
 def manifest_of(name: str, spec: Mapping[str, Any], uid: str = "") -> Object:
-    """What is applied; with a uid, to that object and to no namesake."""
+    """Build the manifest of a profile.
+
+    Args:
+        name: of the profile.
+        spec: its spec.
+        uid: the profile that is meant; with it a new profile of the same name is refused.
+
+    Returns:
+        The manifest.
+    """
     return {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": name} | ({"uid": uid} if uid else {}), "spec": spec}
 
 
@@ -111,12 +168,12 @@ def manifest_of(name: str, spec: Mapping[str, Any], uid: str = "") -> Object:
 
 @dataclass(frozen=True, slots=True)
 class SpecChange:
-    """What is known of a change besides the entries of managers.
+    """Facts about a change of `spec` beside the entries of managers.
 
     Attributes:
         before, after: `spec` of both generations.
-        quick: the one came within moments of the other. Times of entries have whole seconds: whoever changes the same fields twice within
-            one leaves the same entry.
+        quick: the second generation came within moments of the first. Entries have whole seconds, so a manager that changes the same fields
+            twice within one second leaves the same entry.
     """
 
     before: Mapping[str, Any]
@@ -127,10 +184,18 @@ class SpecChange:
 def last_author(
     managed: Sequence[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = (), change: SpecChange | None = None
 ) -> Author:
-    """Who changed `spec` last: of the managers whose entry is not one of `before`, the latest.
+    """Find the manager that changed `spec` last: of the managers with a new entry, the latest.
 
-    Where no entry is new, a quick `change` is that of the latest manager who owns what changed. Else nobody tells: who only takes away
-    what others own leaves no entry.
+    A quick `change` without a new entry is attributed to the latest manager that owns a changed field. Any other change without a new entry
+    has no known author: a manager that only removes fields of others leaves no entry.
+
+    Args:
+        managed: `managedFields` after the change.
+        before: `managedFields` before it.
+        change: both specs; None when they are not known.
+
+    Returns:
+        The author; empty when it is unknown.
     """
     known = list(before)
     of_spec = [each for each in managed if not each.get("subresource") and "f:spec" in (each.get("fieldsV1") or {})]
@@ -142,7 +207,7 @@ def last_author(
 
 
 def _owns(fields: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a tree of FieldsV1 names anything that differs; a leaf stands for the whole of it."""
+    """Whether a tree of FieldsV1 names a field that differs; a leaf stands for its whole subtree."""
     if all(name == "." for name in fields):
         return before != after
     for key in {*before, *after}:
@@ -156,7 +221,17 @@ def _owns(fields: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[s
 
 
 def owned_spec(profile: Mapping[str, Any], manager: str = FIELD_MANAGER) -> Object:
-    """The part of `spec` that a manager applied: to be sent again with the next apply, which gives up whatever it leaves out."""
+    """Select the fields of `spec` that a manager applied.
+
+    The next server-side apply has to send them again, because a manager gives up the fields that it leaves out.
+
+    Args:
+        profile: as the API server shows it.
+        manager: field manager.
+
+    Returns:
+        The part of `spec`; empty when the manager applied nothing.
+    """
     owned: Object = {}
     for entry in profile["metadata"].get("managedFields") or ():
         if entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource"):
@@ -165,7 +240,7 @@ def owned_spec(profile: Mapping[str, Any], manager: str = FIELD_MANAGER) -> Obje
 
 
 def _part(value: Any, fields: Mapping[str, Any]) -> Any:
-    """What a tree of FieldsV1 names in a value; a leaf stands for the whole of it."""
+    """Select the fields of a value that a tree of FieldsV1 names; a leaf stands for its whole subtree."""
     inner = {name: each for name, each in fields.items() if name != "."}
     if not inner:
         return value
@@ -175,7 +250,7 @@ def _part(value: Any, fields: Mapping[str, Any]) -> Any:
 
 
 def _items(items: Sequence[Any], fields: Mapping[str, Any]) -> Iterator[Any]:
-    """Items of a list whose elements have keys, or are their own."""
+    """Select items of a list: by key for a list of objects, by value for a set."""
     keyed = [(json.loads(name[2:]), each) for name, each in fields.items() if name.startswith("k:")]
     values = [json.loads(name[2:]) for name in fields if name.startswith("v:")]
     for item in items:

@@ -1,4 +1,4 @@
-"""What the operator writes about SchedulingProfiles, never to their `spec`: status, events, and whom the API server asks about them."""
+"""The operator's writes about SchedulingProfiles: status, events, and the admission webhook. It never writes a `spec`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,21 @@ _APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 
 async def apply_status(client: ApiClient, name: str, status: Mapping[str, Any]) -> None:
-    """Server-side apply: `status` is all that we say of the profile of this name.
+    """Apply the status of a profile server-side.
 
-    Fields and conditions that we said before and do not say now go; those of others stay. Where others wrote what we say, ours counts.
-    Raises `ApiError` (404 when the profile is gone) and `Unreachable`. No API server looks at a uid here (seen: 1.20): what is meant for a
-    profile that was just deleted may reach its namesake, which then is written to anew.
+    Fields and conditions of an earlier status that are missing in this one are removed; those of other managers stay. Where another manager
+    wrote a field of ours, ours counts.
+
+    No API server compares a uid here (seen: 1.20). So a status for a profile that was just deleted may reach a new profile of its name;
+    that profile's own status then replaces it.
+
+    Args:
+        client: of the API server.
+        name: of the profile.
+        status: the whole status that the operator has to say.
+
+    Raises:
+        RequestError: the server refused, or did not answer; 404 when the profile is gone.
     """
     body = {
         "apiVersion": f"{GROUP}/{VERSION}",
@@ -39,21 +49,47 @@ async def apply_status(client: ApiClient, name: str, status: Mapping[str, Any]) 
 
 
 def profile_path(name: str) -> str:
-    """Path of the SchedulingProfile of that name."""
+    """Build the path of a SchedulingProfile.
+
+    Args:
+        name: of the profile.
+
+    Returns:
+        The path of the object.
+    """
     return f"{PROFILES_PATH}/{name}"
 
 
 class ProfileEvents:
-    """Writes core/v1 events about profiles, which every API server serves; they are few, so each is one request."""
+    """Writes core/v1 events about profiles, which every API server serves.
+
+    Profiles change rarely, so each event is one request, without a queue.
+    """
 
     def __init__(self, client: ApiClient, instance: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """`instance`: who reports, such as the replica's identity."""
+        """Write nothing yet.
+
+        Args:
+            client: of the API server.
+            instance: the reporter, such as the replica's identity; cut to 128 characters, the API server's limit.
+            now: the time of day.
+        """
         self._client = client
         self._instance = instance[:128]
         self._now = now
 
     async def record(self, profile: ObjectMeta, kind: str, reason: str, note: str) -> None:
-        """Write one event; events about cluster-scoped objects live in the namespace `default`. Raises `RequestError`."""
+        """Write one event. Events about cluster-scoped objects live in the namespace `default`.
+
+        Args:
+            profile: metadata of the profile.
+            kind: `Normal` or `Warning`.
+            reason: one word in CamelCase.
+            note: the message; cut to 1,024 bytes.
+
+        Raises:
+            RequestError: the server refused, or did not answer.
+        """
         now = self._now()
         # Without eventTime: with it, Kubernetes 1.20 refuses events about what has no namespace.
         body = {
@@ -81,16 +117,26 @@ class ProfileEvents:
         await self._client.post("/api/v1/namespaces/default/events", body)
 
 
-#: How messages name the webhook.
+#: The webhook's name in the API server's messages.
 WEBHOOK_NAME: Final = f"profiles.{GROUP}"
 _WEBHOOKS_GROUP: Final = "admissionregistration.k8s.io"
 _WEBHOOKS_PATH: Final = collection_path(_WEBHOOKS_GROUP, "v1", "validatingwebhookconfigurations")
-#: Seconds that the API server waits for an answer: whoever applies a profile waits with it.
+#: Seconds that the API server waits for the webhook's answer, and with it the person who applies a profile.
 _WEBHOOK_SECONDS: Final = 5
 
 
 async def apply_webhook(client: ApiClient, name: str, client_config: Mapping[str, Any], failure_policy: str) -> None:
-    """Create or change the configuration `name`; `client_config` as its field of that name. Raises `ApiError`, `Unreachable`."""
+    """Create or change the configuration of our admission webhook.
+
+    Args:
+        client: of the API server.
+        name: of the ValidatingWebhookConfiguration.
+        client_config: its field `clientConfig`: address and CA of the webhook.
+        failure_policy: `Fail` or `Ignore`: the API server's decision when the webhook does not answer.
+
+    Raises:
+        RequestError: the server refused, or did not answer.
+    """
     rule = {
         "apiGroups": [GROUP],
         "apiVersions": [VERSION],

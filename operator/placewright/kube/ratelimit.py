@@ -1,11 +1,11 @@
-"""When a request may be sent: as soon as a token is there, and not while the API server is too busy for more important ones.
+"""Decides when a request may be sent: when it has a token, and while the API server does not refuse more important requests.
 
-A bucket of tokens limits how many requests are sent a second, as client-go has it (`--kube-api-qps`, `--kube-api-burst`). One bucket for
-everything would let a flood of status writes stand before the Bindings (kubernetes#135900), so those who wait for a token do not go in the
-order in which they came, but in the order of what they are good for. Nobody starves: who was passed over often enough is next.
+A token bucket limits requests a second, as client-go does (`--kube-api-qps`, `--kube-api-burst`). In one queue for everything a flood of
+status writes would delay Bindings (kubernetes#135900). So waiting requests get their tokens by class, not in the order in which they came.
+No class starves: a class that was passed over twenty times is next.
 
-An answer 429 says "not before": to whoever asked, who obeys by waiting (`retry.Backoff`), and through `Pacing` to everybody who is less
-important. So when Bindings are refused, statuses and events stand aside instead of competing for what the server can still take.
+An answer 429 says "not before". The refused writer waits (`retry.RetryBackoff`), and through `Pacing` all less important classes wait, too.
+So when Bindings are refused, statuses and events do not compete for the capacity that the server still has.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Final
 
 from placewright.kube.retry import Sleep
 
-#: Tokens that may go to others while a class waits; then it gets one.
+#: Tokens that other classes may get while a class waits; then the class gets one.
 PASSED_OVER_AT_MOST: Final = 20
-#: Parts of a token that are no reason to wait on: sums of floats.
+#: Part of a token that may be missing: the error of a sum of floats.
 _CRUMB: Final = 1e-9
 
 
 class Traffic(enum.IntEnum):
-    """What a request is for; what comes first goes first. Lease renewals have a client of their own, and no limit.
+    """The class of a request; the first class gets its tokens first. Lease renewals have a client of their own, without a limit.
 
-    BIND: Bindings, and finding out what became of them.
-    ROOM: evictions, volumes: what Bindings wait for.
+    BIND: Bindings, and reads that find out whether a Binding took effect.
+    ROOM: evictions, volumes and claims, for which Bindings wait.
     ORDINARY: lists and other reads, profiles, history.
     STATUS: conditions and nominations of pods.
     EVENTS: Kubernetes events.
@@ -44,10 +44,10 @@ class Traffic(enum.IntEnum):
 
 
 class TokenBucket:
-    """Lets `burst` requests go at once, and `qps` a second in the long run; those that must wait go by class, then as they came.
+    """Lets `burst` requests go at once and `qps` a second in the long run. Waiting requests go by class, then as they came.
 
-    While the first class waits, it gets at least four of five tokens: each other class that waits, one of some twenty.
-    To be used inside one event loop.
+    While the first class waits it gets at least four of five tokens; each other waiting class gets about one of twenty. Use it inside one
+    event loop.
     """
 
     def __init__(
@@ -57,7 +57,17 @@ class TokenBucket:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`qps`: tokens a second, more than 0. `burst`: how many the full bucket holds, 1 or more. `clock`: monotonic seconds."""
+        """Fill the bucket.
+
+        Args:
+            qps: tokens a second, more than 0.
+            burst: tokens of the full bucket, 1 or more.
+            clock: monotonic seconds.
+            sleep: waits so many seconds.
+
+        Raises:
+            ValueError: `qps` or `burst` is out of range.
+        """
         if not (qps > 0 and burst >= 1):
             raise ValueError(f"found {qps} requests a second and a burst of {burst}; allowed more than 0, and 1 or more")
         self._qps = qps
@@ -67,12 +77,16 @@ class TokenBucket:
         self._tokens = float(burst)
         self._filled = clock()
         self._waiting: dict[Traffic, deque[asyncio.Future[None]]] = {traffic: deque() for traffic in Traffic}
-        #: How many tokens went to others while a class waited.
+        #: By class, the tokens that other classes got while it waited.
         self._passed_over = dict.fromkeys(Traffic, 0)
         self._handing_out: asyncio.Task[None] | None = None
 
     async def take(self, traffic: Traffic = Traffic.ORDINARY) -> None:
-        """Return when the next request may be sent. Who gives up waiting gives the turn back."""
+        """Take a token, or wait for one. A caller that is cancelled gives its token back.
+
+        Args:
+            traffic: class of the request.
+        """
         self._fill()
         if self._tokens >= 1 - _CRUMB and not self._who_waits():
             self._tokens -= 1
@@ -89,7 +103,7 @@ class TokenBucket:
             raise
 
     async def _hand_out(self) -> None:
-        """Give tokens as they come, until nobody waits."""
+        """Give out tokens as they come, until no request waits."""
         try:
             while waiting := self._who_waits():
                 self._fill()
@@ -107,14 +121,14 @@ class TokenBucket:
         self._filled = now
 
     def _who_waits(self) -> list[Traffic]:
-        """Classes in which somebody still waits, the first first."""
+        """The classes with a waiting request, most important first."""
         for queue in self._waiting.values():
             while queue and queue[0].done():
                 queue.popleft()
         return [traffic for traffic, queue in self._waiting.items() if queue]
 
     def _next(self, waiting: list[Traffic]) -> Traffic:
-        """The first class, unless another one was passed over too often."""
+        """Choose the most important class, unless another one was passed over too often."""
         longest = max(waiting, key=lambda traffic: self._passed_over[traffic])
         chosen = longest if self._passed_over[longest] >= PASSED_OVER_AT_MOST else waiting[0]
         for traffic in Traffic:
@@ -122,20 +136,20 @@ class TokenBucket:
         return chosen
 
 
-#: Seconds until which a hold is prolonged by new answers; then a class may try again, however busy the server is for others.
+#: Seconds for which new refusals prolong a hold. Then the class may try again, however busy the server is: a status must not wait for ever.
 LONGEST_HOLD: Final = 30.0
-#: Those who were held do not come back at the same moment, but within this many seconds.
+#: Seconds over which held requests come back, so that they do not arrive together.
 SPREAD: Final = 0.5
-#: What can be late without harm holds itself back, too: one refusal speaks for all of its kind.
+#: Classes that hold themselves back, too: they can be late without harm, so one refusal speaks for all requests of the class.
 _BEST_EFFORT: Final = (Traffic.STATUS, Traffic.EVENTS)
 
 
 class Pacing:
-    """One for each API server and budget; shared by all clients of it.
+    """Holds back less important requests while the server refuses more important ones. One for each API server, shared by its clients.
 
     Attributes:
-        limit: of requests a second, None for none.
-        held: how often a request had to wait because a more important one was refused, by class.
+        limit: tokens that bound requests a second; None for no bound.
+        held: by class, how often a request waited because a more important one was refused.
     """
 
     def __init__(
@@ -146,7 +160,14 @@ class Pacing:
         sleep: Sleep = asyncio.sleep,
         uniform: Callable[[], float] = random.random,
     ) -> None:
-        """`clock`: monotonic seconds. `uniform`: draws from [0, 1)."""
+        """Hold nothing back yet.
+
+        Args:
+            limit: tokens that bound requests a second; None for no bound.
+            clock: monotonic seconds.
+            sleep: waits so many seconds.
+            uniform: draws from [0, 1).
+        """
         self.held = dict.fromkeys(Traffic, 0)
         self.limit = limit
         self._clock = clock
@@ -156,14 +177,23 @@ class Pacing:
         self._held_since = dict.fromkeys(Traffic, 0.0)
 
     async def turn(self, traffic: Traffic) -> None:
-        """Return when a request of this class may be sent."""
+        """Return when a request of this class may be sent.
+
+        Args:
+            traffic: class of the request.
+        """
         if self._not_before[traffic]:
             await self._until_released(traffic)
         if self.limit is not None:
             await self.limit.take(traffic)
 
     def refused(self, traffic: Traffic, retry_after: float) -> None:
-        """A request of this class was answered 429; `retry_after` in seconds, 0 when the server did not say."""
+        """Hold back all less important classes after an answer 429.
+
+        Args:
+            traffic: class of the refused request.
+            retry_after: seconds that the server asked to wait; 0 when it named none, and then nothing is held.
+        """
         if retry_after <= 0:
             return
         now = self._clock()

@@ -1,4 +1,4 @@
-"""What placement reads beside nodes and pods: a table of collections, in which versions each can be read, and who reads it."""
+"""The table of the kinds that placement reads beside nodes and pods: collection, readable versions, and the plugin that reads it."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from placewright.kube.reflector import Source
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """One row.
+    """One row of the table.
 
     Attributes:
         wanted: the collection.
         kind: the struct that its objects are decoded into.
-        upgrades: for older versions, what makes their objects mean what the best's do.
-        one_of_several: another row says the same in another way. Few servers have all such, and a server may well have none.
-        optional: how it is read, where a plugin of another package declares it; None for the rows of this table.
+        upgrades: by older version, a function that gives an object the meaning it had in that version, in the terms of the best one.
+        one_of_several: another row holds the same facts in another form. Few servers have all forms, and a server may have none.
+        optional: how a plugin of another package declares the collection to be read; None for the rows of this table.
     """
 
     wanted: Wanted
@@ -61,22 +61,38 @@ class Reflected:
     optional: OptionalTerms | None = None
 
     def source(self, found: Collection) -> Source[Any]:
-        """What the reflector of this row reads where it was found."""
+        """Build the source of this row's reflector.
+
+        Args:
+            found: where the server serves the collection.
+
+        Returns:
+            The source, with the upgrade that this version needs.
+        """
         return Source(found.path, self.kind, upgrade=self.upgrades.get(found.version), optional=self.optional)
 
 
 def upgraded_budget(budget: PodDisruptionBudget) -> PodDisruptionBudget:
-    """A budget of policy/v1beta1 as one of v1: there an empty selector selects no pod, in v1 every pod, and none at all no pod in both."""
+    """Turn a budget of policy/v1beta1 into one of v1.
+
+    In v1beta1 an empty selector selects no pod; in v1 it selects every pod. A missing selector selects no pod in both.
+
+    Args:
+        budget: as decoded.
+
+    Returns:
+        The budget; without a selector where its selector is empty.
+    """
     selector = budget.spec.selector
     if selector is None or selector.match_labels or selector.match_expressions:
         return budget
     return msgspec.structs.replace(budget, spec=msgspec.structs.replace(budget.spec, selector=None))
 
 
-#: v1beta1, which is all that 1.32 has, spells requests and devices in another way.
+#: Not v1beta1, the only version of Kubernetes 1.32: it spells requests and devices in another way.
 _DEVICES: Final = ("v1", "v1beta2")
 
-#: Beside nodes and pods, which every server has. A kind that a plugin begins to read is one more line.
+#: Without nodes and pods, which every server has. A kind that a plugin begins to read is one more line here.
 REFLECTED: Final = (
     Reflected(Wanted("", "namespaces", ("v1",), "InterPodAffinity"), Namespace),
     Reflected(Wanted("", "services", ("v1",), "PodTopologySpread"), Service),

@@ -1,11 +1,11 @@
-"""A reflector keeps a copy of one collection of the API server, and tells a sink what changed.
+"""A reflector keeps a copy of one collection of the API server and tells a sink about each change.
 
-It lists in pages, watches from where the list ended, resumes after a broken stream, and lists again when the server has forgotten that far
-back; what vanished meanwhile is then told as deleted, which is why the scheduler does not rely on Kopf's watching for this. Nothing that
-the server sends ends a reflector: it logs once, counts, waits with jitter and goes on.
+It lists in pages, watches from the version of the list, resumes after a broken stream, and lists again when the server has forgotten that
+version. Objects that vanished meanwhile are told as deleted. Kopf does not do that, which is why the scheduler does not rely on its
+watches. No answer of the server ends a reflector: it logs once, counts, waits with jitter and goes on.
 
-The sink hears, in order: `changed` and `deleted` as they come, and `synced` after every complete list. A list that breaks off half-way has
-told some changes already; those are true, only the deletions wait for the end.
+The sink hears `changed` and `deleted` as changes come, and `synced` after every complete list. A list that broke off has told some changes
+already; these are true, and only deletions wait for a complete list.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ T = TypeVar("T", bound=Object)
 Told_contra = TypeVar("Told_contra", contravariant=True)
 
 PAGE_LIMIT: Final = 500
-#: Objects told to a sink in one go of the event loop.
+#: Objects told to a sink in one turn of the event loop.
 _SLICE: Final = 100
-#: A watch lasts that long, seconds, so that connections spread over API servers again.
+#: Seconds that a watch lasts. It ends so that connections spread over the API servers again after one of them was restarted.
 _SHORTEST_WATCH: Final = 300
 _LONGEST_WATCH: Final = 600
-#: A watch without news that ended sooner is a failure, seconds.
+#: Seconds; a watch without an event that ended sooner counts as a failure.
 _SHORT_LIVED: Final = 1.0
-#: How much longer than asked for a server may take to end a watch.
+#: Seconds beyond the requested duration until a watch is ended from here.
 _WATCH_GRACE: Final = 15.0
 #: Bad objects remembered, so that each is logged once.
 _REMEMBERED_BAD: Final = 1000
@@ -60,16 +60,25 @@ _log = logging.getLogger(__name__)
 
 
 class Sink(Protocol[Told_contra]):
-    """Who wants to know. Called in the event loop, must not block."""
+    """The receiver of a collection's changes, such as the cluster's columns. Called in the event loop; must not block."""
 
     def changed(self, old: Told_contra | None, new: Told_contra) -> None:
-        """An object appeared (`old` None) or became another; never called for what was already known."""
+        """An object appeared or changed. Not called for an object in a version that was told already.
+
+        Args:
+            old: the object as last told; None for a new one.
+            new: the object now.
+        """
 
     def deleted(self, old: Told_contra) -> None:
-        """The object as last known is gone, or does not match the selectors any more."""
+        """An object is gone, or does not match the selectors any more.
+
+        Args:
+            old: the object as last told.
+        """
 
     def synced(self) -> None:
-        """A list is complete: all that existed was told, all that vanished too. Called after every list, the first and later ones.
+        """A list is complete: every object that exists, and every deletion, was told. Called after each list, the first and later ones.
 
         Also called after objects of an optional source were told as deleted because they had become too old.
         """
@@ -77,14 +86,14 @@ class Sink(Protocol[Told_contra]):
 
 @dataclass(frozen=True, slots=True)
 class Source(Generic[T]):
-    """What to reflect.
+    """The collection that a reflector reads.
 
     Attributes:
         path: the collection, such as `/api/v1/pods`.
         kind: the struct to decode into.
         field_selector, label_selector: as the API takes them; empty for everything.
-        upgrade: makes an object of an old API version mean in the newest what it meant in its own; None where they do not differ.
-        optional: how a collection is read that the scheduler can do without; None for those that it needs.
+        upgrade: gives an object of an older API version the same meaning in the newest; None where the versions do not differ.
+        optional: how to read a collection that the scheduler can do without; None for collections that it needs.
     """
 
     path: str
@@ -96,13 +105,13 @@ class Source(Generic[T]):
 
     @property
     def resource(self) -> str:
-        """As kubectl names it, such as `pods` or `podgroups.scheduling.k8s.io`: groups may have a resource of one name."""
+        """The resource as kubectl names it, such as `pods` or `podgroups.scheduling.k8s.io`: two groups may have a resource of one name."""
         group, resource = self.path.split("/")[2], self.path.rpartition("/")[2]
         return f"{resource}.{group}" if self.path.startswith("/apis/") else resource
 
     @property
     def selectors(self) -> dict[str, str]:
-        """Query parameters for list and watch."""
+        """The selectors as query parameters of list and watch."""
         chosen = {"fieldSelector": self.field_selector, "labelSelector": self.label_selector}
         return {name: value for name, value in chosen.items() if value}
 
@@ -112,7 +121,7 @@ class Source(Generic[T]):
 
 @dataclass(slots=True)
 class ReflectorCounts:
-    """What happened to one reflector since it started."""
+    """Counts of one reflector since its start."""
 
     lists: int = 0
     watches: int = 0
@@ -125,15 +134,19 @@ class ReflectorCounts:
 
 
 class Expired(Exception):
-    """The server does not remember as far back as we ask (410): list again."""
+    """The server has forgotten the version that we ask from (410): list again."""
 
 
 class Reflector(Generic[T]):
     """Reflects one source into `store` and a sink; see the module's text.
 
+        reflector = Reflector(client, Source("/api/v1/nodes", Node), sink)
+        task = asyncio.create_task(reflector.run())
+        await reflector.has_synced.wait()
+
     Attributes:
         store: current objects by key, for reading only.
-        counts: what happened.
+        counts: of lists, events and failures.
         has_synced: set once the first list is complete.
     """
 
@@ -161,7 +174,7 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._version = ""
         self._redirected: Source[T] | None = None
-        #: Who waits for a list that is to begin.
+        #: Callers of `list_anew` whose list has not begun yet.
         self._asked: list[asyncio.Future[None]] = []
         self._watching: asyncio.Timeout | None = None
         self._attempt = 0
@@ -174,7 +187,7 @@ class Reflector(Generic[T]):
 
     @property
     def version(self) -> str:
-        """The resourceVersion up to which everything was told; empty before the first list, or when one is due."""
+        """The resourceVersion up to which every change was told; empty before the first list and when a new list is due."""
         return self._version
 
     async def run(self) -> None:
@@ -186,7 +199,7 @@ class Reflector(Generic[T]):
                 self.counts.expired += 1
                 self._version = ""
             except (Malformed, LineTooLong) as error:
-                # Resuming would meet the same bytes again; a list may get past them.
+                # Resuming would meet the same bytes again; a new list may get past them.
                 self.counts.malformed += 1
                 self._version = ""
                 await self._wait_after(error)
@@ -194,18 +207,21 @@ class Reflector(Generic[T]):
                 await self._wait_after(error)
 
     def redirect(self, source: Source[T]) -> None:
-        """Read the same collection elsewhere, such as in another API version, from the end of the current watch on.
+        """Read the same collection elsewhere, such as in another API version, once the current watch ends.
 
-        What is known stays known; the list that begins there tells what changed or vanished meanwhile.
+        The store stays. The list that begins then tells which objects changed or vanished.
+
+        Args:
+            source: where to read from then on.
         """
         self._redirected = source
 
     async def list_anew(self) -> None:
-        """Return when a list that begins after this call is complete; the watch then goes on from there."""
+        """Return when a list that began after this call is complete. The watch then goes on from that list."""
         done = asyncio.get_running_loop().create_future()
         self._asked.append(done)
         if self._watching is not None:
-            watching, self._watching = self._watching, None  # what has been ended once cannot be ended again
+            watching, self._watching = self._watching, None  # asyncio refuses to reschedule a scope that is ending
             watching.reschedule(asyncio.get_running_loop().time())
         await done
 
@@ -238,7 +254,7 @@ class Reflector(Generic[T]):
         if str(error) != self._complaint and self._client.away.away_since is None:
             self._complaint = str(error)
             without = f", and {self.source.optional.reader} does without" if self.source.optional else ""
-            _log.warning("%s: %s; trying on%s", self.source, error, without)
+            _log.warning("%s: %s; the reflector retries%s", self.source, error, without)
         if self.source.optional is not None:
             self.has_synced.set()
             self._let_go_of_stale(self.source.optional)
@@ -267,7 +283,7 @@ class Reflector(Generic[T]):
     # --- listing ---
 
     async def _list(self) -> None:
-        asked = len(self._asked)  # who asks from here on wants another one
+        asked = len(self._asked)  # a caller that asks from here on waits for the next list: this one may miss its change
         seen: set[ObjectKey] = set()
         try:
             version = await self._list_pages(seen, self._page_limit)
@@ -307,13 +323,13 @@ class Reflector(Generic[T]):
             for item in page.items[start : start + _SLICE]:
                 seen.add(object_key(item.metadata))
                 self._put(item)
-            # Others get their turn: the cycle, binds, a Lease renewal.
+            # The cycle, Bindings and a Lease renewal run between two slices.
             await asyncio.sleep(0)
 
     # --- watching ---
 
     async def _watch(self) -> bool:
-        """Follow one watch to its end; True when it brought anything."""
+        """Follow one watch to its end; True when it brought an event."""
         seconds = random.randint(_SHORTEST_WATCH, _LONGEST_WATCH)
         params = self.source.selectors | {
             "watch": "true",
@@ -339,7 +355,7 @@ class Reflector(Generic[T]):
 
     @asynccontextmanager
     async def _until_asked_to_list(self) -> AsyncIterator[None]:
-        """What is inside ends when somebody wants a list."""
+        """End the block when `list_anew` is called."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None) as watching:
                 self._watching = watching
@@ -398,7 +414,7 @@ class Reflector(Generic[T]):
             self._tell(self._sink.deleted, old)
 
     def _note_bad(self, key: ObjectKey, bad: Bad) -> None:
-        """A known object that became unreadable stays as it was last read: better than taking it for gone."""
+        """Count and log an object that cannot be decoded. A known object stays as last read: taking it for deleted would free its room."""
         self.counts.bad_objects += 1
         known = self.store.get(key)
         if known is not None and known.metadata.uid != bad.metadata.uid:
@@ -413,26 +429,37 @@ class Reflector(Generic[T]):
         try:
             call(*args)
         except Exception:  # noqa: BLE001
-            # A sink that fails on one object must not cost all others.
+            # An error about one object must not stop the news about all others.
             self.counts.sink_errors += 1
-            _log.exception("%s: a sink failed", self.source)
+            _log.exception("%s: the sink raised an error about one object; the reflector goes on", self.source)
 
 
 @dataclass(slots=True)
 class Reflectors:
-    """Several reflectors that run together."""
+    """Reflectors that run together.
+
+    Attributes:
+        members: all of them, running or not.
+    """
 
     members: list[Reflector[Any]]
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _running: bool = False
 
     def start(self) -> None:
-        """Start all; needs a running event loop."""
+        """Start all of them; needs a running event loop."""
         self._running = True
         self._tasks = [self._started(one) for one in self.members]
 
     def add(self, one: Reflector[Any]) -> asyncio.Task[None] | None:
-        """Run one more with the others. Where they run already it is started and returned, and nobody waits for its first list."""
+        """Add a reflector, and start it if the others run. `wait_synced` does not wait for its first list if it has returned already.
+
+        Args:
+            one: the reflector.
+
+        Returns:
+            Its task; None when `start` has not been called yet.
+        """
         self.members.append(one)
         if not self._running:
             return None
@@ -444,7 +471,11 @@ class Reflectors:
         return asyncio.create_task(one.run(), name=f"reflector {one.source}")
 
     async def wait_synced(self) -> None:
-        """Return when every first list is complete; raises what ended a reflector, if something did."""
+        """Return when every first list is complete.
+
+        Raises:
+            Exception: the error that ended a reflector; no answer of the server does.
+        """
         waiting = asyncio.create_task(self._all_synced())
         try:
             await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -460,15 +491,19 @@ class Reflectors:
 
     @property
     def tasks(self) -> tuple[asyncio.Task[None], ...]:
-        """What runs; none of them ends unless it is stopped."""
+        """The running tasks; none ends before `stop`."""
         return tuple(self._tasks)
 
     def unsynced(self) -> list[str]:
-        """The sources whose first list is not complete yet, for messages and health."""
+        """The sources whose first list is not complete yet, for messages and health.
+
+        Returns:
+            Their paths, with field selectors.
+        """
         return [str(one.source) for one in self.members if not one.has_synced.is_set()]
 
     async def stop(self) -> None:
-        """End all and wait until they have ended."""
+        """Cancel all tasks and wait for their end."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

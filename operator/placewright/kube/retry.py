@@ -1,7 +1,7 @@
-"""When to ask again, and when to say that nobody answers.
+"""Delays before a repetition, and the log lines that say that the API server is away.
 
 Delays grow exponentially with full jitter (uniform between 0 and the bound), so that a thousand waiting callers do not come back together.
-A server's `Retry-After` is a lower bound that is always obeyed.
+A server's `Retry-After` is a lower bound of the delay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TypeVar
 from placewright.kube.errors import ApiError, RequestError
 
 T = TypeVar("T")
-#: Waits that many seconds; `asyncio.sleep` but in tests.
+#: Waits so many seconds: `asyncio.sleep`, or a test's virtual clock.
 Sleep = Callable[[float], Awaitable[None]]
 
 _log = logging.getLogger(__name__)
@@ -41,21 +41,30 @@ class RetryBackoff:
     uniform: Callable[[], float] = random.random
 
     def delay(self, attempt: int, error: RequestError | None = None) -> float:
-        """Seconds to wait after failure number `attempt` (from 0); never less than the error's `Retry-After`."""
+        """Draw the delay after a failure.
+
+        Args:
+            attempt: number of the failure, from 0.
+            error: the failure; its `Retry-After` is added.
+
+        Returns:
+            Seconds to wait.
+        """
+        # The exponent is bounded because a float overflows after thousands of attempts.
         bound = min(self.maximum, self.initial * self.factor ** min(attempt, 32))
         asked = error.retry_after if isinstance(error, ApiError) and error.retry_after else 0.0
-        # The jitter comes on top of what the server asked for: everybody was asked for the same.
+        # The jitter is added to Retry-After: the server asked all its clients to wait for the same time.
         return asked + bound * self.uniform()
 
 
 @dataclass(slots=True)
 class AwayNotice:
-    """Says once that the API server is away, and once that it is back.
+    """Logs once that the API server is away, and once that it is back.
 
     Attributes:
         server: its address, for the message.
         clock: monotonic seconds.
-        away_since: when the first of the current failures happened, None while it answers.
+        away_since: time of the first of the current failures; None while the server answers.
     """
 
     server: str
@@ -63,13 +72,22 @@ class AwayNotice:
     away_since: float | None = field(default=None)
 
     def failed(self, error: RequestError) -> None:
-        """A request got no answer, or one that only a failing server gives."""
+        """Note that a request got no answer, or a status that only a failing server gives (502, 503, 504).
+
+        Args:
+            error: the failure, for the message.
+        """
         if self.away_since is None:
             self.away_since = self.clock()
-            _log.warning("API server %s is away: %s; nothing is lost, trying on", self.server, error, extra={"about": self.server})
+            _log.warning("API server %s is away: %s; it is asked again, nothing is lost", self.server, error, extra={"about": self.server})
 
     def answered(self, asked: float | None = None) -> None:
-        """A request was answered; `asked` is when it was sent: an answer to what was asked before the server went away proves nothing."""
+        """Note that a request was answered.
+
+        Args:
+            asked: when the request was sent; None for now. The answer to a request that was sent before the server went away proves
+                nothing.
+        """
         if self.away_since is not None and (asked is None or asked > self.away_since):
             away = self.clock() - self.away_since
             _log.warning("API server %s is back after %.1f s", self.server, away, extra={"about": self.server})
@@ -77,16 +95,40 @@ class AwayNotice:
 
 
 async def until_answered(call: Callable[[], Awaitable[T]], backoff: RetryBackoff, sleep: Sleep = asyncio.sleep) -> T:
-    """Repeat `call` while the server is away or overloaded; other `ApiError`s pass through."""
+    """Repeat `call` while the server is away or overloaded, without an end.
+
+    Args:
+        call: sends one request; it may be carried out several times.
+        backoff: waits between two attempts.
+        sleep: waits so many seconds.
+
+    Returns:
+        The result of `call`.
+
+    Raises:
+        ApiError: a refusal that a repetition does not change.
+    """
     return await with_retries(call, sys.maxsize, backoff, sleep)
 
 
 async def with_retries(
     call: Callable[[], Awaitable[T]], attempts: int, backoff: RetryBackoff, sleep: Sleep = asyncio.sleep
 ) -> T:
-    """Repeat `call` at most `attempts` times in all while its errors are temporary; the last error is raised.
+    """Repeat `call` while its errors are temporary.
 
-    Only for what may be done twice: an answer that got lost does not mean that nothing happened.
+    Only for requests that may be carried out twice: a lost answer does not mean that nothing happened.
+
+    Args:
+        call: sends one request.
+        attempts: how often `call` is made at most, 1 or more.
+        backoff: waits between two attempts.
+        sleep: waits so many seconds.
+
+    Returns:
+        The result of `call`.
+
+    Raises:
+        RequestError: the last attempt failed, or an error is not temporary.
     """
     for attempt in range(attempts - 1):
         try:

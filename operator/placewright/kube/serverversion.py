@@ -1,6 +1,6 @@
-"""How old the API server is, and what it therefore cannot know of scheduling.
+"""The API server's version, and the fields of pods that it does not know.
 
-What a server serves is discovered (`discovery`); fields of a pod are not: an API server drops those it does not know, without a word.
+The kinds that a server serves are discovered (`discovery`). Fields of a pod cannot be: an API server drops unknown fields silently.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from placewright.api.decode import DecodeError
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
 
-#: Fields that placement reads, with the minor version of Kubernetes 1 that brought them; before, a pod has none whatever was applied.
+#: Fields that placement reads, with the minor version of Kubernetes 1 that added them. An older server drops them from every pod.
 LATER_FIELDS: Final = (
     (21, "namespaceSelector of pod affinity"),
     (24, "minDomains"),
@@ -38,7 +38,7 @@ class _Version(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class ServerVersion:
-    """Kubernetes 1.`minor`."""
+    """The version Kubernetes 1.`minor`."""
 
     minor: int
 
@@ -47,17 +47,27 @@ class ServerVersion:
 
     @property
     def unknown_fields(self) -> tuple[str, ...]:
-        """Fields that this version drops from pods, each with the version that brought it."""
+        """Fields that this version drops from pods, each with the version that added it."""
         return tuple(f"{what} (1.{since})" for since, what in LATER_FIELDS if self.minor < since)
 
     @property
     def ignores_uids(self) -> bool:
-        """True when a Binding meant for a pod that is gone binds whoever has its name now."""
+        """True when a Binding meant for a pod that is gone binds a new pod of its name."""
         return self.minor < BINDINGS_COMPARE_UIDS
 
 
 async def server_version(client: ApiClient) -> ServerVersion | None:
-    """Ask; None when the server does not tell us. Raises `RequestError` when it does not answer."""
+    """Ask the server for its version.
+
+    Args:
+        client: of the API server.
+
+    Returns:
+        The version; None when the server refuses to tell, or is not Kubernetes 1.
+
+    Raises:
+        RequestError: the server did not answer, or is overloaded.
+    """
     try:
         told = await client.get_as("/version", _Version)
     except ApiError as error:

@@ -1,6 +1,6 @@
-"""A kubeconfig, checked before the official client reads it: its own messages do not always name the file or the field.
+"""Checks a kubeconfig before the official client reads it: that client's messages do not always name the file or the field.
 
-What stands in the wrong place is never quoted: it may be a token.
+A value in the wrong place is never quoted: it may be a token.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from placewright.api.yamldocs import only_document
 from placewright.kube.errors import ConfigError
 
 _SECTIONS: Final = ("clusters", "contexts", "users")
-#: Bytes; a thousand clusters with their certificates have a quarter of it.
+#: Bytes; a thousand clusters with their certificates take a quarter of it.
 _LARGEST: Final = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """One or several files, read as one; the first file that says something wins, as with kubectl.
+    """One or several files, merged: the first file that names an entry wins, as with kubectl.
 
     Attributes:
         paths: the files, joined as in `KUBECONFIG`.
         context: name of the context to use.
-        user: the context's user entry, empty for none.
+        user: the context's user entry; empty for none.
     """
 
     paths: str
@@ -39,7 +39,18 @@ class Kubeconfig:
 
 
 def read_kubeconfig(files: Sequence[str], context: str | None) -> Kubeconfig:
-    """Read and check the files; `context` None takes the files' current one. Raises `ConfigError`."""
+    """Read and check the files.
+
+    Args:
+        files: paths of files that exist.
+        context: name of a context; None for the files' current one.
+
+    Returns:
+        The merged configuration.
+
+    Raises:
+        ConfigError: a file cannot be read, or a field has another shape than it must have.
+    """
     read = [(path, _read(path)) for path in files]
     where = os.pathsep.join(files)
     named = {section: _by_name(section, read) for section in _SECTIONS}
@@ -83,14 +94,14 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _described(error: yaml.YAMLError) -> str:
-    """What is wrong and where; the error's own text quotes the line."""
+    """The problem and its place in the file. The error's own text would quote the line, which may hold a token."""
     mark = getattr(error, "problem_mark", None)
     problem = " ".join(str(getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read").split())
     return f"{problem} in line {mark.line + 1}, column {mark.column + 1}" if mark else problem
 
 
 def _sort(value: object) -> str:
-    """What a value is, without saying it."""
+    """Name the type of a value without showing the value."""
     return "nothing" if value is None else type(value).__name__
 
 
@@ -110,7 +121,7 @@ def _by_name(section: str, read: Sequence[tuple[str, dict[str, Any]]]) -> dict[s
 def _referred(
     where: str, context: str, kind: str, entry: dict[str, Any], named: dict[str, dict[str, Any]], *, required: bool
 ) -> dict[str, Any]:
-    """What the context names as its cluster or user."""
+    """Find the cluster or user that the context names."""
     name = entry.get(kind)
     if not name and not required:
         return {}

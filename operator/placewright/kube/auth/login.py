@@ -1,8 +1,8 @@
-"""Who we are and where the API server is, as the official client's configuration says.
+"""Finds the API server and our credentials, as the official client's configuration names them, and keeps the credentials fresh.
 
-Everything kubectl understands is read by the official `kubernetes` client: contexts, several files in `KUBECONFIG`, tokens, exec plugins,
-client certificates, in-cluster service accounts. This module turns the outcome into what an aiohttp request needs, and keeps it fresh:
-tokens expire, and token files are replaced under us.
+The official `kubernetes` client reads everything that kubectl understands: contexts, several files in `KUBECONFIG`, tokens, exec plugins,
+client certificates, service accounts in a cluster. This module turns the result into the arguments of an aiohttp request, and reads it
+again: tokens expire, and token files are replaced while we run.
 """
 
 from __future__ import annotations
@@ -33,36 +33,40 @@ from placewright.kube.auth.kubeconfig import Kubeconfig, read_kubeconfig
 from placewright.kube.auth.proxies import proxy_for
 from placewright.kube.errors import ConfigError
 
-#: How often credentials that can change are looked at, seconds.
+#: Seconds between two looks at credentials that can change.
 REFRESH_SECONDS: Final = 30.0
 DEFAULT_KUBECONFIG: Final = "~/.kube/config"
-#: Seconds before its end at which a plugin's credential is replaced; the official client's own margin.
+#: Seconds before its expiry at which an exec plugin's credential is replaced; the official client has the same margin.
 _EXPIRY_MARGIN: Final = 300.0
-#: How long a request that follows a 401 waits for fresh credentials, seconds: a plugin that hangs must not hold up everything.
+#: Seconds that a request after a 401 waits for fresh credentials: an exec plugin that hangs must not delay every request for ever.
 _LONGEST_LOOK: Final = 30.0
 
 _log = logging.getLogger(__name__)
 
 
 class Loader(Protocol):
-    """The official client's loaders: they fill a `Configuration`, and fill it again when asked."""
+    """A loader of the official client: it fills a `Configuration`, and fills it again when asked."""
 
     def load_and_set(self, client_configuration: Configuration) -> None:
-        """Read files, run plugins, set host, certificates and tokens."""
+        """Read files, run plugins, and set host, certificates and tokens.
+
+        Args:
+            client_configuration: is filled in.
+        """
 
 
 @dataclass(slots=True)
 class ClusterAccess:
-    """Everything a request needs to reach the API server and be let in.
+    """Everything that a request needs to reach the API server and to be let in.
 
     Attributes:
         server: base URL.
         tls: context for HTTPS; True where the scheme is HTTP.
+        tls_material: fingerprint of the certificates and keys behind `tls`.
         proxy: URL of an HTTP proxy, or None.
         tls_server_name: name expected in the server's certificate when it is not the host's.
-        tls_material: fingerprint of the certificates and keys behind `tls`.
         authorization: value of the Authorization header, or empty.
-        source: where this came from, for messages: a file, or "in-cluster".
+        source: where the configuration came from, for messages: a file, or "in-cluster".
         context: kubeconfig context, empty in a cluster.
         reload: reads the credentials again and returns a fresh access; None when they cannot change. Runs in a thread.
         clock: monotonic seconds.
@@ -86,11 +90,11 @@ class ClusterAccess:
         self._next_look = self.clock() + REFRESH_SECONDS
 
     def rejected(self) -> None:
-        """The server answered 401: the next request waits for fresh credentials."""
+        """Note an answer 401: the next request waits for fresh credentials."""
         self._rejected = self.reload is not None
 
     async def refresh_when_due(self) -> None:
-        """Look at the credentials' source when it is time; wait for it only after a 401."""
+        """Read the credentials again when 30 seconds have passed. Only after a 401 the caller waits for the result."""
         if self.reload is None or (self.clock() < self._next_look and not self._rejected):
             return
         if self._looking is None or self._looking.done():
@@ -103,10 +107,10 @@ class ClusterAccess:
         try:
             fresh = await asyncio.to_thread(reload, forced)
         except ConfigError as error:
-            _log.warning("credentials could not be refreshed, keeping the old ones: %s", error)
+            _log.warning("credentials could not be refreshed, the old ones stay in use: %s", error)
         else:
             self.authorization = fresh.authorization
-            # Another context would mean other connections, and a handshake for each.
+            # A new TLS context closes all connections and costs a handshake for each, so it is kept while the material is the same.
             if fresh.tls_material != self.tls_material:
                 self.tls, self.tls_material = fresh.tls, fresh.tls_material
         finally:
@@ -118,7 +122,18 @@ def load_config(
 ) -> ClusterAccess:
     """Find the cluster: the file named, else `KUBECONFIG`, else `~/.kube/config`, else the pod's service account.
 
-    Raises `ConfigError` with one line. An exec plugin named by the file is run.
+    An exec plugin that the file names is run.
+
+    Args:
+        kubeconfig: a file, or several joined as in `KUBECONFIG`; None for the environment's.
+        context: name of a context; None for the files' current one.
+        environ: the environment.
+
+    Returns:
+        Address and credentials.
+
+    Raises:
+        ConfigError: no configuration leads to a cluster; the message is one line with the file, the field and the allowed values.
     """
     named = kubeconfig or environ.get("KUBECONFIG", "")
     paths = _existing(named or DEFAULT_KUBECONFIG)
@@ -136,7 +151,7 @@ def load_config(
 
 
 def _warn_of_risks(access: ClusterAccess) -> None:
-    """What a person asked for, and may have forgotten."""
+    """Log the risks of a configuration that a person asked for and may have forgotten."""
     if isinstance(access.tls, ssl.SSLContext) and access.tls.verify_mode == ssl.CERT_NONE:
         _log.warning("%s: the certificate of %s is not verified (insecure-skip-tls-verify)", access.source, access.server)
     if access.authorization and not access.server.startswith("https://"):
@@ -194,7 +209,7 @@ def _no_credentials(plugin: Any) -> str:
 
 @dataclass(slots=True)
 class _KubeconfigReload:
-    """Reads again what can have changed: a token file always, a plugin's credential when it is about to expire or was refused."""
+    """Reads the credentials again: a token file always, a plugin's credential when it is about to expire or was refused."""
 
     access: ClusterAccess
     loader: KubeConfigLoader
@@ -214,7 +229,7 @@ class _KubeconfigReload:
 
 def _configured(loader: Loader) -> Configuration:
     configuration = Configuration()
-    # The official client takes a proxy from the environment for every address, also those that NO_PROXY names and those of this machine.
+    # The official client takes a proxy from the environment for every address, also for this machine's and for addresses in NO_PROXY.
     configuration.proxy = None
     loader.load_and_set(configuration)
     return configuration

@@ -1,4 +1,4 @@
-"""Which proxy of the environment stands before an address: as Go's clients decide it, kubectl among them."""
+"""Chooses the proxy for an address from the environment, by the same rules as Go's clients, kubectl among them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ from yarl import URL
 
 
 def proxy_for(url: URL, environ: Mapping[str, str]) -> str | None:
-    """The proxy that the environment names for this URL, or None. `NO_PROXY` may name hosts, domains and networks.
+    """Choose the proxy for a URL.
 
     Requests to this machine's own addresses never use a proxy, because a proxy on another machine cannot reach them.
+
+    Args:
+        url: of the request.
+        environ: `HTTPS_PROXY` and `HTTP_PROXY` name proxies; `NO_PROXY` names hosts, domains and networks without one.
+
+    Returns:
+        The proxy's URL; None for none.
     """
     proxy = _named(environ, f"{url.scheme}_proxy")
     exceptions = [text.strip().lower() for text in (_named(environ, "no_proxy") or "").split(",")]
@@ -31,7 +38,7 @@ def _is_local(host: str) -> bool:
 
 
 def _covers(exception: str, host: str) -> bool:
-    """True when an entry of `NO_PROXY` is for this host: `*`, an address, a network, a name, or a domain with all that is in it."""
+    """True when an entry of `NO_PROXY` covers this host: `*`, an address, a network, a name, or a domain and all names in it."""
     address = _address(host)
     if address is not None:
         return exception == "*" or _is_in(address, exception)

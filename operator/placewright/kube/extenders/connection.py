@@ -1,6 +1,6 @@
-"""POST to an extender: connections, redirects, proxies, and an answer that ends.
+"""Posts to an extender: connections, redirects, proxies, and a bound on the answer.
 
-What Go's HTTP client does for kube-scheduler, done here: connections are kept, redirects that keep the method are followed, proxies of the
+It follows Go's HTTP client, which kube-scheduler uses: connections are kept, redirects that keep the method are followed, proxies of the
 environment are used but not for this machine, and a kept connection that the server closed meanwhile is no failure.
 """
 
@@ -22,20 +22,27 @@ from placewright.kube.extenders.names import ExtenderNames
 _OK: Final = 200
 _SAME_METHOD: Final = frozenset({307, 308})
 _MOST_REDIRECTS: Final = 10
-#: An answer may repeat all that was sent, written a little longer, and say this many bytes besides.
+#: Bytes of an answer beyond twice the request: it may repeat everything that was sent, in a longer spelling.
 _ANSWER_BESIDES: Final = 16 * 2**20
 _READ_BYTES: Final = 2**18
 _NO_LIMITS: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
 
 
 class ExtenderConnection:
-    """Posts to one extender. Made inside a running event loop, and closed.
+    """Posts to one extender. Make it inside a running event loop, and close it.
 
-    It has no deadline of its own: whoever calls has one for more than the request.
+    It has no deadline of its own: its caller's deadline covers more than the request.
     """
 
     def __init__(self, url_prefix: str, tls: ssl.SSLContext, server_name: str, environ: Mapping[str, str]) -> None:
-        """`server_name`: expected in the server's certificate, empty for the URL's host; `environ`: names proxies."""
+        """Open no connection yet.
+
+        Args:
+            url_prefix: of the extender.
+            tls: context for HTTPS.
+            server_name: expected in the server's certificate; empty for the URL's host.
+            environ: names proxies.
+        """
         self._prefix = url_prefix.rstrip("/")
         self._server_name = server_name or None
         self._proxy = proxy_for(URL(url_prefix), environ)
@@ -47,18 +54,34 @@ class ExtenderConnection:
         )
 
     def url(self, verb: str) -> str:
-        """Where calls of this verb go."""
+        """Build the URL of a verb.
+
+        Args:
+            verb: such as `filter`.
+
+        Returns:
+            The URL.
+        """
         return f"{self._prefix}/{verb}"
 
     async def close(self) -> None:
-        """Close all connections; requests under way fail."""
+        """Close all connections. Requests under way fail."""
         await self._session.close()
         await self._names.close()
 
     async def post(self, verb: str, body: bytes, *, again: bool) -> bytes:
-        """The answer; raises `ExtenderError`.
+        """Send a question and read the answer.
 
-        `again`: send it once more when a kept connection breaks before anything is answered; only for what may be done twice.
+        Args:
+            verb: such as `filter`.
+            body: JSON text.
+            again: send it once more when a kept connection breaks before an answer begins; only for questions that may be asked twice.
+
+        Returns:
+            The answer's body.
+
+        Raises:
+            ExtenderError: no whole answer of status 200 came, in kube-scheduler's words.
         """
         url = self.url(verb)
         try:
@@ -76,7 +99,7 @@ class ExtenderConnection:
             raise aiohttp.ClientConnectionError("the connection to the extender has been closed")
         for _ in range(_MOST_REDIRECTS + 1):
             name = self._server_name if url.scheme == "https" else None
-            # Given as a file, a large body is sent in pieces, and others have their turn.
+            # Given as a file, a large body is sent in pieces, and other tasks run in between.
             async with self._session.post(
                 url, data=io.BytesIO(body), proxy=self._proxy, server_hostname=name, allow_redirects=False
             ) as answer:

@@ -1,11 +1,10 @@
-"""The HTTP client of one extender: kube-scheduler's calls as they are on the wire, without its blocking.
+"""The HTTP client of one extender: kube-scheduler's calls on the wire, without blocking the scheduler.
 
-Each call has one deadline for all that it takes: the objects that are sent, the connection, the answer. What goes wrong is one
-`ExtenderError`, in kube-scheduler's words where it has any; what to make of it (the pod waits, or goes without an extender that is
-`ignorable`) is the scheduler's business.
+Each call has one deadline for the objects that are sent, the connection and the answer. Every failure is one `ExtenderError`, in
+kube-scheduler's words where it has any. The scheduler decides what follows: the pod waits, or goes on without an `ignorable` extender.
 
-An answer has no more elements than the question and the cluster's nodes account for, and a large one is read in a thread of its extender's
-own: the loop goes on meanwhile.
+An answer has no more elements than the question and the cluster's nodes account for. A large answer is read in a thread of its extender's
+own, so that the event loop goes on.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ from placewright.kube.fullobjects import FullObjects, new_readers
 T = TypeVar("T")
 PodsOn = Callable[[NodeName], Iterable[PodInfo]]
 
-#: A score beyond this, times the highest weight and the scale, could leave the 64 bits of a total.
+#: Largest score that is accepted: a larger one, times the highest weight and the scale, could overflow the 64 bits of a total.
 _LARGEST_SCORE: Final = 2**31
-#: Bytes of an answer that are read in about a millisecond.
+#: Bytes of an answer that take about a millisecond to read; a larger one is read in a thread.
 _READ_AT_ONCE: Final = 2**16
 
 
@@ -53,9 +52,7 @@ class HttpExtender:
     """Calls one extender; implements the port `Extender`. It can be opened again after it was closed.
 
     Attributes:
-        settings: what the profile says of it.
-
-    Raises `InputError` when the TLS files that the profile names cannot be used; the message begins with the path of the field.
+        settings: the profile's entry for it.
     """
 
     def __init__(
@@ -65,7 +62,17 @@ class HttpExtender:
         environ: Mapping[str, str] = os.environ,
         nodes: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`environ`: names proxies, as for kube-scheduler; `nodes`: how many there are, asked about or not."""
+        """Read the TLS files; open nothing yet.
+
+        Args:
+            settings: the profile's entry for it.
+            objects: whole pods and nodes to send.
+            environ: names proxies, as for kube-scheduler.
+            nodes: number of nodes in the cluster, for the bound on answers.
+
+        Raises:
+            InputError: a TLS file of the profile cannot be used; the message begins with the path of the field.
+        """
         self.settings = settings
         self._objects = objects
         self._environ = environ
@@ -77,7 +84,7 @@ class HttpExtender:
         self._readers = new_readers()
 
     def open(self) -> None:
-        """Get ready to be called; needs a running event loop. An extender that is sent whole nodes makes us keep a copy of them."""
+        """Get ready for calls; needs a running event loop. An extender that is sent whole nodes makes us keep a copy of all nodes."""
         if self._connection is not None:
             return
         settings = self.settings
@@ -86,26 +93,48 @@ class HttpExtender:
             self._objects.follow_nodes()
 
     async def close(self) -> None:
-        """End its connections; calls under way fail."""
+        """Close its connections. Calls under way fail."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
         await connection.close()
         reader, self._reader = self._reader, None
         if reader is not None:
-            reader.shutdown(wait=False)  # what waits for it gets its answer still
+            reader.shutdown(wait=False)  # calls whose answer is being read still get it
         if self._sends_nodes:
             await self._objects.leave_nodes()
 
     async def filter(self, pod: PodInfo, nodes: Sequence[NodeName]) -> Filtered:
-        """Which of the nodes can hold the pod; nodes that were not asked about are an error."""
+        """Ask which of the nodes can hold the pod.
+
+        Args:
+            pod: to be placed.
+            nodes: that passed the plugins' filters.
+
+        Returns:
+            The nodes that it kept, and its reasons for the others.
+
+        Raises:
+            ExtenderError: the call failed, or the answer names a node that was not asked about.
+        """
         answer = await self._call(self.settings.filter_verb, lambda: self._about_nodes(pod, nodes), read_filter)
         if answer.error:
             raise ExtenderError(answer.error)
         return Filtered(self._kept(answer, set(nodes)), answer.failed, answer.unresolvable)
 
     async def prioritize(self, pod: PodInfo, nodes: Sequence[NodeName]) -> dict[NodeName, int]:
-        """Scores as answered. As in kube-scheduler, several for one node are added up, and those for nodes not asked about are dropped."""
+        """Ask for scores. As in kube-scheduler, several scores of one node are added, and scores of nodes not asked about are dropped.
+
+        Args:
+            pod: to be placed.
+            nodes: feasible ones.
+
+        Returns:
+            Scores as answered, by node, without the extender's weight.
+
+        Raises:
+            ExtenderError: the call failed, or a score is too large.
+        """
         answer = await self._call(self.settings.prioritize_verb, lambda: self._about_nodes(pod, nodes), read_scores)
         scores: dict[NodeName, int] = {}
         asked: set[str] = set(nodes)
@@ -121,7 +150,19 @@ class HttpExtender:
     async def preempt(
         self, pod: PodInfo, victims: Mapping[NodeName, NodeVictims], pods_on: PodsOn | None = None
     ) -> dict[NodeName, NodeVictims]:
-        """The candidates that it agrees to, perhaps with other victims; see the port."""
+        """Ask which candidates for preemption it agrees to, perhaps with other victims; see the port.
+
+        Args:
+            pod: the preemptor.
+            victims: candidates, by node.
+            pods_on: the pods on a node, from which it may choose other victims; None: only from `victims`.
+
+        Returns:
+            The candidates that it agrees to.
+
+        Raises:
+            ExtenderError: the call failed, or the answer names an unknown node or a pod that is not on its node.
+        """
         answer = await self._call(self.settings.preempt_verb, lambda: self._about_victims(pod, victims), read_victims)
         agreed: dict[NodeName, NodeVictims] = {}
         for name, meta in answer.items():
@@ -134,11 +175,20 @@ class HttpExtender:
         return agreed
 
     async def bind(self, pod: PodInfo, node: NodeName) -> None:
-        """Bind the pod; on return it is bound."""
+        """Have the extender bind the pod. When this returns, the pod is bound.
+
+        Args:
+            pod: to be bound.
+            node: to bind it to.
+
+        Raises:
+            ExtenderError: the call failed. The pod may be bound all the same; the question is not asked twice.
+        """
 
         async def question() -> bytes:
             return bind_request(pod.name, pod.namespace, pod.uid, node)
 
+        # Not asked again after a broken connection: the extender may have bound the pod, and the binder reads it.
         error = await self._call(self.settings.bind_verb, question, read_error, again=False)
         if error:
             raise ExtenderError(error)
@@ -165,7 +215,7 @@ class HttpExtender:
             raise ExtenderError(f"failed {verb} with extender at URL {connection.url(verb)}: {problem}") from None
 
     async def _understood(self, read: Callable[[bytes, AnswerRoom], T], answer: bytes, room: AnswerRoom) -> T:
-        """The answer as it is read; one of this extender's at a time where that takes long."""
+        """Read an answer. A large one is read in a thread, one of this extender's at a time."""
         if len(answer) <= _READ_AT_ONCE:
             return read(answer, room)
         room.check(answer)
@@ -191,7 +241,10 @@ class HttpExtender:
     # --- what an answer means ------------------------------------------------------------------------------------------------
 
     def _kept(self, answer: FilterAnswer, asked: set[NodeName]) -> tuple[NodeName, ...]:
-        """Only an extender that was sent names may answer with names; one that says nothing keeps nothing."""
+        """The nodes that the extender kept.
+
+        Only an extender that was sent names may answer with names. An answer without nodes keeps none.
+        """
         by_name = answer.node_names if self.settings.node_cache_capable else None
         names = by_name if by_name is not None else answer.nodes or ()
         kept = tuple(dict.fromkeys(NodeName(name) for name in names))
@@ -230,5 +283,5 @@ def _in_full(on: NodeVictims, texts: list[msgspec.Raw]) -> VictimsOnNode:
 
 
 def _quoted(text: str) -> str:
-    """As Go's %q writes a name."""
+    """Quote a name as Go's %q does."""
     return json.dumps(text, ensure_ascii=False)

@@ -1,12 +1,12 @@
-"""What goes to extenders and what comes back, as text.
+"""The JSON of questions to extenders, and of their answers.
 
-The envelopes are Go structs without names for JSON, so their fields are capitalised and empty ones are null; the Kubernetes objects in them
-are what they are everywhere. Answers are read as Go's encoding/json reads them, because that is what extenders are tried with: field names
-in any case, the last of several counts, unknown ones are passed over, null is nothing, and what follows the first value is not looked at.
-Types are not forgiven: a score of 5.0 or "5" is no integer there.
+The envelopes are Go structs without JSON names, so their fields are capitalised and empty ones are null; the Kubernetes objects in them
+have their usual form. Answers are read as Go's encoding/json reads them, because extenders are tested with that: field names in any case,
+the last of several counts, unknown ones are skipped, null is empty, and text after the first value is ignored. Types are strict: a score of
+5.0 or "5" is no integer.
 
-What an answer costs to read follows from how many elements it has, not from its bytes, so elements are counted before any is made
-(`AnswerRoom`). No reader keeps anything: an answer may be read in a thread.
+The cost of reading an answer follows from its number of elements, not from its bytes, so elements are counted before any is decoded
+(`AnswerRoom`). Readers keep no state: an answer may be read in a thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from placewright.kube.fullobjects import WholeNode
 T = TypeVar("T")
 Raw = msgspec.Raw
 _NULL: Final = b"null"
-#: A null with white space around it; a longer text is not looked at as a whole.
+#: Bytes of a null with white space around it; of a longer text only the beginning is looked at.
 _LONGEST_NULL: Final = 16
 _INTEGER: Final = re.compile(rb"-?[0-9]{1,19}")
 _INT64: Final = range(-(2**63), 2**63)
@@ -34,14 +34,23 @@ _ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class BadAnswer(ValueError):
-    """An answer that is no JSON, or has another shape than is agreed; the message names the field."""
+    """An answer that is no JSON, or has another shape than kube-scheduler's. The message names the field."""
 
 
 # --- what is sent ------------------------------------------------------------------------------------------------------------
 
 
 def node_request(pod: Raw, nodes: Sequence[WholeNode] | None, names: Sequence[NodeName] | None) -> bytes:
-    """The question of filter and prioritize: about whole nodes, or about names."""
+    """Build the question of filter and prioritize.
+
+    Args:
+        pod: the whole pod, JSON text.
+        nodes: whole nodes, for an extender without a cache of its own; else None.
+        names: names of nodes, for an extender with one; else None.
+
+    Returns:
+        JSON text.
+    """
     listed = None if nodes is None else {"metadata": {}, "items": nodes}
     return msgspec.json.encode({"Pod": pod, "Nodes": listed, "NodeNames": names})
 
@@ -56,7 +65,16 @@ class VictimsOnNode:
 
 
 def preempt_request(pod: Raw, victims: Mapping[NodeName, VictimsOnNode], *, whole: bool) -> bytes:
-    """The question of preempt: about whole pods, or about uids."""
+    """Build the question of preempt.
+
+    Args:
+        pod: the whole preemptor, JSON text.
+        victims: by node.
+        whole: send whole victims, or else their uids.
+
+    Returns:
+        JSON text.
+    """
     full = {name: {"Pods": on.pods, "NumPDBViolations": on.violations} for name, on in victims.items()} if whole else None
     meta = None if whole else {name: _meta_victims(on) for name, on in victims.items()}
     return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": full, "NodeNameToMetaVictims": meta})
@@ -67,29 +85,40 @@ def _meta_victims(on: VictimsOnNode) -> dict[str, object]:
 
 
 def bind_request(name: str, namespace: str, uid: str, node: NodeName) -> bytes:
-    """The question of bind."""
+    """Build the question of bind.
+
+    Args:
+        name: of the pod.
+        namespace: of the pod.
+        uid: of the pod.
+        node: to bind it to.
+
+    Returns:
+        JSON text.
+    """
     return msgspec.json.encode({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node})
 
 
 # --- how much may come back --------------------------------------------------------------------------------------------------
 
-#: Commas of an answer for each node that there is, and besides: every element but the first of a list or an object follows one. An entry of
-#: an answer has two or three, and a reason some of its own; nodes that are sent back in full have about as many as in the question.
+#: Commas that an answer may have for each node of the cluster. A comma precedes every element but the first of a list or an object. An
+#: entry of an answer has two or three, and a reason some of its own; nodes sent back in full have about as many as in the question.
 _COMMAS_A_NODE: Final = 64
+#: Commas that an answer may have beyond those.
 _COMMAS_BESIDES: Final = 2**16
-#: Entries beyond one for each node: an extender may name a node twice, or one that has just gone.
+#: Entries beyond two for each node: an extender may name nodes that have just gone.
 _ENTRIES_BESIDES: Final = 1000
-#: Characters of a reason or an error; a condition of a pod has no more than this of all its text.
+#: Characters of a reason or an error; a pod's condition has room for no more text in all.
 _LONGEST_REASON: Final = 2**15
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRoom:
-    """How many elements an answer may have; by default, those of any answer about a thousand nodes.
+    """The number of elements that an answer may have; by default, of an answer about a thousand nodes.
 
     Attributes:
-        entries: of one list or map that has something to say of nodes.
-        elements: of all lists and objects together, whatever they say.
+        entries: in one list or map about nodes.
+        elements: in all lists and objects together.
     """
 
     entries: int = 2 * _ENTRIES_BESIDES
@@ -97,11 +126,26 @@ class AnswerRoom:
 
     @classmethod
     def beside(cls, question: bytes, nodes: int) -> AnswerRoom:
-        """Of the answer to a question, in a cluster with so many nodes."""
+        """Compute the bound for the answer to a question.
+
+        Args:
+            question: JSON text.
+            nodes: number of nodes in the cluster.
+
+        Returns:
+            The bound.
+        """
         return cls(2 * nodes + _ENTRIES_BESIDES, 2 * question.count(b",") + _COMMAS_A_NODE * nodes + _COMMAS_BESIDES)
 
     def check(self, body: bytes) -> None:
-        """Raise `BadAnswer` for an answer that may have more elements; takes a moment whatever it is, and no memory."""
+        """Refuse an answer that may have more elements. It counts commas: that takes no memory, and a moment for any answer.
+
+        Args:
+            body: the answer.
+
+        Raises:
+            BadAnswer: the answer has too many commas.
+        """
         found = body.count(b",")
         if found > self.elements:
             raise BadAnswer(f"an answer of up to {found} elements; allowed {self.elements}, for as many nodes as there are")
@@ -115,7 +159,15 @@ ANY_ROOM: Final = AnswerRoom()
 
 @dataclass(frozen=True, slots=True)
 class FilterAnswer:
-    """`nodes` are the names of the items of `Nodes`; None where the answer has no such field."""
+    """An answer of filter as it stands on the wire.
+
+    Attributes:
+        nodes: names of the nodes in `Nodes`; None where the field is null.
+        node_names: `NodeNames`; None where the field is null.
+        failed: reason by node that failed.
+        unresolvable: reason by node that preemption cannot help.
+        error: of the whole question; empty for none.
+    """
 
     nodes: tuple[str, ...] | None
     node_names: tuple[str, ...] | None
@@ -126,14 +178,25 @@ class FilterAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MetaVictims:
-    """Victims on one node as an extender names them."""
+    """The victims on one node, by uid, as an extender names them, and the number of violated PodDisruptionBudgets."""
 
     uids: tuple[str, ...]
     violations: int
 
 
 def read_filter(body: bytes, room: AnswerRoom = ANY_ROOM) -> FilterAnswer:
-    """The answer of filter; raises `BadAnswer`."""
+    """Read the answer of filter.
+
+    Args:
+        body: JSON text.
+        room: bounds its elements.
+
+    Returns:
+        The answer.
+
+    Raises:
+        BadAnswer: it is too large, no JSON, or has another shape.
+    """
     room.check(body)
     most, fields = room.entries, _fields(_first_value(body), "the answer")
     return FilterAnswer(
@@ -146,20 +209,53 @@ def read_filter(body: bytes, room: AnswerRoom = ANY_ROOM) -> FilterAnswer:
 
 
 def read_scores(body: bytes, room: AnswerRoom = ANY_ROOM) -> list[tuple[str, int]]:
-    """The answer of prioritize: hosts and scores; raises `BadAnswer`."""
+    """Read the answer of prioritize.
+
+    Args:
+        body: JSON text.
+        room: bounds its elements.
+
+    Returns:
+        (host, score) in the answer's order.
+
+    Raises:
+        BadAnswer: it is too large, no JSON, or has another shape.
+    """
     room.check(body)
     return _list(_first_value(body), "the answer", _host_priority, room.entries)
 
 
 def read_victims(body: bytes, room: AnswerRoom = ANY_ROOM) -> dict[str, MetaVictims]:
-    """The answer of preempt: victims by node; raises `BadAnswer`."""
+    """Read the answer of preempt.
+
+    Args:
+        body: JSON text.
+        room: bounds its elements.
+
+    Returns:
+        Victims by node.
+
+    Raises:
+        BadAnswer: it is too large, no JSON, or has another shape.
+    """
     room.check(body)
     fields = _fields(_first_value(body), "the answer")
     return _maybe(fields, "NodeNameToMetaVictims", lambda raw, where: _map(raw, where, _victims, room.entries)) or {}
 
 
 def read_error(body: bytes, room: AnswerRoom = ANY_ROOM) -> str:
-    """The answer of bind: what went wrong, empty for nothing; raises `BadAnswer`."""
+    """Read the answer of bind.
+
+    Args:
+        body: JSON text.
+        room: bounds its elements.
+
+    Returns:
+        The error; empty for none.
+
+    Raises:
+        BadAnswer: it is too large, no JSON, or has another shape.
+    """
     room.check(body)
     return _maybe(_fields(_first_value(body), "the answer"), "Error", _reason) or ""
 
@@ -194,7 +290,7 @@ class _NamedItems(msgspec.Struct):
 
 
 def _node_list(raw: Raw, where: str, most: int) -> tuple[str, ...]:
-    """The names of a NodeList's items: read in one go where all names are spelled as Kubernetes spells them, else field by field."""
+    """The names of a NodeList's items. They are decoded in one pass where all fields have Kubernetes' spelling, else field by field."""
     try:
         found = msgspec.json.decode(raw, type=_NamedItems).items
     except _ERRORS:
@@ -231,7 +327,7 @@ def _first_value(body: bytes) -> Raw:
 
 
 def _is_utf8(body: bytes) -> bool:
-    if body.isascii():  # nearly always, and many times faster to see
+    if body.isascii():  # nearly always true, and many times faster than decoding
         return True
     try:
         body.decode()

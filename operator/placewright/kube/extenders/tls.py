@@ -1,6 +1,6 @@
 """TLS for extenders: from a profile's `tlsConfig` to a context, or to one line that names the field.
 
-Files are read once, when the profile takes effect, as kube-scheduler reads them. Errors never quote what a key file holds.
+Files are read once, when the profile takes effect, as kube-scheduler does. Errors never quote the content of a key file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, NoReturn
 from placewright.api.bad_input import InputError, shown
 from placewright.api.extenders import ExtenderSettings, ExtenderTLS
 
-#: Bytes; a bundle of every CA there is has a quarter of it.
+#: Bytes; a bundle of all public CAs takes a quarter of it.
 _LARGEST_FILE: Final = 2**20
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 _KEY: Final = re.compile(rb"-----BEGIN ([A-Z]+ )?PRIVATE KEY-----")
@@ -28,7 +28,17 @@ _log = logging.getLogger(__name__)
 
 
 def tls_context(settings: ExtenderSettings) -> ssl.SSLContext:
-    """The context for this extender; made for plain HTTP too, as what is wrong is wrong all the same. Raises `InputError`."""
+    """Build the TLS context of an extender. Plain HTTP gets one, too, so that a wrong file is found before the URL becomes HTTPS.
+
+    Args:
+        settings: of the extender.
+
+    Returns:
+        The context. It verifies nothing where the profile says `insecure`, or enables HTTPS without authorities, as kube-scheduler does.
+
+    Raises:
+        InputError: a file cannot be used; the message begins with the path of the field.
+    """
     tls, where = settings.tls_config, f"{settings.field}.tlsConfig"
     authorities = _material(where, "ca", tls.ca_file, tls.ca_data)
     context = ssl.create_default_context()
@@ -46,12 +56,12 @@ def tls_context(settings: ExtenderSettings) -> ssl.SSLContext:
 
 
 def _named(where: str, kind: str, data: str) -> str:
-    """The path of the field that the material came from: data goes before a file."""
+    """The path of the field that the material comes from: data precedes a file."""
     return f"{where}.{kind}{'Data' if data else 'File'}"
 
 
 def _material(where: str, kind: str, file: str, data: str) -> bytes | None:
-    """The PEM text that two fields may give, None when neither does."""
+    """The PEM text of one of two fields; None when neither is set."""
     field = _named(where, kind, data)
     if data:
         try:
@@ -104,7 +114,7 @@ def _present(context: ssl.SSLContext, certificate: bytes, key: bytes, where: str
 
 
 def _load(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Python takes certificates of its own from files alone; this one is readable by us only, and gone at once."""
+    """Load a certificate and its key, through a file that only this user may read, for a moment: Python takes them from files only."""
     with tempfile.NamedTemporaryFile(prefix="placewright-") as file:
         file.write(certificate + b"\n" + key)
         file.flush()

@@ -1,14 +1,14 @@
-"""Decisions become Bindings: `POST pods/NAME/binding`, with the pod's uid as a precondition.
+"""Writes Bindings: `POST pods/NAME/binding`, with the pod's uid as a precondition.
 
-The rules, in the order they matter:
+The rules, in the order of their importance:
 
-- Before each request the question is asked again whether we may bind (leadership), and once more when its bytes are about to leave. While
-  its answer is waited for it is asked on: when the lead is lost, the request is aborted.
-- 409 means that somebody else bound, deleted or replaced the pod: said to the caller, not repeated. But the API server says 409 of
-  whatever kept it from hearing of its own write, too, such as an etcd that answers late, so the pod is read first.
-- An answer that got lost, or a 5xx, does not mean that nothing happened: the pod is read before anything else is done.
-- 429 and 5xx are repeated a bounded number of times, with jitter; `Retry-After` is obeyed.
-- A place among the requests under way is held for one request. Whoever waits to ask again holds none.
+- Leadership is asked before each request and once more when its bytes are about to leave. It is asked on while the answer is waited for:
+  when the lead is lost, the request is aborted.
+- 409 means that another writer bound, deleted or replaced the pod: it is reported, not repeated. But the API server also answers 409 when
+  it did not hear of its own write, because etcd answers late; so the pod is read first (docs/decisions/0006).
+- A lost answer or a 5xx does not mean that nothing happened: the pod is read before anything else is done.
+- 429 and 5xx are repeated a bounded number of times, with jitter and not before `Retry-After`.
+- A place among the requests under way is held for one request, and never while a repetition is waited for.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.places import RequestPlaces, Whose
 from placewright.kube.writers.writer import ApiWriter, WriterTiming
 
-#: Bindings of one namespace under way at once where it is alone; more gained nothing against a real API server.
+#: Bindings under way at once of a namespace that is alone. More gained nothing in front of a real API server.
 CONCURRENCY: Final = 64
-#: Those of all profiles together, see `places`: one profile gets 108, of which one namespace gets 64, and the rest is there for others.
+#: Bindings under way at once of all profiles (see `places`): a profile that is alone gets 108, and a namespace that is alone 64 of them.
 ALL_PLACES: Final = 144
-#: How often a pod is looked at to learn what became of a lost answer; with the backoff below about two minutes.
+#: How often a pod is read to find out whether a Binding without an answer took effect; with the backoff below about two minutes.
 LOOKS: Final = 20
 
 
 class Seen(enum.Enum):
-    """What reading a pod told about a Binding whose answer got lost."""
+    """The state of a pod whose Binding got no clear answer."""
 
     BOUND_HERE = "bound to our node"
     BOUND_ELSEWHERE = "bound to another node"
@@ -51,7 +51,7 @@ class Seen(enum.Enum):
 
 @dataclass(slots=True)
 class BindCounts:
-    """What became of Bindings."""
+    """Outcomes of Bindings."""
 
     bound: int = 0
     conflicts: int = 0
@@ -61,10 +61,10 @@ class BindCounts:
 
 
 class HttpBinder(ApiWriter):
-    """Writes Bindings to the API server; implements the scheduler's `Binder`.
+    """Writes Bindings to the API server; implements the scheduler's port `Binder`.
 
     Attributes:
-        counts: what happened so far.
+        counts: outcomes so far.
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.BIND
@@ -81,7 +81,16 @@ class HttpBinder(ApiWriter):
         aside: Callable[[PodInfo], AbstractContextManager[None]] = lambda _pod: nullcontext(),
         **timing: Unpack[WriterTiming],
     ) -> None:
-        """`aside`: open while a pod waits for its request to be repeated: others may be decided meanwhile."""
+        """Bind nothing yet.
+
+        Args:
+            client: of the API server.
+            may_bind: whether this replica is the active one; asked before each request.
+            concurrency: places for requests under way at once.
+            looks: how often a pod is read to find out whether a Binding took effect.
+            aside: opened while a pod waits for a repetition, so that other pods are decided meanwhile.
+            timing: attempts, backoff and clock; see `WriterTiming`.
+        """
         super().__init__(client, may_bind, **timing)
         self.counts = BindCounts()
         self._places = RequestPlaces(concurrency)
@@ -89,17 +98,32 @@ class HttpBinder(ApiWriter):
         self._looks = looks
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """Bind the pod to the node; returns only when the Binding exists.
+        """Bind the pod to the node. When this returns, the Binding exists.
 
-        Raises `BindError`: `conflict` when the pod is not ours to bind any more, `unknown` when nobody could be asked.
+        Args:
+            pod: to be bound; its uid is a precondition.
+            node: to bind it to.
+            annotations: of the Binding; the API server copies them to the pod.
+
+        Raises:
+            BindError: `conflict` when another writer bound, deleted or replaced the pod; `unknown` when the server did not tell the
+                outcome; neither when it refused or this replica is not the active one.
         """
         await self._bind(pod, node, binding(pod, node, annotations))
         self.counts.bound += 1
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """Have the pod bound by an extender; raises `BindError` as `bind` does.
+        """Have an extender bind the pod. It is asked once.
 
-        Who answers an error may have bound it, so the pod is read then. It is not asked twice.
+        An extender that answers an error may have bound the pod all the same, so the pod is read then.
+
+        Args:
+            pod: to be bound.
+            node: to bind it to.
+            send: sends the extender's request.
+
+        Raises:
+            BindError: as in `bind`.
         """
         self._require_lead(f"binding {pod.key}: ")
         try:
@@ -119,6 +143,7 @@ class HttpBinder(ApiWriter):
             if status is not None and status < 500 and status not in (CONFLICT, TOO_MANY_REQUESTS):
                 self.counts.refused += 1
                 raise BindError(f"binding {pod.key} to {node}: {error}", conflict=status == NOT_FOUND)
+            # 429 is answered before a request is carried out, so there is nothing to look for.
             if status != TOO_MANY_REQUESTS and await self._became(pod, node, error):
                 return
             if status == CONFLICT:
@@ -144,12 +169,20 @@ class HttpBinder(ApiWriter):
         return None
 
     async def _wait(self, pod: PodInfo, seconds: float) -> None:
-        """Before a request is repeated."""
+        """Wait before a repetition; meanwhile the pod stands aside."""
+        # Standing aside frees the pod's place ahead of Bindings, so that a webhook with a long Retry-After stops no other pod.
         with self._aside(pod):
             await self._sleep(seconds)
 
     async def _became(self, pod: PodInfo, node: NodeName, error: RequestError | ExtenderError) -> bool:
-        """What became of a Binding without a clear answer: True bound, False not; raises `BindError` for the rest."""
+        """Find out whether a Binding without a clear answer took effect.
+
+        Returns:
+            True when the pod is bound to our node, False when it has no node.
+
+        Raises:
+            BindError: the pod is elsewhere, gone, or cannot be read.
+        """
         if not (isinstance(error, ApiError) and error.status == CONFLICT):
             self.counts.lost_answers += 1
         seen = await self._look(pod, node)
@@ -160,7 +193,10 @@ class HttpBinder(ApiWriter):
         return seen is Seen.BOUND_HERE
 
     async def _look(self, pod: PodInfo, node: NodeName) -> Seen:
-        """Read the pod until somebody answers. Reading needs no leadership, but is not repeated without: the next term begins with it."""
+        """Read the pod until the server answers.
+
+        Reading needs no lead, but is repeated only with it: the next term reads all pods anyway.
+        """
         for attempt in range(self._looks):
             if attempt and not self._may_write():
                 break
@@ -183,7 +219,16 @@ class HttpBinder(ApiWriter):
 
 
 def binding(pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> dict[str, Any]:
-    """The Binding object; the API server copies its annotations to the pod in the same write."""
+    """Build a Binding. The API server copies its annotations to the pod in the same write.
+
+    Args:
+        pod: to be bound; its uid is a precondition.
+        node: to bind it to.
+        annotations: such as the decision; empty for none.
+
+    Returns:
+        The object, ready for JSON.
+    """
     metadata: dict[str, Any] = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     if annotations:
         metadata["annotations"] = annotations

@@ -1,8 +1,8 @@
-"""Claims in the API server's own form (protobuf), edited so that every byte but those of one list stays as it is.
+"""ResourceClaims in protobuf, the API server's own form, edited so that every byte outside of one list stays as it is.
 
-An API server keeps the parameters of a driver as the very text in which somebody sent them, and holds that text to be immutable. In JSON
-it shows them compacted, and that is what a patch is applied to. So every patch of a claim whose parameters were sent with a blank, or with
-a `<` in them, looks like a change of them and is refused (422). Protobuf carries the text itself, as kube-scheduler reads and writes it.
+An API server keeps the parameters of a driver as the text in which they were sent, and refuses any change of that text. In JSON it shows
+the text compacted, and applies a patch to that form. So every patch of a claim whose parameters were sent with a blank or a `<` looks like
+a change of them and is refused (422). Protobuf carries the text itself; kube-scheduler reads and writes claims in it.
 
 Field numbers are those of the published `generated.proto` files.
 """
@@ -16,7 +16,7 @@ from placewright.api.devices import ConsumerReference
 
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 _MAGIC: Final = b"k8s\x00"
-#: Of the envelope, of the object, of its metadata, of its status, and of who uses it.
+#: Field numbers: of the envelope, of the object, of its metadata, of its status, and of a consumer.
 _RAW: Final = 2
 _METADATA, _STATUS = 1, 3
 _UID, _RESOURCE_VERSION, _FINALIZERS = 5, 6, 14
@@ -26,11 +26,11 @@ _LONGEST_VARINT: Final = 10
 
 
 class WireError(ValueError):
-    """What was answered is not an object in this form."""
+    """The answer is no object in protobuf."""
 
 
 class _Field(NamedTuple):
-    """A field as it lies in a message: `text` is all of it, `value` what it holds, for texts and messages."""
+    """A field of a message: `text` is all of its bytes, `value` the bytes that it holds (texts and messages only)."""
 
     number: int
     text: bytes
@@ -38,18 +38,50 @@ class _Field(NamedTuple):
 
 
 def identity_of(claim: bytes) -> tuple[str, str]:
-    """(uid, resourceVersion). Raises `WireError`."""
+    """Read which claim, and which version of it, the bytes are.
+
+    Args:
+        claim: protobuf with its envelope.
+
+    Returns:
+        (uid, resourceVersion).
+
+    Raises:
+        WireError: the bytes are no object in protobuf.
+    """
     metadata = _one(_one(_unwrapped(claim), _RAW), _METADATA)
     return _one(metadata, _UID).decode("utf-8", "replace"), _one(metadata, _RESOURCE_VERSION).decode("utf-8", "replace")
 
 
 def with_finalizers(claim: bytes, finalizers: Iterable[str]) -> bytes:
-    """The claim with these finalizers instead of those it has. Raises `WireError`."""
+    """Replace a claim's finalizers.
+
+    Args:
+        claim: protobuf with its envelope.
+        finalizers: all that it is to have.
+
+    Returns:
+        The edited claim.
+
+    Raises:
+        WireError: the bytes are no object in protobuf.
+    """
     return _edited(claim, _METADATA, _FINALIZERS, [each.encode() for each in finalizers])
 
 
 def with_consumers(claim: bytes, consumers: Iterable[ConsumerReference]) -> bytes:
-    """The claim with these in `status.reservedFor` instead of those it has. Raises `WireError`."""
+    """Replace a claim's `status.reservedFor`.
+
+    Args:
+        claim: protobuf with its envelope.
+        consumers: all that it is to have.
+
+    Returns:
+        The edited claim.
+
+    Raises:
+        WireError: the bytes are no object in protobuf.
+    """
     return _edited(claim, _STATUS, _RESERVED_FOR, [_reference(each) for each in consumers])
 
 
@@ -75,7 +107,7 @@ def _unwrapped(claim: bytes) -> bytes:
 
 
 def _one(message: bytes, number: int) -> bytes:
-    """The last value of a field that is there once; empty where it is not there, as in that form nothing is."""
+    """The last value of a field; empty where it is missing, because protobuf leaves empty fields out."""
     found = b""
     for field in _fields(message):
         if field.number == number:
@@ -84,7 +116,7 @@ def _one(message: bytes, number: int) -> bytes:
 
 
 def _replaced(message: bytes, number: int, values: Sequence[bytes]) -> bytes:
-    """These values where the field stood first, or at the end."""
+    """Put these values where the field stood first, or at the end."""
     before, after = b"", b""
     found = False
     for field in _fields(message):
@@ -131,7 +163,7 @@ def _number(value: int) -> bytes:
 
 
 def _read_number(message: bytes, at: int) -> tuple[int, int]:
-    """(value, where it ends)."""
+    """Read a varint: (value, where it ends)."""
     value = 0
     for place in range(_LONGEST_VARINT):
         if at + place >= len(message):

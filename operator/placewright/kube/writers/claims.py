@@ -1,9 +1,9 @@
-"""Claims get their devices: patches of ResourceClaims, each only on what was looked at.
+"""Writes ResourceClaims: patches that reserve and release devices, each only on the version that was read.
 
-Every patch carries the resourceVersion of what it changes. Where that has changed meanwhile (409) the claim is looked at again: what is
-wanted may be there by now, or be impossible, or is tried on top of what is there. So a patch may be repeated after a lost answer: it
-cannot undo anything. Where a patch would change the text of a driver's parameters in passing (`claimprotobuf`), the claim is replaced, on
-the same conditions.
+Every patch carries the resourceVersion of the claim. After a 409 the claim is read again: the wanted state may be there already, or be
+impossible now; otherwise it is tried on top of the new version. So a patch may be repeated after a lost answer: it cannot undo a change of
+another writer. Where a patch would change the text of a driver's parameters in passing (`claimprotobuf`), the claim is replaced, on the
+same conditions.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from placewright.kube.writers.writer import ApiWriter, WriterTiming
 
 _logger = logging.getLogger(__name__)
 
-#: How often a claim may have been changed by others before it is left alone.
+#: How often other writers may change a claim in between before the attempt is given up.
 _CONFLICTS: Final = 10
-#: What is released must be released: for as long as this replica may write.
+#: Attempts to release a claim: for as long as this replica may write, because a reserved claim keeps its devices from other pods.
 _FOR_EVER: Final = sys.maxsize
 
 
 class ClaimListener(Protocol):
-    """Hears what becomes of claims."""
+    """Is told about claims, such as metrics."""
 
     def created(self, *, failed: bool) -> None:
-        """A claim was to be made."""
+        """The scheduler tried to create a claim."""
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
-        """See `HttpClaimWriter.waited`."""
+        """A pod waited for drivers; see `HttpClaimWriter.waited`."""
 
 
 class HttpClaimWriter(ApiWriter):
-    """Writes to the API server; implements the framework's `ClaimWriter`."""
+    """Writes claims to the API server; implements the framework's port `ClaimWriter`."""
 
     TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
     ATTEMPTS: ClassVar[int] = 4
@@ -71,14 +71,34 @@ class HttpClaimWriter(ApiWriter):
         listeners: Sequence[ClaimListener] = (),
         **timing: Unpack[WriterTiming],
     ) -> None:
-        """`version`: in which API version claims are served. `listeners`: hear what becomes of claims."""
+        """Write nothing yet.
+
+        Args:
+            client: of the API server.
+            may_write: whether this replica is the active one; asked before each request.
+            version: the API version in which the server has claims.
+            listeners: are told about claims.
+            timing: attempts, backoff and clock; see `WriterTiming`.
+        """
         super().__init__(client, may_write, **timing)
         self._version = version
         self._beside: set[asyncio.Task[None]] = set()
         self._listeners = listeners
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
-        """Finalizer, then allocation and pod in one write; raises `ClaimError`."""
+        """Reserve a claim for a pod: the finalizer first, then allocation and pod in one write.
+
+        Args:
+            claim: as the decision saw it.
+            allocation: the devices that it gets; None for a claim that has its devices.
+            pod: the new consumer.
+
+        Returns:
+            The claim as it is now.
+
+        Raises:
+            ClaimError: the claim was deleted, deallocated or allocated otherwise meanwhile, keeps changing, or cannot be written.
+        """
         current = claim
         for _ in range(_CONFLICTS):
             _require_possible(current, claim, allocation)
@@ -97,7 +117,18 @@ class HttpClaimWriter(ApiWriter):
         raise ClaimError(f"claim {_called(claim)} keeps changing")
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """Look first: it may be unknown what was written. Devices that others gave to the claim stay its own; raises `ClaimError`."""
+        """Take a pod out of a claim.
+
+        The claim is read first, because the outcome of an earlier write may be unknown. Devices that another writer gave to it stay.
+
+        Args:
+            claim: as the decision saw it.
+            pod: the consumer that goes.
+            deallocate: also give the devices back, if no consumer is left.
+
+        Raises:
+            ClaimError: the claim keeps changing, or cannot be written.
+        """
         for _ in range(_CONFLICTS):
             try:
                 current = await self._get(claim, _FOR_EVER)
@@ -117,7 +148,18 @@ class HttpClaimWriter(ApiWriter):
         raise ClaimError(f"claim {_called(claim)} keeps changing")
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
-        """Post it, without what only the API server can say; raises `ClaimError`. A lost answer is an error: nobody knows the name."""
+        """Create a claim for a pod's extended resources. It is sent once: after a lost answer its generated name is unknown.
+
+        Args:
+            claim: its namespace, annotations, owners and spec.
+            generate_name: prefix of its name.
+
+        Returns:
+            The claim as created.
+
+        Raises:
+            ClaimError: the server refused or did not answer.
+        """
         meta = claim.metadata
         owners = [{**_plain(owner), "apiVersion": "v1"} for owner in meta.owner_references or ()]
         body = {
@@ -129,6 +171,7 @@ class HttpClaimWriter(ApiWriter):
         made: ResourceClaim | None = None
         try:
             post = partial(self._client.post, self._collection(meta.namespace))
+            # One attempt: after a lost answer a second one would create a second claim, under another generated name.
             made = decode_claim(await self._write(post, body, 1, meta.namespace))
         finally:
             for listener in self._listeners:
@@ -136,7 +179,14 @@ class HttpClaimWriter(ApiWriter):
         return made
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Take our finalizer off, and delete it; raises `ClaimError`."""
+        """Remove our finalizer from a claim and delete it.
+
+        Args:
+            claim: of this uid only. One that is gone is no error.
+
+        Raises:
+            ClaimError: the claim keeps changing, or cannot be written.
+        """
         for _ in range(_CONFLICTS):
             try:
                 current = await self._get(claim, _FOR_EVER)
@@ -153,40 +203,63 @@ class HttpClaimWriter(ApiWriter):
         raise ClaimError(f"claim {_called(claim)} keeps changing")
 
     async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
-        """Patch `status.extendedResourceClaimStatus`; raises `ClaimError`."""
+        """Patch a pod's `status.extendedResourceClaimStatus`.
+
+        Args:
+            pod: of this uid only.
+            status: the claim, and the requests that it serves.
+
+        Raises:
+            ClaimError: the server refused or did not answer.
+        """
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
         await self._write(lambda guarded: self._client.patch(path, guarded), body, self._attempts, pod.namespace)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
-        """Tell who listens."""
+        """Tell the listeners that a pod waited for drivers.
+
+        Args:
+            profile: schedulerName of the pod.
+            drivers: that it waited for.
+            status: outcome of the wait.
+            seconds: length of the wait.
+        """
         for listener in self._listeners:
             listener.waited(profile, drivers, status, seconds)
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """A task of its own; `settled` waits for it."""
+        """Run work in a task of its own; `settled` waits for it.
+
+        Args:
+            work: such as the release of a claim.
+        """
         task = asyncio.get_running_loop().create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._ended)
 
     async def settled(self) -> None:
-        """Return when nothing is written beside everything else any more."""
+        """Return when all work of `beside` has ended."""
         while self._beside:
             await asyncio.wait(tuple(self._beside))
 
     def now(self) -> float:
-        """Seconds since 1970."""
+        """The time of day.
+
+        Returns:
+            Seconds since 1970.
+        """
         return time.time()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._beside.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            _logger.error("releasing a claim broke", exc_info=task.exception())
+            _logger.error("a claim could not be released", exc_info=task.exception())
 
     # --- requests ------------------------------------------------------------------------------------------------------------
 
     async def _protected(self, claim: ResourceClaim) -> ResourceClaim:
-        """With our finalizer: an earlier attempt may have got so far."""
+        """Add our finalizer, unless an earlier attempt has."""
         finalizers = claim.metadata.finalizers or ()
         if ALLOCATION_FINALIZER in finalizers:
             return claim
@@ -205,7 +278,7 @@ class HttpClaimWriter(ApiWriter):
         try:
             return decode_claim(await self._write(partial(self._client.patch, path), body, attempts, claim.metadata.namespace))
         except _Invalid as refused:
-            if "allocation" in status:  # then nothing of it is there that a patch could change in passing
+            if "allocation" in status:  # the stored claim has no allocation whose parameters a patch could change in passing
                 raise
             consumers = status["reservedFor"] or ()
             return await self._replace(claim, path, lambda there: with_consumers(there, consumers), attempts, refused)
@@ -213,7 +286,7 @@ class HttpClaimWriter(ApiWriter):
     async def _replace(
         self, claim: ResourceClaim, path: str, edit: Callable[[bytes], bytes], attempts: int, refused: _Invalid
     ) -> ResourceClaim:
-        """What a patch could not do without changing the text of parameters in passing: see `claimprotobuf`."""
+        """Replace the claim where a patch would change the text of parameters in passing: see `claimprotobuf`."""
         if not _has_parameters(claim):
             raise refused
         there = await self._answered(lambda: self._client.get_in(PROTOBUF, self._path(claim)), attempts, claim.metadata.namespace)
@@ -256,15 +329,15 @@ class HttpClaimWriter(ApiWriter):
 
 
 class _Changed(ClaimError):
-    """Somebody else was faster."""
+    """Another writer changed the claim first."""
 
 
 class _Invalid(ClaimError):
-    """The API server does not let the claim be so."""
+    """The API server refuses the claim in this form."""
 
 
 class _Gone(ClaimError):
-    """There is no such claim."""
+    """The claim is gone."""
 
 
 def _require_possible(current: ResourceClaim, claim: ResourceClaim, allocation: AllocationResult | None) -> None:
@@ -278,7 +351,7 @@ def _require_possible(current: ResourceClaim, claim: ResourceClaim, allocation: 
 
 
 def _has_still(current: ResourceClaim, allocation: AllocationResult | None) -> bool:
-    """Whether the claim has the devices of this allocation, or any where that is not known: others may have given it other ones."""
+    """Whether the claim has the devices of this allocation (of any, where it is None): another writer may have given it others."""
     there = current.status.allocation
     return there is not None and (allocation is None or devices_of(there) == devices_of(allocation))
 
@@ -289,7 +362,7 @@ def _precondition(claim: ResourceClaim) -> dict[str, Any]:
 
 
 def _has_parameters(claim: ResourceClaim) -> bool:
-    """Whether the claim has anything that the API server keeps as text."""
+    """Whether the claim has parameters, which the API server keeps as text."""
     allocation = claim.status.allocation
     return bool(claim.spec.devices.config or (allocation is not None and allocation.devices.config))
 
@@ -299,7 +372,17 @@ def _plain(owner: Any) -> dict[str, Any]:
 
 
 def decode_claim(raw: bytes) -> ResourceClaim:
-    """A claim as the API server answered; raise `ClaimError`."""
+    """Decode a claim as the API server answered.
+
+    Args:
+        raw: JSON text.
+
+    Returns:
+        The claim.
+
+    Raises:
+        ClaimError: the text is no claim.
+    """
     try:
         return decode(raw, ResourceClaim)
     except DecodeError as problem:

@@ -1,10 +1,10 @@
-"""Kubernetes events about pods and groups of them, best effort: never in the way of a decision.
+"""Writes Kubernetes events about pods and groups, best effort: no decision waits for them.
 
-`record` puts a note into a bounded queue and returns; a few workers write. Under overload the oldest notes go, and are counted. The same
-note about the same object again, within a window, becomes a series on the first event instead of another one.
+`record` puts a note into a bounded queue and returns; a few workers write. Under overload the oldest notes are dropped and counted. A note
+that repeats within a window joins a series on the first event instead of becoming another event.
 
-A warning says what a decision found wanting: only the active replica tells, and what waits goes with its term. What is normal says what was
-done, such as that a pod was bound; that stays true, whoever leads.
+A warning tells why a decision failed: only the active replica writes it, and waiting warnings are dropped at the end of its term. A normal
+event tells what was done, such as that a pod was bound. That stays true whichever replica leads, so it is written all the same.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _log = logging.getLogger(__name__)
 
 
 class _NotActive(Exception):
-    """Another replica leads, and warns."""
+    """This replica is not the active one, and may not write warnings."""
 
 
 class Regarding(NamedTuple):
-    """What an event is about, and who says it: `controller` is a scheduler's name."""
+    """The object that an event is about, and the reporter: `controller` is a scheduler's name."""
 
     api_version: str
     kind: str
@@ -51,7 +51,7 @@ class Regarding(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """What makes two records the same."""
+    """The fields in which two records of one series are equal."""
 
     uid: str
     kind: str
@@ -78,7 +78,7 @@ class _Record:
 
 @dataclass(slots=True)
 class EventCounts:
-    """What became of events."""
+    """Outcomes of events."""
 
     recorded: int = 0
     written: int = 0
@@ -89,15 +89,15 @@ class EventCounts:
 
 @dataclass(frozen=True, slots=True)
 class EventLimits:
-    """How much recording may take.
+    """Bounds of the recorder.
 
     Attributes:
         queue: notes that may wait.
         workers: writes under way at once for one namespace.
-        window: seconds in which the same note joins a series.
+        window: seconds in which a repeated note joins a series.
         series_interval: seconds between two updates of one series.
         remembered: notes remembered for series.
-        attempts: tries a note gets, as many as client-go's: with the waits below a server may be away for about a minute.
+        attempts: tries of a note, as many as client-go's: with the waits below a server may be away for about a minute.
         backoff: waits between them.
     """
 
@@ -111,10 +111,10 @@ class EventLimits:
 
 
 class HttpEventRecorder(QueueingWriter[str, _Record]):
-    """Writes events.k8s.io/v1, or core v1 where that is all there is; implements the scheduler's `EventRecorder`.
+    """Writes events.k8s.io/v1, or core v1 for a server without it; implements the scheduler's port `EventRecorder`.
 
     Attributes:
-        counts: what happened so far.
+        counts: outcomes so far.
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.EVENTS
@@ -151,12 +151,28 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         self._complained = False
 
     def record(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
-        """Queue one event about a pod; returns at once. The note is cut to 1024 bytes."""
+        """Queue an event about a pod; returns at once.
+
+        Args:
+            pod: the event is about.
+            kind: `Normal` or `Warning`.
+            reason: one word, such as `Scheduled`.
+            action: one word, such as `Binding`.
+            note: the message; cut to 1,024 bytes.
+        """
         version = pod.pod.metadata.resource_version
         self.record_about(Regarding("v1", "Pod", pod.namespace, pod.name, pod.uid, version, pod.scheduler_name), kind, reason, action, note)
 
     def record_about(self, regarding: Regarding, kind: str, reason: str, action: str, note: str) -> None:
-        """The same about any object."""
+        """Queue an event about any object; returns at once.
+
+        Args:
+            regarding: the object, and the reporter.
+            kind: `Normal` or `Warning`.
+            reason: one word, such as `Scheduled`.
+            action: one word, such as `Scheduling`.
+            note: the message; cut to 1,024 bytes.
+        """
         self.counts.recorded += 1
         key = _Key(regarding.uid, str(kind), reason, action, cut_note(note))
         now = self._clock()
@@ -167,14 +183,19 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
             self._remember(self._new(key, regarding, now))
 
     async def close(self, deadline: float = 5.0) -> None:
-        """Write what waits, for at most `deadline` seconds; the rest is dropped and counted."""
-        left = await self._queue.close(deadline)  # on a line of its own: what is dropped meanwhile counts, too
+        """Write the waiting events, and end the workers.
+
+        Args:
+            deadline: seconds; events that are left then are dropped and counted.
+        """
+        left = await self._queue.close(deadline)  # awaited before `dropped` is read: events are dropped meanwhile, too
         self.counts.dropped += left
 
     # --- recording ---
 
     def _new(self, key: _Key, regarding: Regarding, now: float) -> _Record:
         moment = self._now()
+        # Like client-go's names, made without asking the server; the counter separates two notes of one microsecond.
         stamp = f".{int(moment.timestamp() * 1_000_000):x}{self.counts.recorded & 0xFFF:03x}"
         name = regarding.name[: _LONGEST_NAME - len(stamp)].rstrip("-.") + stamp
         return _Record(key, name, regarding, moment, moment, now)
@@ -224,7 +245,7 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         except _NotActive:
             self._drop(record)
         except RequestError as error:
-            # Our names are our own: one that exists was written before, and only the answer got lost.
+            # No other writer uses our names: an event that exists was written by us, and its answer got lost.
             if isinstance(error, ApiError) and error.status == CONFLICT:
                 self._done(record)
             else:
@@ -325,12 +346,26 @@ def _regarding(record: _Record) -> dict[str, str]:
 
 
 def uses_core_events(served: ServedResources) -> bool:
-    """True where events.k8s.io/v1 is not served."""
+    """Whether events have to be written as core v1.
+
+    Args:
+        served: the collections of the server.
+
+    Returns:
+        True where events.k8s.io/v1 is not served.
+    """
     return served.best("events.k8s.io", "events", ("v1",)) is None
 
 
 def cut_note(note: str) -> str:
-    """At most 1024 bytes of UTF-8, whole characters, with ` ...` where something was cut."""
+    """Cut a note to the API server's limit.
+
+    Args:
+        note: any text.
+
+    Returns:
+        At most 1,024 bytes of UTF-8 in whole characters, with ` ...` where text was cut.
+    """
     raw = note.encode("utf-8", "replace")
     if len(raw) <= LONGEST_NOTE:
         return note
@@ -338,10 +373,24 @@ def cut_note(note: str) -> str:
 
 
 def micro_time(moment: datetime) -> str:
-    """As MicroTime wants it."""
+    """Write a time as a MicroTime.
+
+    Args:
+        moment: in UTC.
+
+    Returns:
+        Such as `2026-01-31T12:00:00.000000Z`.
+    """
     return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def seconds_time(moment: datetime) -> str:
-    """As Time wants it."""
+    """Write a time as a Time.
+
+    Args:
+        moment: in UTC.
+
+    Returns:
+        Such as `2026-01-31T12:00:00Z`.
+    """
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

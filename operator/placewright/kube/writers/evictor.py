@@ -1,4 +1,4 @@
-"""Preemption's victims: first the pod says why it goes, then it is deleted."""
+"""Evicts the victims of preemption: a condition on the pod gives the reason, then the pod is deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 
 class HttpEvictor(ApiWriter):
-    """Deletes victims with their default grace period; implements the scheduler's `Evictor`."""
+    """Deletes victims with their default grace period; implements the scheduler's port `Evictor`."""
 
     TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
     ATTEMPTS: ClassVar[int] = 4
@@ -29,18 +29,28 @@ class HttpEvictor(ApiWriter):
     ERROR: ClassVar[type[Exception]] = EvictError
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
-        """Mark the victim and delete it; a victim that is gone already is fine. Raises `EvictError`."""
+        """Mark a victim and delete it. A victim that is gone already is no error.
+
+        Args:
+            victim: of this uid only.
+            preemptor: the pod that needs its room.
+            node: that the victim leaves to the preemptor.
+
+        Raises:
+            EvictError: the server refused or did not answer, or this replica is not the active one.
+        """
+        # Deleted, not evicted through the Eviction API: as in kube-scheduler, a budget may be violated as the last resort.
         marked = self._condition(victim, preemptor)
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": victim.uid}}
         path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
-        # Whatever the first says of a victim that is gone or replaced, the second decides by uid. Where the lead is lost between the two,
-        # the mark stays; Kubernetes' disruption controller takes it back from a pod that was not deleted within two minutes.
+        # A victim that is gone or replaced fails the first request without harm: the second one decides by uid. When the lead is lost
+        # between the two, the mark stays; Kubernetes' disruption controller removes it from a pod that lives on after two minutes.
         whose = Whose(victim.namespace, preemptor.scheduler_name, preemptor.priority)
         await self._request(victim, whose, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}, self._guarded))
         await self._request(victim, whose, lambda: self._client.delete(path, self._guarded(options)))
 
     async def _request(self, victim: PodInfo, whose: Whose, request: Callable[[], Awaitable[object]]) -> None:
-        """Send a request, repeatedly when the server is busy; returns also when the victim is gone or replaced."""
+        """Send a request, again while the server is busy. Returns also when the victim is gone or replaced."""
         try:
             await self._send(request, about=f"evicting {victim.key}: ", whose=whose)
         except RequestError as error:
@@ -63,5 +73,5 @@ class HttpEvictor(ApiWriter):
 
 
 def _kind_of(preemptor: PodInfo) -> str:
-    """As kube-scheduler's message names it."""
+    """The preemptor's kind in kube-scheduler's words."""
     return "podgroup" if preemptor.pod_group else "pod"

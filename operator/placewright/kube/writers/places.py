@@ -1,7 +1,7 @@
-"""Places for requests under way at once, shared so that whoever answers slowly holds up nobody but those who ask it.
+"""Places for requests under way at once, shared so that a slow party delays only its own requests.
 
-A namespace whose admission webhook hangs, or a profile all of whose pods go through one, gets a share of the places (`FairShares`), and the
-rest is there for others. A place is held for one request, never while a repetition is waited for.
+A namespace whose admission webhook hangs gets a share of the places (`FairShares`), and so does a profile whose pods all go through such a
+webhook; the rest is left for others. A place is held for one request, never while a repetition is waited for (docs/decisions/0032).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from placewright.api.fairshares import FairShares
 
-#: Of so many places that become free, one goes to whoever has waited longest: important ones may come without end.
+#: One of so many free places goes to the request that has waited longest: important requests may come without end.
 OUT_OF_ORDER: Final = 8
-#: Of what is not kept for newcomers, a profile that is alone gets six of seven places, and of those a namespace that is alone two of three.
+#: Factors of `FairShares`: a profile that is alone gets six of seven places, and of these a namespace that is alone two of three.
 _OF_A_PROFILE: Final = 6
 _OF_A_NAMESPACE: Final = 2
 
@@ -25,12 +25,12 @@ _Turn = asyncio.Future[None]
 
 
 class Whose(NamedTuple):
-    """For whom a request is.
+    """The party that a request is for.
 
     Attributes:
-        namespace: of what is written.
-        profile: the schedulerName for whose sake it is.
-        importance: more important ones get their places first, equal ones as they came.
+        namespace: of the object that is written.
+        profile: schedulerName of the pod that the request serves.
+        importance: a more important request gets its place first; equal ones in the order in which they came.
     """
 
     namespace: str
@@ -38,20 +38,25 @@ class Whose(NamedTuple):
     importance: int = 0
 
 
-#: Who waits, in the order in which places are given: (importance negated, arrival number, whose, turn).
+#: A waiting request, comparable by the order in which places are given: (importance negated, arrival number, whose, turn).
 _Waiting = tuple[int, int, Whose, _Turn]
 
 
 class RequestPlaces:
-    """So many places. After every step, nobody waits who might have one.
+    """A number of places for requests. After every step no request waits that may have a place.
 
-    To be used inside one event loop. As many wait as the rooms of the profiles let (`queue.room`); when a place is given, those whose
+    Use it inside one event loop. The rooms of the profiles bound the waiting requests (`queue.room`). When a place is given, requests whose
     namespace or profile has its share are passed over.
     """
 
     def __init__(self, count: int) -> None:
+        """Give no place yet.
+
+        Args:
+            count: of places.
+        """
         self._profiles: FairShares[str] = FairShares(count, _OF_A_PROFILE)
-        #: By profile that holds any, how its namespaces share what it may have.
+        #: By profile that holds a place, the shares of its namespaces in the places that the profile may have.
         self._namespaces: dict[str, FairShares[str]] = {}
         self._arrivals = itertools.count()
         self._given = 0
@@ -60,7 +65,14 @@ class RequestPlaces:
 
     @asynccontextmanager
     async def one(self, whose: Whose) -> AsyncIterator[None]:
-        """Hold a place for as long as this is open."""
+        """Hold a place for the length of the block.
+
+        Args:
+            whose: the party.
+
+        Yields:
+            While the place is held.
+        """
         await self.take(whose)
         try:
             yield
@@ -68,7 +80,11 @@ class RequestPlaces:
             self.give_back(whose)
 
     async def take(self, whose: Whose) -> None:
-        """Hold a place, to be given back."""
+        """Hold a place, or wait for one. Give it back with `give_back`.
+
+        Args:
+            whose: the party.
+        """
         if self._may_have(whose):
             self._give(whose)
             return
@@ -86,7 +102,11 @@ class RequestPlaces:
             raise
 
     def give_back(self, whose: Whose) -> None:
-        """Whoever held a place is done."""
+        """Give a place back, and hand free places to waiting requests.
+
+        Args:
+            whose: the party that held it.
+        """
         self._profiles.give_back(whose.profile)
         namespaces = self._namespaces[whose.profile]
         namespaces.give_back(whose.namespace)
@@ -109,14 +129,15 @@ class RequestPlaces:
         namespaces.take(whose.namespace)
 
     def _next(self) -> _Waiting | None:
-        """Who gets the next place, if anybody may have it."""
+        """The waiting request that gets the next place; None if none may have it."""
         in_order: Iterable[_Waiting] = self._by_importance
+        # Strict priority alone would starve the least important request for as long as more important ones come.
         if (self._given + 1) % OUT_OF_ORDER == 0:
             in_order = self._by_arrival.values()
         passed_over: set[tuple[str, str]] = set()
         for waiting in in_order:
             whose = waiting[2]
-            if whose[:2] in passed_over or waiting[3].cancelled():  # who gave up takes itself out
+            if whose[:2] in passed_over or waiting[3].cancelled():  # a cancelled `take` takes itself out
                 continue
             if self._may_have(whose):
                 self._given += 1

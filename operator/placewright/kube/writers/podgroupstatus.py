@@ -1,13 +1,12 @@
-"""What became of groups of pods, written into the objects that declare them, and events about these.
+"""Writes the status of pod groups into the objects that declare them.
 
-Per group only the latest matters, a group is written at most once a second, and only what is not said already. Whoever lost the lead writes
-nothing.
+Of a group only the latest news is written, at most once a second, and only fields that differ. A replica that lost the lead writes nothing.
 
 PodGroups of scheduling.x-k8s.io may have a controller of their own (scheduler-plugins'), which derives `phase`, `occupiedBy` and `running`
-from the members. What is written here is what it would write, and leaves alone what only it can know: `succeeded`, `failed`, and the phases
-Finished and Failed. So where it runs, neither undoes what the other did, and where it does not, a group is Pending, then Scheduling, then
-Running. PodGroups of scheduling.k8s.io get their condition; Workloads have no status, and Volcano's PodGroups are its own: of these two
-only events tell.
+from the members. This writer writes the values that it would write, and leaves alone the values that only it can know: `succeeded`,
+`failed`, and the phases Finished and Failed. So neither undoes the other's writes; without that controller a group is Pending, then
+Scheduling, then Running. PodGroups of scheduling.k8s.io get their condition. Workloads have no status, and Volcano writes the status of its
+PodGroups itself: of these two only events tell (docs/decisions/0022).
 """
 
 from __future__ import annotations
@@ -36,14 +35,15 @@ from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
 from placewright.kube.writers.writer import QueueingWriter, WriterTiming, remember
 
-#: Of the version of 1.36, and of later ones, in which it never becomes False again.
+#: Condition of the API version of Kubernetes 1.36.
 SCHEDULED: Final = "PodGroupScheduled"
+#: Condition of later API versions; once True it never becomes False again.
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 _VERSION_OF_136: Final = "v1alpha2"
 PENDING: Final = "Pending"
 SCHEDULING: Final = "Scheduling"
 RUNNING: Final = "Running"
-#: Phases that a controller gives for good.
+#: Phases that a controller sets and never changes.
 _FINAL: Final = frozenset({"Finished", "Failed"})
 _LONGEST_MESSAGE: Final = 32_768
 #: Seconds between two writes about one group.
@@ -56,12 +56,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """What the writer looks at.
+    """What the writer reads before it writes.
 
     Attributes:
-        may_write: asked before each request; only the active replica may.
-        shown: the object of a group as the watch shows it.
-        native_version: in which scheduling.k8s.io's PodGroups are read.
+        may_write: whether this replica is the active one; asked before each request.
+        shown: the object of a group as the watch shows it; None when it is gone.
+        native_version: API version in which PodGroups of scheduling.k8s.io are read.
     """
 
     may_write: Callable[[], bool]
@@ -71,7 +71,16 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class GroupNews:
-    """What is to be said of a group; None: nothing new about that."""
+    """News of a group; a field that is None has no news.
+
+    Attributes:
+        pod_group: the group.
+        placed: whether its members have their nodes.
+        error: an error kept it from being placed, not a lack of room.
+        message: of the condition.
+        running: number of members that run.
+        owners: the members' owners, for `occupiedBy`.
+    """
 
     pod_group: PodGroup
     placed: bool | None = None
@@ -83,7 +92,7 @@ class GroupNews:
 
 @dataclass(slots=True)
 class GroupStatusCounts:
-    """What became of news."""
+    """Outcomes of news."""
 
     written: int = 0
     unchanged: int = 0
@@ -94,14 +103,14 @@ class GroupStatusCounts:
 
 
 class _NotOurs(Exception):
-    """Another replica leads, and tells."""
+    """This replica is not the active one."""
 
 
 class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
-    """Writes news of groups, latest wins; the network's side of the scheduler's `GroupStatusWriter`.
+    """Writes news of groups, latest wins; the network side of the scheduler's port `GroupStatusWriter`.
 
     Attributes:
-        counts: what happened so far.
+        counts: outcomes so far.
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.STATUS
@@ -109,17 +118,28 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     NAME: ClassVar[str] = "group status"
 
     def __init__(self, client: ApiClient, view: GroupView, **timing: Unpack[WriterTiming]) -> None:
+        """Write nothing yet.
+
+        Args:
+            client: of the API server.
+            view: the state that it reads before it writes.
+            timing: attempts, backoff and clock; see `WriterTiming`.
+        """
         super().__init__(client, view.may_write, workers=WORKERS, **timing)
         self.counts = GroupStatusCounts()
         self._view = view
-        #: When a group may be written again; those of the past are forgotten.
+        #: Earliest time at which a group may be written again; the oldest entries are dropped.
         self._paused_until: OrderedDict[GroupRef, float] = OrderedDict()
-        #: By group, the version of its object that we decided by, and what we then wrote.
+        #: By group, the version of its object that was read, and the status that was then written.
         self._written: OrderedDict[GroupRef, tuple[str, dict[str, Any]]] = OrderedDict()
         self._complained = False
 
     def tell(self, news: GroupNews) -> None:
-        """Queue news of a group; returns at once. What is not new in it stays as it waits to be said."""
+        """Queue news of a group; returns at once. Fields without news keep the value that waits to be written.
+
+        Args:
+            news: of the group.
+        """
         ref = news.pod_group.ref
         before = self._queue.waiting.get(ref)
         if before is not None:
@@ -166,8 +186,8 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         native = isinstance(item, NativePodGroup)
         root = f"{NATIVE_GROUP}/{self._view.native_version()}" if native else f"{COSCHEDULING_GROUP}/v1alpha1"
         path = f"/apis/{root}/namespaces/{ref.namespace}/podgroups/{ref.object_name}/status"
+        # A strategic merge patch leaves conditions of others alone, but the API server refuses it for custom resources.
         kind = STRATEGIC_MERGE_PATCH if native else MERGE_PATCH
-
         body = {"metadata": {"uid": item.metadata.uid}, "status": status}
         try:
             await self._send(lambda: self._client.patch(path, self._guarded(body), content_type=kind))
@@ -192,7 +212,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     # --- what is to be said ------------------------------------------------------------------------------------------------------
 
     def _status(self, item: GroupObject, news: GroupNews) -> dict[str, Any]:
-        """The part of the status that is not as it should be."""
+        """The fields of the status that differ from the wanted ones."""
         if isinstance(item, CoschedulingPodGroup):
             return coscheduling_changes(item.status, news, self._now())
         if isinstance(item, NativePodGroup) and news.placed is not None:
@@ -210,7 +230,16 @@ def _together(before: GroupNews, news: GroupNews) -> GroupNews:
 
 
 def coscheduling_changes(known: CoschedulingStatus, news: GroupNews, now: datetime) -> dict[str, Any]:
-    """What a status of scheduling.x-k8s.io lacks."""
+    """Compute the fields to write into a status of scheduling.x-k8s.io.
+
+    Args:
+        known: the status as the watch shows it.
+        news: of the group.
+        now: the time of day.
+
+    Returns:
+        The fields that differ; empty when none does.
+    """
     phase = _phase(known, news)
     running = known.running if news.running is None else news.running
     wanted: dict[str, Any] = {"phase": phase, "running": running, "occupiedBy": known.occupied_by or news.owners}
@@ -221,7 +250,7 @@ def coscheduling_changes(known: CoschedulingStatus, news: GroupNews, now: dateti
 
 
 def _phase(known: CoschedulingStatus, news: GroupNews) -> str:
-    """As far as a scheduler can tell, and never against who counts those that ended."""
+    """The phase as far as a scheduler can tell. A phase that a controller derived from ended members stays."""
     least = news.pod_group.min_member
     running = known.running if news.running is None else news.running
     if known.phase in _FINAL or (known.phase == RUNNING and known.succeeded + known.failed):
@@ -234,7 +263,18 @@ def _phase(known: CoschedulingStatus, news: GroupNews) -> str:
 
 
 def native_condition(kind: str, existing: Condition | None, news: GroupNews, generation: int, now: datetime) -> dict[str, Any] | None:
-    """The condition of scheduling.k8s.io as it should be; None where it is so already, or may not change any more."""
+    """Compute the condition of scheduling.k8s.io.
+
+    Args:
+        kind: its type.
+        existing: the condition as the watch shows it.
+        news: of the group.
+        generation: of the object; 0 where it has none.
+        now: the time of day.
+
+    Returns:
+        The condition; None when it is there already, or may not change any more.
+    """
     if kind == INITIALLY_SCHEDULED and existing is not None and existing.status == "True":
         return None
     status = "True" if news.placed else "False"

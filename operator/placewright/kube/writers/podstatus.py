@@ -1,12 +1,11 @@
-"""What the scheduler writes into pods that it could not place: the condition PodScheduled, and the node that preemption made room on.
+"""Writes the condition PodScheduled of pods that could not be placed, and the node that preemption made room on.
 
-Per pod only the latest matters: a pod that fails again before its last status is written overwrites what waits, and there is room for so
-many that wait and no more. Strategic merge patches touch one condition and leave all others alone; the pod's uid in the patch keeps it
-from a namesake.
+Of a pod only the latest verdict is written: a pod that fails again replaces its waiting verdict, and the number of waiting verdicts is
+bounded. Strategic merge patches touch one condition and leave all others alone; the pod's uid in the patch protects a new pod of its name.
 
-Only the active replica writes, and what waits goes with its term. Its last request may be late all the same, so the pod's resourceVersion
-is in the patch. If the pod changed meanwhile, it is read, and the patch is sent once more only where the pod has no node, and condition and
-nomination are still what we knew: else another replica has said something newer.
+Only the active replica writes, and waiting verdicts are dropped at the end of its term. Its last request may still arrive late, so the
+pod's resourceVersion is in the patch. If the pod changed meanwhile, it is read. The patch is sent again only if the pod has no node and its
+condition and nomination are still the known ones: otherwise another replica has written something newer.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ from placewright.kube.writers.writer import QueueingWriter, WriterTiming, always
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
 _LONGEST_MESSAGE: Final = 32_768
-#: The same while more than so many verdicts wait: these messages are all that is kept of their pods.
+#: The same while more than `_MANY` verdicts wait: messages are most of the memory that waiting verdicts take.
 _LONGEST_OF_MANY: Final = 2_048
 _MANY: Final = 500
-#: Pods, and bytes, of what was written last: of pods that are gone it is forgotten in this way.
+#: Pods whose last written status is remembered, and its bytes. The bound is what forgets pods that are gone.
 _REMEMBERED: Final = 10_000
 _REMEMBERED_BYTES: Final = 16 * 2**20
 #: Writes under way at once for one namespace.
 WORKERS: Final = 8
 #: Verdicts that may wait to be written.
 MOST_WAITING: Final = 20_000
-#: So many of the oldest are looked through for one that is not about a nomination.
+#: Oldest verdicts that are searched for one without a nomination.
 _OLDEST: Final = 100
-#: In a row, each after another change of the pod by somebody.
+#: Conflicts in a row, each after another change of the pod.
 _MOST_CONFLICTS: Final = 5
-#: Instead of a reason: what the condition says is not to be changed.
+#: Reason of a verdict that leaves the condition unchanged.
 _AS_IT_IS: Final = ""
 
 _log = logging.getLogger(__name__)
@@ -54,7 +53,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """The status somebody wants a pod to have; `nominated` None leaves the nomination, "" clears it. `pod`: in outline."""
+    """The status that a pod is to have.
+
+    Attributes:
+        pod: in outline.
+        reason: of the condition.
+        message: of the condition.
+        nominated: the nominated node; None leaves the nomination, "" clears it.
+    """
 
     pod: PodInfo
     reason: str
@@ -64,7 +70,14 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What we last made a pod say; `seen` is the version of the copy that we decided by, `version` the one that the write made."""
+    """The status that we last wrote.
+
+    Attributes:
+        seen: version of the pod that the decision saw.
+        version: version that the write made.
+        condition: as written.
+        nominated: as written.
+    """
 
     seen: str
     version: str
@@ -72,21 +85,21 @@ class _Written:
     nominated: str
 
 
-#: Makes a body one that is sent only while this replica may write.
+#: Guards a body, so that it is sent only while this replica may write.
 Guard = Callable[[Mapping[str, Any]], Mapping[str, Any] | GuardedBody]
 
 
 class _OutOfDate(Exception):
-    """The pod has a node by now, or its name is another's, or somebody else has said something newer of it."""
+    """The pod has a node by now, its name belongs to another pod, or another replica wrote something newer."""
 
 
 class _NotActive(Exception):
-    """Another replica leads, and says what is to be said."""
+    """This replica is not the active one."""
 
 
 @dataclass(slots=True)
 class StatusCounts:
-    """What became of verdicts."""
+    """Outcomes of verdicts."""
 
     written: int = 0
     unchanged: int = 0
@@ -97,10 +110,10 @@ class StatusCounts:
 
 
 class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
-    """Writes verdicts, latest wins; implements the scheduler's `StatusWriter`.
+    """Writes verdicts, latest wins; implements the scheduler's port `StatusWriter`.
 
     Attributes:
-        counts: what happened so far.
+        counts: outcomes so far.
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.STATUS
@@ -116,14 +129,29 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         waiting: int = MOST_WAITING,
         **timing: Unpack[WriterTiming],
     ) -> None:
-        """`workers`: writes under way at once. `waiting`: verdicts that may wait; beyond, old ones are dropped."""
+        """Write nothing yet.
+
+        Args:
+            client: of the API server.
+            may_write: whether this replica is the active one; asked before each request.
+            workers: writes under way at once for one namespace.
+            waiting: verdicts that may wait; beyond, the oldest is dropped.
+            timing: attempts, backoff and clock; see `WriterTiming`.
+        """
         super().__init__(client, may_write, workers=workers, **timing)
         self.counts = StatusCounts()
         self._most_waiting = waiting
         self._written: BoundedCache[str, _Written] = BoundedCache(_REMEMBERED_BYTES, most=_REMEMBERED)
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
-        """Queue PodScheduled=False; returns at once."""
+        """Queue the condition PodScheduled=False; returns at once.
+
+        Args:
+            pod: that was not placed.
+            reason: of the condition, such as `Unschedulable`.
+            message: of the condition; cut to 32,768 characters, to 2,048 while many verdicts wait.
+            nominated_node: the node that preemption made room on; "" clears the nomination, None leaves it.
+        """
         longest = _LONGEST_MESSAGE if len(self._queue.waiting) < _MANY else _LONGEST_OF_MANY
         verdict = _Verdict(_outline(pod), reason, message[:longest], nominated_node)
         overtaken = self._queue.waiting.get(pod.key)
@@ -136,7 +164,11 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             self._drop_one()
 
     def nomination_cleared(self, pod: PodInfo) -> None:
-        """Queue the end of the pod's nomination, beside what is to be said anyway; returns at once."""
+        """Queue the end of a pod's nomination, together with a verdict that waits; returns at once.
+
+        Args:
+            pod: that was nominated.
+        """
         waiting = self._queue.waiting.get(pod.key)
         if waiting is not None and waiting.pod.uid == pod.uid:
             self._queue.waiting[pod.key] = replace(waiting, nominated=NodeName(""))
@@ -147,7 +179,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         self.counts.dropped += 1
 
     def _drop_one(self) -> None:
-        """The oldest verdict: the pod will be tried again and get another. Nominations are read by others, so they go last."""
+        """Drop the oldest verdict: its pod will be tried again and get another. Nominations go last, because others read them."""
         waiting = self._queue.waiting
         oldest = list(islice(waiting, _OLDEST))
         waiting.pop(next((key for key in oldest if waiting[key].nominated is None), oldest[0]))
@@ -180,7 +212,10 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             self._done(verdict, patch, found)
 
     async def _patched(self, pod: PodInfo, patch: dict[str, Any]) -> Pod:
-        """Send the patch, for the pod as it is; the pod that it made. Raises `_OutOfDate`, or 409 for a pod that keeps changing."""
+        """Send the patch, for the pod as it is.
+
+        Raises `_OutOfDate`, or `ApiError` 409 for a pod that keeps changing.
+        """
         written = self._about(pod)
         version = pod.pod.metadata.resource_version if written is None else written.version
         for _ in range(_MOST_CONFLICTS):
@@ -200,19 +235,19 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         raise conflict
 
     def _known(self, found: Pod, info: PodInfo) -> bool:
-        """Whether what the pod says is what its copy said that we decided by, or what we ourselves wrote last."""
+        """Whether the pod's condition and nomination are as the decision saw them, or as we last wrote them."""
         says = _said(find_condition(found, POD_SCHEDULED)), found.status.nominated_node_name
         copy = _said(find_condition(info.pod, POD_SCHEDULED)), info.pod.status.nominated_node_name
         written = self._written.get(info.uid)
         return says == copy or (written is not None and says == (_said(written.condition), written.nominated))
 
     def _about(self, info: PodInfo) -> _Written | None:
-        """What we last wrote about the pod, if this copy of it is older than that."""
+        """The status that we last wrote, if this copy of the pod is older than that."""
         known = self._written.get(info.uid)
         return known if known is not None and known.seen == info.pod.metadata.resource_version else None
 
     def _patch(self, verdict: _Verdict) -> dict[str, Any] | None:
-        """The status part of the patch, or None when the pod says all that already."""
+        """The status part of the patch; None when the pod has all of it already."""
         condition, nominated = self._current(verdict.pod)
         changes: dict[str, Any] = {}
         if verdict.reason != _AS_IT_IS and (wanted := self._condition(verdict, condition)) != condition:
@@ -222,7 +257,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         return changes or None
 
     def _current(self, info: PodInfo) -> tuple[Condition | None, str]:
-        """What the pod says, or what we last made it say when this copy of the pod is older than that."""
+        """The pod's condition and nomination: as in this copy, or as we last wrote them if the copy is older."""
         condition = find_condition(info.pod, POD_SCHEDULED)
         nominated = info.pod.status.nominated_node_name
         known = self._about(info)
@@ -257,7 +292,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
 
 
 def _outline(pod: PodInfo) -> PodInfo:
-    """What is written about: a pod may be large, and gone long before its status is written."""
+    """The fields that a status write needs: a pod may be large, and gone long before its status is written."""
     meta, status = pod.pod.metadata, pod.pod.status
     named = ObjectMeta(
         name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version, generation=meta.generation
@@ -268,12 +303,20 @@ def _outline(pod: PodInfo) -> PodInfo:
 
 
 def find_condition(pod: Pod, kind: str) -> Condition | None:
-    """The pod's condition of that type."""
+    """Find a condition of a pod.
+
+    Args:
+        pod: as decoded.
+        kind: type of the condition.
+
+    Returns:
+        The condition; None without one.
+    """
     return next((one for one in pod.status.conditions or () if one.type == kind), None)
 
 
 def _says(found: Pod, patch: Mapping[str, Any]) -> bool:
-    """Whether a pod says what a patch of its status is to make it say."""
+    """Whether a pod has the status that a patch is to give it."""
     if "nominatedNodeName" in patch and found.status.nominated_node_name != (patch["nominatedNodeName"] or ""):
         return False
     condition = find_condition(found, POD_SCHEDULED)
@@ -281,7 +324,7 @@ def _says(found: Pod, patch: Mapping[str, Any]) -> bool:
 
 
 def _said(condition: Condition | None) -> tuple[str, ...] | None:
-    """What a condition says, without what old servers leave out."""
+    """The fields of a condition that every server keeps: old servers drop observedGeneration."""
     return None if condition is None else (condition.status, condition.reason, condition.message)
 
 
@@ -301,9 +344,21 @@ def _as_json(condition: Condition) -> dict[str, Any]:
 async def patch_pod_status(
     client: ApiClient, pod: PodInfo, status: dict[str, Any], guarded: Guard, version: str = ""
 ) -> Pod:
-    """Strategic merge patch of a pod's status, sent while it is `guarded`; the pod that it made.
+    """Patch a pod's status (strategic merge).
 
-    422 when the name now belongs to another pod; with a resourceVersion 409 when the pod is not in that version any more.
+    Args:
+        client: of the API server.
+        pod: of this uid only.
+        status: the part to change.
+        guarded: guards the body.
+        version: resourceVersion that the pod must have; empty for any.
+
+    Returns:
+        The pod as it is now.
+
+    Raises:
+        RequestError: the server refused or did not answer; 422 when the name belongs to another pod, 409 when the pod has another version.
+        DecodeError: the answer is no pod.
     """
     metadata = {"uid": pod.uid, "resourceVersion": version} if version else {"uid": pod.uid}
     body = guarded({"metadata": metadata, "status": status})

@@ -1,7 +1,7 @@
-"""Claims get their volumes: patches of PersistentVolumes and PersistentVolumeClaims, each only on what was looked at.
+"""Writes volumes: patches of PersistentVolumes and PersistentVolumeClaims, each only on the version that the decision saw.
 
-Every patch carries the resourceVersion that the decision was made on. Whoever changed the object in between wins: the answer is 409, the
-pod is decided anew. So a patch may be repeated after a lost answer: it cannot undo anything.
+Every patch carries the resourceVersion that the decision saw. A writer that changed the object in between wins: the answer is 409, and the
+pod is decided again. So a patch may be repeated after a lost answer: it cannot undo a change of another writer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 
 class HttpVolumeWriter(ApiWriter):
-    """Writes to the API server; implements the framework's `VolumeWriter`."""
+    """Writes volumes to the API server; implements the framework's port `VolumeWriter`."""
 
     TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
     ATTEMPTS: ClassVar[int] = 4
@@ -30,14 +30,34 @@ class HttpVolumeWriter(ApiWriter):
     ERROR: ClassVar[type[Exception]] = VolumeError
 
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:
-        """Patch `spec.claimRef` and the annotations; raises `VolumeError`."""
+        """Patch a volume's `spec.claimRef` and annotations.
+
+        Args:
+            volume: as it is to be.
+
+        Returns:
+            The volume as it is now.
+
+        Raises:
+            VolumeError: the server refused (409 when the volume changed meanwhile), or did not answer.
+        """
         body = {"metadata": _metadata(volume.metadata), "spec": {"claimRef": volume.spec.claim_ref}}
         claim = volume.spec.claim_ref
         whose = Whose("" if claim is None else claim.namespace)
         return await self._patch(f"/api/v1/persistentvolumes/{volume.metadata.name}", body, PersistentVolume, whose)
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Patch the annotations; raises `VolumeError`."""
+        """Patch a claim's annotations, which name the selected node.
+
+        Args:
+            claim: as it is to be.
+
+        Returns:
+            The claim as it is now.
+
+        Raises:
+            VolumeError: the server refused (409 when the claim changed meanwhile), or did not answer.
+        """
         meta = claim.metadata
         path = f"/api/v1/namespaces/{meta.namespace}/persistentvolumeclaims/{meta.name}"
         return await self._patch(path, {"metadata": _metadata(meta)}, PersistentVolumeClaim, Whose(meta.namespace))

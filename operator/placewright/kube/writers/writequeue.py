@@ -1,7 +1,7 @@
-"""What waits to be written: one item a key, the latest, and never two about the same key on their way at once.
+"""A queue of items to write: per key only the latest, and never two of one key under way at once.
 
-Items are written for namespaces, which take turns. A namespace whose items are answered slowly, as its admission webhook hangs, gets a
-share of the workers (`FairShares`); the rest is there for others.
+Items belong to namespaces, which take turns. A namespace whose items are answered slowly, because its admission webhook hangs, gets a share
+of the workers (`FairShares`); the rest is left for others.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _log = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-#: After an error of its own a worker begins anew so many seconds later: an error that comes back must not keep the event loop busy.
+#: Seconds until a worker begins anew after an error of its own: an error that recurs must not keep the event loop busy.
 RESTART_SECONDS: Final = 1.0
 #: A namespace that is alone gets two of three workers.
 _FACTOR: Final = 2
-#: Keys that do not wait any more stay in line until they are met; beyond this many more than wait the lines are made anew.
+#: Keys that were taken out stay in line until a worker meets them. Beyond this many of them the lines are rebuilt, to bound their memory.
 _SLACK: Final = 64
 
 
@@ -37,14 +37,14 @@ def _any(_item: object) -> bool:
 
 
 def _enough_for(most: int) -> int:
-    """How many workers there have to be so that a namespace that is alone gets so many."""
+    """The number of workers that lets one namespace have so many when it is alone."""
     every = most + 1
     while FairShares[str](every, _FACTOR).most < most:
         every += 1
     return every
 
 
-def _nobodys(_item: object) -> str:
+def _of_no_namespace(_item: object) -> str:
     return ""
 
 
@@ -52,9 +52,9 @@ class WriteQueue(Generic[K, V]):
     """Items that a few workers write, the oldest of a namespace first.
 
     Attributes:
-        waiting: by key, in the order in which keys came. Owners may take items out, or put others in the place of those that wait.
-        idle: set while nothing waits and nothing is being written.
-        restarts: how often a worker began anew after an error that was not one of writing.
+        waiting: by key, in the order in which keys came. The owner may take items out, or replace them.
+        idle: set while no item waits and none is being written.
+        restarts: how often a worker began anew after an error outside of `write`.
     """
 
     def __init__(
@@ -63,11 +63,16 @@ class WriteQueue(Generic[K, V]):
         broke: Callable[[K], None],
         not_before: Callable[[K], float] = _at_once,
         clock: Callable[[], float] = time.monotonic,
-        namespace_of: Callable[[V], str] = _nobodys,
+        namespace_of: Callable[[V], str] = _of_no_namespace,
     ) -> None:
-        """`broke` hears, inside an `except`, that writing raised; no worker ends by that. `not_before`: when a key may be written again.
+        """Queue nothing yet.
 
-        `namespace_of`: for whom an item is written; who shares the workers.
+        Args:
+            write: writes one item.
+            broke: is told, inside an `except`, that `write` raised; the worker goes on.
+            not_before: earliest time at which a key may be written again, by `clock`.
+            clock: monotonic seconds.
+            namespace_of: the namespace whose share of the workers writes an item; by default all items share all workers.
         """
         self.waiting: OrderedDict[K, V] = OrderedDict()
         self.idle = asyncio.Event()
@@ -78,24 +83,29 @@ class WriteQueue(Generic[K, V]):
         self._not_before = not_before
         self._clock = clock
         self._namespace_of = namespace_of
-        #: By namespace, keys in the order in which they came; those that do not wait any more are dropped when they are met.
+        #: By namespace, keys in the order in which they came; a key that was taken out is dropped when a worker meets it.
         self._lines: OrderedDict[str, OrderedDict[K, None]] = OrderedDict()
         self._lined_up = 0
         self._shares: FairShares[str] = FairShares(1, 1)
         self._most = 1
         self._in_flight: set[K] = set()
         self._closing = False
-        #: Workers that have nothing to do. One is woken by each item that comes, and wakes the next if there is more: the event loop
-        #: would have much to do if an item woke them all.
+        #: Idle workers. An item wakes one of them, and that one wakes the next if more items wait: waking all of them for each item would
+        #: cost the event loop a step a worker.
         self._resting: deque[asyncio.Future[None]] = deque()
         self._workers: list[asyncio.Task[None]] = []
 
     def start(self, workers: int, name: str) -> None:
-        """Start so many workers for one namespace, and half as many for others; needs a running event loop."""
+        """Start the workers; needs a running event loop.
+
+        Args:
+            workers: writes under way at once for one namespace; half as many again are started for other namespaces.
+            name: begins the names of the tasks.
+        """
         self._most = workers
         enough = _enough_for(workers)
         self._shares = FairShares(enough, _FACTOR)
-        at_work = workers if self._namespace_of is _nobodys else enough
+        at_work = workers if self._namespace_of is _of_no_namespace else enough
         self._workers = [asyncio.create_task(self._work(), name=f"{name} {n}") for n in range(at_work)]
 
     @property
@@ -104,7 +114,12 @@ class WriteQueue(Generic[K, V]):
         return self._workers
 
     def put(self, key: K, item: V) -> None:
-        """Queue the item, in the place of what waits under its key; returns at once."""
+        """Queue an item, in the place of the one that waits under its key. Returns at once.
+
+        Args:
+            key: such as the pod.
+            item: the latest to write of it.
+        """
         if key not in self.waiting:
             self._line_up(key, item)
         self.waiting[key] = item
@@ -112,7 +127,14 @@ class WriteQueue(Generic[K, V]):
         self._wake_one()
 
     def clear(self, going: Callable[[V], bool] = _any) -> list[V]:
-        """Take out the items that wait and are `going`. What is being written stays on its way."""
+        """Take waiting items out. Items that are being written stay under way.
+
+        Args:
+            going: selects the items; by default all.
+
+        Returns:
+            The items.
+        """
         gone = [key for key, item in self.waiting.items() if going(item)]
         taken = [self.waiting.pop(key) for key in gone]
         if not self.waiting and not self._in_flight:
@@ -120,9 +142,13 @@ class WriteQueue(Generic[K, V]):
         return taken
 
     async def close(self, deadline: float) -> int:
-        """Write what waits, without the pauses between two writes, for at most so many seconds; end the workers.
+        """Write the waiting items without the pauses between two writes of a key, then end the workers.
 
-        Returns how many items were not written, or not to the end.
+        Args:
+            deadline: seconds to write for at most.
+
+        Returns:
+            The number of items that were not written, or not to the end.
         """
         self._closing = True
         self._wake_one()
@@ -141,9 +167,9 @@ class WriteQueue(Generic[K, V]):
         while True:
             try:
                 await self._work_on()
-            except Exception:  # noqa: BLE001 - whatever it is, what waits is still to be written
+            except Exception:  # noqa: BLE001 - the items that wait are still to be written
                 self.restarts += 1
-                _log.exception("what waits to be written could not be chosen or given up; the worker begins anew")
+                _log.exception("a worker of the write queue could not choose or finish an item; it begins anew")
                 await asyncio.sleep(RESTART_SECONDS)
 
     async def _work_on(self) -> None:
@@ -176,7 +202,7 @@ class WriteQueue(Generic[K, V]):
             await self._rest(seconds)
 
     def _first(self, now: float) -> tuple[K | None, float | None]:
-        """The key whose turn it is; where there is none, when the first of those that pause may be written."""
+        """Choose the next key. Where none may be written now: the earliest time at which one may."""
         soonest: float | None = None
         emptied: list[str] = []
         for namespace, line in self._lines.items():
@@ -196,7 +222,7 @@ class WriteQueue(Generic[K, V]):
         return None, soonest
 
     def _first_of(self, line: OrderedDict[K, None], now: float) -> tuple[K | None, float | None]:
-        """The same for one namespace."""
+        """The same for the line of one namespace."""
         soonest: float | None = None
         found: K | None = None
         gone: list[K] = []
@@ -232,13 +258,13 @@ class WriteQueue(Generic[K, V]):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await woken
-        with contextlib.suppress(ValueError):  # whoever woke it took it out
+        with contextlib.suppress(ValueError):  # `_wake_one` took it out already
             self._resting.remove(woken)
 
     def _wake_one(self) -> None:
         while self._resting:
             woken = self._resting.popleft()
-            if not woken.done():  # one whose time is up is awake already
+            if not woken.done():  # a worker whose time was up is awake already, and another one has to be woken
                 woken.set_result(None)
                 return
 

@@ -1,4 +1,4 @@
-"""What all writers share: how often a request is repeated, whether this replica may send it, their clock, and workers for what may wait."""
+"""The base classes of all writers: how often they repeat a request, whether this replica may send it, their clock, and their workers."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from placewright.kube.writers.writequeue import WriteQueue
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 T = TypeVar("T")
-#: Seconds between two looks at what the watches show, at first and at last; upstream looks every one (volumes) or five (claims).
+#: Seconds between two looks at the watched state, at first and at last; kube-scheduler looks every second (volumes) or five (claims).
 LOOK_SECONDS: Final = 0.2
 LONGEST_LOOK_SECONDS: Final = 5.0
-#: Between two looks passes this share of the time that was waited already, so thousands that wait for long cost next to nothing.
+#: Seconds between two looks, as a share of the time waited so far: thousands of pods that wait for long then cost next to nothing.
 _SHARE_OF_THE_WAIT: Final = 0.1
 
 
 class WriterTiming(TypedDict, total=False):
-    """Keyword arguments of every writer. Tests set the last three, to run on a clock of their own.
+    """Keyword arguments of every writer. Tests set the last three, to run on a virtual clock.
 
     Attributes:
         attempts: how often a request is sent at most while its errors are temporary.
         backoff: waits between two attempts.
         clock: monotonic seconds.
-        now: the time of day, for what is written.
+        now: the time of day, for texts that are written.
         sleep: waits so many seconds.
     """
 
@@ -47,23 +47,33 @@ class WriterTiming(TypedDict, total=False):
 
 
 def always() -> bool:
-    """For who may write at any time."""
+    """Allow every write, for a writer that needs no lead.
+
+    Returns:
+        True.
+    """
     return True
 
 
 class ApiWriter:
-    """Sends requests that change objects. Subclasses say what for, and how often they try."""
+    """Sends requests that change objects. Subclasses set the class of traffic, the number of attempts and the error."""
 
     TRAFFIC: ClassVar[Traffic]
     ATTEMPTS: ClassVar[int] = 5
     BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=10.0)
-    #: Requests under way at once, for those that say for whom they are.
+    #: Requests under way at once, among requests that name a party (`Whose`).
     PLACES: ClassVar[int] = 64
-    #: Raised where this replica is not the active one.
+    #: Raised when this replica is not the active one.
     ERROR: ClassVar[type[Exception]] = PermissionError
 
     def __init__(self, client: ApiClient, may_write: Callable[[], bool] = always, **timing: Unpack[WriterTiming]) -> None:
-        """`may_write`: asked before each request and each look, and when a body's bytes are about to leave: only the active replica may."""
+        """Send nothing yet.
+
+        Args:
+            client: of the API server.
+            may_write: asked before each request and each look, and when the bytes of a body leave: only the active replica may write.
+            timing: attempts, backoff and clock; see `WriterTiming`.
+        """
         self._client = client.sending(self.TRAFFIC)
         self._may_write = may_write
         self._places = RequestPlaces(self.PLACES)
@@ -74,7 +84,18 @@ class ApiWriter:
         self._sleep = timing.get("sleep", asyncio.sleep)
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
-        """True once `done` says so, False when it has not within so many seconds. Nothing is asked of the API server."""
+        """Wait until the watches show a state. The API server is asked nothing.
+
+        Args:
+            done: looks at the watched state.
+            seconds: time limit.
+
+        Returns:
+            True once `done` does; False after the time limit.
+
+        Raises:
+            Exception: the writer's `ERROR`, once this replica is not the active one.
+        """
         began = self._clock()
         while not done():
             self._require_lead()
@@ -88,9 +109,13 @@ class ApiWriter:
     async def _send(
         self, request: Callable[[], Awaitable[T]], *, about: str = "", attempts: int | None = None, whose: Whose | None = None
     ) -> T:
-        """Send the request, again while its errors are temporary. `about`: how the message begins where this replica may not.
+        """Send the request, and again while its errors are temporary.
 
-        `whose`: for whom it holds one of the writer's places, while it is under way.
+        Args:
+            request: sends it once.
+            about: begins the message when this replica may not write.
+            attempts: how often at most; None for the writer's number.
+            whose: holds one of the writer's places for this party while the request is under way; None holds none.
         """
 
         async def allowed() -> T:
@@ -107,7 +132,7 @@ class ApiWriter:
         return GuardedBody(body, self._may_write)
 
     def _guarded_if_asked(self, body: Mapping[str, Any]) -> Mapping[str, Any] | GuardedBody:
-        """As it is for a writer that may always write."""
+        """Guard the body, except for a writer that may always write."""
         return body if self._may_write is always else self._guarded(body)
 
     def _require_lead(self, about: str = "") -> None:
@@ -116,13 +141,20 @@ class ApiWriter:
 
 
 class QueueingWriter(ApiWriter, Generic[K, V]):
-    """Takes what is to be written without waiting; a few workers write it. Subclasses write one item (`_write`)."""
+    """Queues items without waiting; a few workers write them. Subclasses write one item (`_write`)."""
 
     #: In the names of the workers' tasks.
     NAME: ClassVar[str]
 
     def __init__(self, client: ApiClient, may_write: Callable[[], bool] = always, *, workers: int, **timing: Unpack[WriterTiming]) -> None:
-        """`workers`: writes under way at once for one namespace; there are half as many again for others."""
+        """Queue nothing yet.
+
+        Args:
+            client: of the API server.
+            may_write: asked before each request: only the active replica may write.
+            workers: writes under way at once for one namespace; there are half as many again for other namespaces.
+            timing: attempts, backoff and clock; see `WriterTiming`.
+        """
         super().__init__(client, may_write, **timing)
         self._workers = workers
         self._queue: WriteQueue[K, V] = WriteQueue(
@@ -130,7 +162,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         )
 
     def start(self) -> None:
-        """Start the workers; needs a running event loop. What was queued before is written then."""
+        """Start the workers; needs a running event loop. Items that were queued before are written then."""
         self._queue.start(self._workers, self.NAME)
 
     @property
@@ -144,17 +176,25 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         return self._queue.restarts
 
     async def close(self, deadline: float = 5.0) -> None:
-        """Write what waits, for at most `deadline` seconds."""
+        """Write the queued items, and end the workers.
+
+        Args:
+            deadline: seconds; items that are left then are not written.
+        """
         await self._queue.close(deadline)
 
     async def settled(self, deadline: float) -> None:
-        """Return when what waits has been written, or after so many seconds; the workers go on."""
+        """Return when the queue has been written. The workers go on.
+
+        Args:
+            deadline: seconds to wait at most.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(deadline):
                 await self._queue.idle.wait()
 
     def end_term(self) -> None:
-        """Another replica may lead from now on: what waits follows from decisions of a term that is over, and is not written any more."""
+        """Drop the queued items: they follow from decisions of a term that is over, and another replica may lead from now on."""
         for item in self._queue.clear(self._ends_with_term):
             self._outlived(item)
 
@@ -163,7 +203,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
 
     @abstractmethod
     def _outlived(self, item: V) -> None:
-        """Count an item that waited until its term was over."""
+        """Count an item that was dropped at the end of its term."""
 
     @abstractmethod
     async def _write(self, item: V) -> None:
@@ -171,19 +211,26 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
 
     @abstractmethod
     def _namespace_of(self, item: V) -> str:
-        """For whom the item is written."""
+        """The namespace whose share of the workers writes the item."""
 
     @abstractmethod
     def _broke(self, key: K) -> None:
-        """Count and log, inside an `except`, that writing raised what it should not."""
+        """Count and log an unexpected error of `_write`; called inside its `except`."""
 
     def _not_before(self, _key: K) -> float:
-        """When the key may be written again, by the writer's clock."""
+        """The earliest time at which the key may be written again, by the writer's clock."""
         return 0.0
 
 
 def remember(table: OrderedDict[K, V], key: K, value: V, most: int) -> None:
-    """Put the value last in the table; the oldest ones go where it has more than `most`."""
+    """Put a value last in a table, and drop the oldest values beyond a bound.
+
+    Args:
+        table: from the oldest to the newest.
+        key: of the value.
+        value: replaces an earlier one of the same key.
+        most: entries that the table may have.
+    """
     table[key] = value
     table.move_to_end(key)
     while len(table) > most:
