@@ -1,4 +1,4 @@
-"""Names of the annotations that Placewright writes, and the shape of what stands in them."""
+"""Names of the annotations that Placewright writes, and the JSON in them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import msgspec
 
 from placewright.api.decode import DECODE_ERRORS
 
-#: On every pod that Placewright bound; it rides on the Binding, so the pod and its decision are one write. JSON: `Decision`.
+#: On every pod that Placewright bound. The Binding carries it, so that pod and decision are one write. JSON: `Decision`.
 DECISION: Final = "placewright.dev/decision"
 
-#: On pods that have devices of their own on their node: which ones. JSON: resource name to indices, `{"example.com/gpu-milli": [3]}`.
+#: On pods with devices of their own on their node: the devices. JSON: resource name to indices, `{"example.com/gpu-milli": [3]}`.
 DEVICES: Final = "placewright.dev/devices"
-#: Stands under `DEVICES` of a pod that came with that annotation, where no devices were chosen for it: what came with it was not ours.
+#: Replaces a value of `DEVICES` that a pod was created with, where no devices were chosen for it: that value was not ours.
 NO_DEVICES: Final = "{}"
-#: Characters of what stands under `DEVICES`; the devices of the largest node, by number, have about as many.
+#: Characters of a value of `DEVICES` that is read; the indices of all devices of the largest node take about as many.
 _LONGEST_DEVICES: Final = 4096
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Who decided a placement, and how close it was.
+    """The profile that decided a placement, and how close the decision was.
 
     Attributes:
         profile: name of the SchedulingProfile.
@@ -39,7 +39,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
 
 def read_decision(annotations: dict[str, str] | None) -> Decision | None:
-    """The decision in a pod's annotations, or None when there is none or it cannot be read."""
+    """Read the decision from a pod's annotations.
+
+    Args:
+        annotations: of the pod.
+
+    Returns:
+        The decision; None when there is none, or it cannot be read.
+    """
     text = (annotations or {}).get(DECISION)
     if text is None:
         return None
@@ -50,12 +57,28 @@ def read_decision(annotations: dict[str, str] | None) -> Decision | None:
 
 
 def write_devices(resource: str, devices: Sequence[int]) -> str:
-    """What stands under `DEVICES` of a pod that has these devices of a resource."""
+    """Write the value of `DEVICES`.
+
+    Args:
+        resource: such as `example.com/gpu-milli`.
+        devices: indices on the node.
+
+    Returns:
+        JSON text.
+    """
     return msgspec.json.encode({resource: list(devices)}).decode()
 
 
 def read_devices(annotations: Mapping[str, str] | None, resource: str) -> tuple[int, ...] | None:
-    """The devices of a resource that a pod has, or None when its annotations do not tell, or cannot be read."""
+    """Read a pod's devices from its annotations.
+
+    Args:
+        annotations: of the pod.
+        resource: such as `example.com/gpu-milli`.
+
+    Returns:
+        Indices on the node; None when the annotations do not tell.
+    """
     text = (annotations or {}).get(DEVICES)
     if text is None or len(text) > _LONGEST_DEVICES:
         return None

@@ -1,6 +1,6 @@
-"""What is raised when something that a person wrote cannot be used: one line, fit for a terminal.
+"""The error for input of a person that cannot be used: one line, fit for a terminal.
 
-The command line turns an `InputError` into `placewright: error: ...` and exit code 2; nothing else about it is shown.
+The command line turns an `InputError` into `placewright: error: ...` and exit code 2, and shows nothing else about it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from typing import Final
 
 _LONGEST_SHOWN: Final = 80
-#: Values inside a value, and levels, up to which it is written out to be shown: aliases and nesting can make endless text of a short one.
+#: Bounds on the values inside a value, and on their levels, that are written out: aliases and nesting make endless text of a short value.
 _MOST_WRITTEN: Final = 1000
 _DEEPEST_WRITTEN: Final = 50
 #: Bits; Python refuses to write longer numbers.
@@ -17,20 +17,36 @@ _LONGEST_NUMBER: Final = 10_000
 
 
 class InputError(Exception):
-    """A file, an option or an object is wrong; the message says where, what was found and what is allowed."""
+    """A file, an option or an object is wrong. The message names the place, the value found and the values allowed."""
 
 
 def bad_field(where: str, found: object, allowed: str) -> InputError:
-    """The error for one field: `where: found X; allowed Y`."""
+    """Build the error about one field: `where: found X; allowed Y`.
+
+    Args:
+        where: path of the field.
+        found: its value.
+        allowed: the values that it may have, in words.
+
+    Returns:
+        The error, to be raised.
+    """
     return InputError(f"{where}: found {shown(found)}; allowed {allowed}")
 
 
 def shown(value: object) -> str:
-    """A value as one short, printable piece of text: quoted, control characters escaped, cut when long."""
+    """Write a value as one short, printable piece of text: quoted, control characters escaped, cut when long.
+
+    Args:
+        value: any.
+
+    Returns:
+        The text; `nothing` for None.
+    """
     if value is None:
         return "nothing"
     if isinstance(value, tuple):
-        value = list(value)  # people write lists
+        value = list(value)  # a document has lists, and messages show the document's form
     if not _is_written_easily(value):
         return f"{type(value).__name__} with too much in it to be shown"
     text = repr(value) if isinstance(value, str) else ascii(value)
@@ -38,7 +54,14 @@ def shown(value: object) -> str:
 
 
 def in_json(value: object) -> str:
-    """The same as documents are written, which are JSON or YAML: `"5"`, `true`, `10`; for what is wrong in one."""
+    """Write a value as JSON, the form that a person wrote in a document: `"5"`, `true`, `10`.
+
+    Args:
+        value: any.
+
+    Returns:
+        The text, printable and cut when long; `nothing` for None.
+    """
     if value is None:
         return "nothing"
     if not _is_written_easily(value):
@@ -48,7 +71,7 @@ def in_json(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """Whole numbers without a fraction, however they are held; keys that are text."""
+    """Write whole floats as integers and keys as text."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if isinstance(value, dict):
@@ -59,7 +82,7 @@ def _plain(value: object) -> object:
 
 
 def _is_written_easily(value: object) -> bool:
-    """True when writing it out takes no time to speak of and cannot fail."""
+    """True when writing the value takes little time and cannot fail."""
     level: list[object] = [value]
     count = 0
     for _ in range(_DEEPEST_WRITTEN):
@@ -80,7 +103,14 @@ def _is_written_easily(value: object) -> bool:
 
 
 def printable(text: str) -> str:
-    """The text with every character that could move a terminal's cursor or change its colours written as an escape."""
+    """Escape every character that could move a terminal's cursor or change its colours.
+
+    Args:
+        text: any.
+
+    Returns:
+        Printable text.
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -1,8 +1,8 @@
-"""What was worked out and may be worked out again, within so many bytes: what nobody asked for longest is forgotten first.
+"""A cache of computed values, bounded in bytes: the entry that was not asked for longest is dropped first.
 
-Invariant: `nbytes` is the sum of what the entries were said to take when they were put in, and is within the limit; no entry is larger than
-`largest`. So a cache of somebody's objects takes no more memory than is written beside it, whatever they look like. `SharedBytes` is
-one limit for several caches: where all of them together hold more, the one that holds most gives way.
+Invariant: `nbytes` is the sum of the sizes that the entries were put in with, and is within the limit; no entry is larger than `largest`.
+So a cache of tenants' objects takes no more memory than its limit, whatever the objects look like. `SharedBytes` is one limit for several
+caches: when all of them together exceed it, the largest one drops entries.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from weakref import WeakSet
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-#: What an entry takes beside key and value: its place in the table, and the count itself.
+#: Bytes of an entry beside key and value: its slots in the two tables, and the count itself.
 ENTRY_BYTES: Final = 200
-#: Of its limit, one entry may take so much: a cache of one entry would be none.
+#: One entry may take this part of the limit: a cache of one entry would be none.
 _LARGEST_PART: Final = 16
 _UNLIMITED: Final = 1 << 62
-#: Of a common limit, a part in so many is taken before anybody looks.
+#: Part of a common limit that is taken before the caches are added up again.
 _UNSEEN_PART: Final = 256
 
 
@@ -29,16 +29,16 @@ class GivesWay(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Memory that is taken."""
+        """Bytes that it takes."""
 
     def drop_oldest(self) -> None:
-        """Forget what nobody asked for longest; there is something."""
+        """Drop the entry that was not asked for longest. Called only while there is one."""
 
 
 class SharedBytes:
-    """A limit that several caches have together; one that is not used any more takes no part as soon as it is gone.
+    """A common limit of several caches. A cache that is garbage takes no part any more.
 
-    What they hold is added up only once they have taken a 256th of the limit since that was last done, and may be above it by as much.
+    The caches are added up only once they have taken a 256th of the limit since the last time; they may exceed the limit by as much.
 
     Attributes:
         limit: bytes.
@@ -50,7 +50,11 @@ class SharedBytes:
         self._taken = 0
 
     def join(self, cache: GivesWay) -> None:
-        """Take part from now on."""
+        """Let a cache take part from now on.
+
+        Args:
+            cache: it is referred to weakly.
+        """
         self._caches.add(cache)
 
     @property
@@ -59,14 +63,18 @@ class SharedBytes:
         return sum([cache.nbytes for cache in self._caches])
 
     def take(self, nbytes: int) -> None:
-        """One of the caches holds so much more."""
+        """Note that one of the caches grew.
+
+        Args:
+            nbytes: bytes that it took.
+        """
         self._taken += nbytes
         if self._taken * _UNSEEN_PART >= self.limit:
             self._taken = 0
             self.make_room()
 
     def make_room(self) -> None:
-        """Have the largest forget until all are within the limit."""
+        """Have the largest cache drop entries until all are within the limit."""
         above = self.held - self.limit
         while above > 0:
             largest = max(self._caches, key=lambda cache: cache.nbytes)
@@ -78,19 +86,29 @@ class SharedBytes:
 
 
 class BoundedCache(Generic[K, V]):
-    """Values by key.
+    """Values by key, bounded in bytes.
+
+        cache = BoundedCache(16 * 2**20, most=1024)
+        cache.put(key, text, len(text))
 
     Attributes:
-        nbytes: memory that is taken, as it was counted.
+        nbytes: bytes that are taken, as counted.
         limit: bytes, of this cache alone.
-        largest: what is larger than this is not kept.
-        dropped: entries that were forgotten for want of room, ever.
+        largest: bytes; a larger entry is not kept.
+        dropped: entries that were dropped for want of room, ever.
     """
 
     def __init__(
         self, limit: int = _UNLIMITED, *, most: int | None = None, largest: int | None = None, shared: SharedBytes | None = None
     ) -> None:
-        """`most`: entries. `shared`: a limit in common with other caches."""
+        """Keep nothing yet.
+
+        Args:
+            limit: bytes of this cache alone.
+            most: entries; None for no bound.
+            largest: bytes of one entry; None for a sixteenth of the limit.
+            shared: a limit in common with other caches.
+        """
         self.nbytes = 0
         self.limit = limit
         self.largest = min(limit, shared.limit if shared else limit) // _LARGEST_PART if largest is None else largest
@@ -113,14 +131,30 @@ class BoundedCache(Generic[K, V]):
         return key in self._values
 
     def get(self, key: K) -> V | None:
-        """The value, which counts as asked for; None where there is none."""
+        """Look a key up. The value counts as asked for.
+
+        Args:
+            key: any.
+
+        Returns:
+            The value; None where there is none.
+        """
         value = self._values.get(key)
         if value is not None:
             self._values.move_to_end(key)
         return value
 
     def put(self, key: K, value: V, nbytes: int) -> bool:
-        """Keep a value that takes so many bytes with its key, in the place of what is there. False where it is too large to be kept."""
+        """Keep a value, in the place of an earlier one.
+
+        Args:
+            key: any.
+            value: any but None.
+            nbytes: bytes of key and value.
+
+        Returns:
+            False where the entry is too large to be kept.
+        """
         self.pop(key)
         nbytes += ENTRY_BYTES
         if nbytes > self.largest:
@@ -134,20 +168,27 @@ class BoundedCache(Generic[K, V]):
         return True
 
     def pop(self, key: K) -> V | None:
-        """Forget a key; its value, or None where there is none."""
+        """Drop a key.
+
+        Args:
+            key: any.
+
+        Returns:
+            Its value; None where there was none.
+        """
         if key not in self._values:
             return None
         self.nbytes -= self._sizes.pop(key)
         return self._values.pop(key)
 
     def drop_oldest(self) -> None:
-        """Forget what nobody asked for longest; there is something."""
+        """Drop the entry that was not asked for longest. There must be one."""
         key, _ = self._values.popitem(last=False)
         self.nbytes -= self._sizes.pop(key)
         self.dropped += 1
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all entries."""
         self._values.clear()
         self._sizes.clear()
         self.nbytes = 0

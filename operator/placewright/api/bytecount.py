@@ -1,9 +1,8 @@
-"""How many bytes of memory a value takes, with all that it holds: what caches of somebody's objects are bounded by.
+"""Counts the memory that a value takes with everything in it. Caches of tenants' objects are bounded by this count.
 
-Rows, entries and objects say nothing about size where a tenant decides how large each of them is. The count is about right for what
-caches hold here (texts, numbers, containers, arrays, objects of the API, data classes), and is told only for what a value holds by itself:
-objects of other classes, such as a cluster that a compiled term reads, count as themselves, without what they refer to. Whoever defines
-such a class and keeps much in it says so in `__sizeof__`.
+A number of rows or objects tells nothing about memory where a tenant decides the size of each. The count is about right for the values that
+caches hold here (texts, numbers, containers, arrays, objects of the API, data classes). An object of another class, such as a cluster that
+a compiled term refers to, counts as itself, without the objects that it refers to; a class that holds much defines `__sizeof__`.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from typing import Any, Final
 
 import msgspec
 
-#: Where a count ends: nothing that is kept is larger, so how much larger something is does not matter.
+#: A count ends here: no cache keeps a larger value, so its exact size does not matter.
 COUNTED: Final = 1 << 20
-#: Of an object of the API in memory, for each byte of its JSON: up to 12 where it is all short texts, 2 where it is long ones.
+#: Bytes in memory for each byte of an object's JSON: up to 12 where it is all short texts, 2 where it is long ones.
 _BYTES_A_CHARACTER: Final = 8
-#: And for what is derived from it once (`PodInfo`).
+#: Bytes of the values that are derived from an object once (`PodInfo`).
 _DERIVED_BYTES: Final = 1024
-#: What may stand for itself as a key; something longer is kept as its digest. Constraints and terms of usual pods are shorter, and a digest
-#: costs each of their decisions a microsecond.
+#: Bytes of a key that is kept as it is; a longer one is kept as its digest. Constraints and terms of usual pods are shorter: a digest would
+#: cost each of their decisions a microsecond.
 LONGEST_KEY: Final = 512
 _DIGEST_BYTES: Final = 16
-#: What Python keeps once, however many refer to it.
+#: Types whose values Python keeps once, however many references there are.
 _SHARED: Final = frozenset({type(None), bool, type, type(...)})
 _WHOLE: Final = frozenset({str, bytes, int, float, complex, bytearray})
 _encoder: Final = msgspec.json.Encoder()
@@ -37,9 +36,16 @@ _Parts = Callable[[Any], Iterable[Any]]
 
 
 def bytes_of(value: object, most: int = COUNTED) -> int:
-    """Bytes that a value takes with its parts; one above `most` may be said to take any number above it.
+    """Count the bytes of a value with its parts.
 
-    A part that is there twice counts twice, and one that somebody else keeps anyway counts too.
+    A part that occurs twice counts twice, and so does a part that another object keeps alive anyway.
+
+    Args:
+        value: any.
+        most: the count ends here.
+
+    Returns:
+        Bytes; above `most`, any number above it.
     """
     total = 0
     waiting = [value]
@@ -56,12 +62,26 @@ def bytes_of(value: object, most: int = COUNTED) -> int:
 
 
 def object_bytes(item: msgspec.Struct) -> int:
-    """About the bytes of an object of the API in memory. Cheap enough for each that comes: under a microsecond for a usual pod."""
+    """Estimate the bytes of an object of the API in memory. It takes less than a microsecond for a usual pod.
+
+    Args:
+        item: such as a pod.
+
+    Returns:
+        Bytes, about.
+    """
     return _DERIVED_BYTES + _BYTES_A_CHARACTER * len(_encoder.encode(item))
 
 
 def short_key(text: bytes) -> bytes:
-    """The text itself, or a digest of it where it is long: equal keys stand for equal texts, and none is longer than `LONGEST_KEY`."""
+    """Shorten a key: equal keys stand for equal texts.
+
+    Args:
+        text: the key.
+
+    Returns:
+        The text; its digest where it is longer than `LONGEST_KEY`.
+    """
     return text if len(text) <= LONGEST_KEY else hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
@@ -82,7 +102,7 @@ def _fields(names: tuple[str, ...]) -> _Parts:
     return lambda value: [getattr(value, name, None) for name in names]
 
 
-#: By type, what a value of it holds; filled as types are met.
+#: By type, a function that lists the parts of a value; filled as types are met.
 _PARTS: Final[dict[type, _Parts]] = {tuple: _themselves, list: _themselves, frozenset: _themselves, set: _themselves, dict: _entries}
 
 

@@ -1,9 +1,9 @@
-"""What is remembered of a decision that may end the process, and which pods it speaks for.
+"""Marks of decisions that may end the process, and the pods that a mark is about.
 
-A mark is made before such a decision begins, outlives the process, and goes when the decision has ended. It names no uid: whoever has a
-controller make the same pod again, or makes it by hand under another name, has made the pod that the mark speaks for.
+A mark is made before such a decision begins, outlives the process, and is removed when the decision has ended. It holds no uid, because a
+controller would make the same pod again under another one, and a person under another name (docs/decisions/0034).
 
-What is written to a mark comes from pods, so all of it is of a bounded length: digests, and names that the API server has checked.
+The texts in a mark come from pods, so each has a bounded length: digests, and names that the API server has checked.
 """
 
 from __future__ import annotations
@@ -19,20 +19,26 @@ from placewright.api.objects import Container, KubeObject, PodResourceClaim, Pod
 from placewright.api.podextent import SMALL, estimated_work
 from placewright.api.pods import PodInfo
 
-#: Bytes of a digest: two specs of one namespace that have the same are not found by trying.
+#: Bytes of a digest, enough that a tenant cannot find two specs with the same one.
 _DIGEST_BYTES: Final = 16
 _LONGEST_SUBJECT: Final = 400
 
 
-#: Looks at each node, by `estimated_work`, from which on a decision counts as heavy: five times those for a pod with four constraints and
-#: four terms, and below what is refused.
+#: Looks at each node, by `estimated_work`, from which on a decision counts as heavy: five times the looks for a pod with four constraints
+#: and four terms, and below the limits at which a pod is refused.
 HEAVY_WORK: Final = 512
 
 
 def heavy_work(pod: PodInfo) -> int:
-    """How much is looked at for each node to decide this pod, where it is so much that the decision is marked before; else 0.
+    """Estimate the work of a decision that has to be marked before it begins.
 
-    It does not grow with the cluster: what a decision takes for each node more is what kube-scheduler's takes too.
+    The estimate is per node and does not grow with the cluster: kube-scheduler's work per node grows with the pod in the same way.
+
+    Args:
+        pod: to be decided.
+
+    Returns:
+        Looks at each node; 0 for a decision that needs no mark.
     """
     extent = pod.extent
     if extent is SMALL or extent.excess:
@@ -42,13 +48,13 @@ def heavy_work(pod: PodInfo) -> int:
 
 
 class PodKeys(NamedTuple):
-    """What two pods of a namespace have in common where a decision about one tells of the other; digests, empty for what a pod lacks.
+    """Digests that two pods of a namespace share when a decision about one tells about the other; empty where a pod lacks the thing.
 
     Attributes:
-        shape: what makes its decision heavy: the spec without names and images, which are varied at no cost.
-        spec: what it asks for, without what differs from pod to pod of one controller.
-        controller: who made it.
-        group: the group that it is placed with.
+        shape: of the part of the spec that makes its decision heavy: without names and images, which a tenant can vary at no cost.
+        spec: of the spec without the parts that differ from pod to pod of one controller.
+        controller: of its controller.
+        group: of the group that it is placed with.
     """
 
     shape: str
@@ -58,13 +64,13 @@ class PodKeys(NamedTuple):
 
 
 class MarkedPod(KubeObject, frozen=True):
-    """Whom a mark speaks for; never changes.
+    """The pods that a mark is about. It never changes.
 
     Attributes:
         namespace: of the pod or group that was to be decided.
         subject: that pod or group, for people.
-        heavy: whether the mark was made because much work was expected, and not because the process hung.
-        spec: of a heavy pod its shape; of another its spec: what it was that hung nobody knows, and many pods have a shape like its.
+        heavy: True for a mark made because much work was expected, False for one made because the process hung.
+        spec: the shape of a heavy pod. Of a pod whose decision hung the whole spec: the cause is unknown, and many pods share its shape.
         controller, group: see `PodKeys`.
     """
 
@@ -77,18 +83,18 @@ class MarkedPod(KubeObject, frozen=True):
 
     @property
     def name(self) -> str:
-        """Names the mark: two replicas cannot make two for the same."""
+        """Name of the mark: the same for two replicas, so that they cannot make two marks of one decision."""
         return digest(self.namespace, self.group or self.spec)
 
 
 class DecisionMark(NamedTuple):
-    """A mark as it stands.
+    """A mark as stored.
 
     Attributes:
-        pod: whom it speaks for.
-        deaths: of how many processes a decision about it was the last.
-        opened_by: identity of the replica that is deciding it now; empty where none is.
-        died_at: when the last of those deaths was counted, seconds since 1970; 0.0 where there is none.
+        pod: the pods that it is about.
+        deaths: number of processes that ended during a decision about them.
+        opened_by: identity of the replica that is deciding now; empty where none is.
+        died_at: when the last of those deaths was counted, seconds since 1970; 0.0 without one.
         version: the object's resourceVersion.
     """
 
@@ -100,7 +106,15 @@ class DecisionMark(NamedTuple):
 
 
 def marked(pod: PodInfo, *, heavy: bool = True) -> MarkedPod:
-    """Whom a mark made before the decision about this pod, or its group, speaks for."""
+    """Describe the pods that a mark made before this decision is about.
+
+    Args:
+        pod: to be decided, by itself or with its group.
+        heavy: much work is expected; False: the process hangs.
+
+    Returns:
+        The content of the mark.
+    """
     keys = keys_of(pod)
     ref = pod.pod_group
     subject = f"pod {pod.key}" if ref is None else str(ref)
@@ -115,7 +129,14 @@ def marked(pod: PodInfo, *, heavy: bool = True) -> MarkedPod:
 
 
 def keys_of(pod: PodInfo) -> PodKeys:
-    """The digests of a pod. Costs as much as writing its spec out: nothing for every pod."""
+    """Compute the digests of a pod. This encodes the whole spec, so it is not for every pod.
+
+    Args:
+        pod: any.
+
+    Returns:
+        The digests.
+    """
     controller = next((owner for owner in pod.pod.metadata.owner_references or () if owner.controller), None)
     ref = pod.pod_group
     return PodKeys(
@@ -127,7 +148,14 @@ def keys_of(pod: PodInfo) -> PodKeys:
 
 
 def digest(*parts: str | bytes) -> str:
-    """Of these texts, in this order."""
+    """Digest texts, in this order. Their lengths are part of it, so that no two lists of texts look alike.
+
+    Args:
+        parts: the texts.
+
+    Returns:
+        Hexadecimal digits.
+    """
     made = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
         text = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")
@@ -142,7 +170,7 @@ def _shape(spec: PodSpec) -> bytes:
 
 
 def _spec(spec: PodSpec) -> bytes:
-    """A spec without what differs between pods of one controller, such as the claims of a StatefulSet's members."""
+    """Encode a spec without the parts that differ between pods of one controller, such as the claims of a StatefulSet's members."""
     alike = replace(
         spec,
         node_name="",
@@ -165,5 +193,5 @@ def _without_names(volume: Volume) -> Volume:
 
 
 def _claim_without_names(claim: PodResourceClaim) -> PodResourceClaim:
-    """A claim that was made for one pod has a name of its own; a template is the same for all."""
+    """Remove the name of a claim that was made for one pod; a template is the same for all pods."""
     return replace(claim, name="", resource_claim_name=None if claim.resource_claim_name is None else "")

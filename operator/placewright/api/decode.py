@@ -1,4 +1,4 @@
-"""From JSON (bytes or plain dicts) to the structs of this room, with errors that name the field."""
+"""Decodes JSON (bytes or plain dicts) into the structs of this room, with errors that name the field."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 T = TypeVar("T")
-#: What the decoder raises: text that is no JSON, a wrong shape, bytes that are no UTF-8, and nesting without end.
+#: Errors of the decoder: text that is no JSON, a wrong shape, bytes that are no UTF-8, and endless nesting.
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class DecodeError(ValueError):
-    """The object does not have the shape of its kind; the message names the field, what was found and what is allowed."""
+    """The object does not have the shape of its kind. The message names the field, the value found and the values allowed."""
 
 
 @cache
@@ -23,7 +23,18 @@ def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
 
 
 def decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
-    """Decode JSON text into `kind`; raise `DecodeError`."""
+    """Decode JSON text.
+
+    Args:
+        raw: the text.
+        kind: type of the result.
+
+    Returns:
+        The object.
+
+    Raises:
+        DecodeError: the text is no JSON, or has another shape.
+    """
     try:
         value: T = _decoder(cast(Hashable, kind)).decode(raw)
     except DECODE_ERRORS as error:
@@ -32,8 +43,19 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
 
 
 def convert(body: Mapping[str, Any], kind: type[T]) -> T:
-    """Turn an already parsed mapping (from Kopf or YAML) into `kind`; raise `DecodeError`."""
-    if _keeps_text(cast(Hashable, kind)):  # a mapping has none
+    """Convert an already parsed mapping (from Kopf or YAML).
+
+    Args:
+        body: the mapping.
+        kind: type of the result.
+
+    Returns:
+        The object.
+
+    Raises:
+        DecodeError: the mapping has another shape.
+    """
+    if _keeps_text(cast(Hashable, kind)):  # a parsed mapping has lost its text, so it is written and read again
         return decode(_written(body, kind), kind)
     try:
         return msgspec.convert(body, kind, from_attributes=False)
@@ -50,7 +72,7 @@ def _written(body: Mapping[str, Any], kind: type[T]) -> bytes:
 
 @cache
 def _keeps_text(kind: Hashable) -> bool:
-    """True for kinds that keep a part of their JSON as it is written, such as the configuration of devices."""
+    """True for kinds that keep a part of their JSON as text, such as the configuration of devices."""
     return _has_raw(msgspec.inspect.type_info(kind))
 
 

@@ -1,7 +1,7 @@
-"""Devices and claims to them, as far as the scheduler looks: the resource.k8s.io group, v1.
+"""Devices and claims to them: the resource.k8s.io group, v1, with the fields that the scheduler reads.
 
-The same rules as in `api.objects`: only what placement reads or has to write back is declared, and everything is frozen. Where v1beta1 and
-v1beta2 spell a field differently, whoever reads them makes v1 of it.
+The rules of `api.objects` hold: only fields that placement reads or has to write back are declared, and everything is frozen. Where v1beta1
+and v1beta2 spell a field differently, their reader converts it to v1.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ ALLOCATION_FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 #: An extended resource of this name and that of a class is served by the class.
 IMPLICIT_RESOURCE: Final = "deviceclass.resource.kubernetes.io/"
-#: As many pods may share a claim.
+#: Pods that may share a claim.
 MAX_RESERVED_FOR: Final = 256
-#: As many devices may one claim get.
+#: Devices that one claim may get.
 MAX_RESULTS: Final = 32
 EXACT_COUNT: Final = "ExactCount"
 ALL_DEVICES: Final = "All"
@@ -46,7 +46,7 @@ class DeviceAttribute(KubeObject, frozen=True):
 
 
 class CapacityRange(KubeObject, frozen=True):
-    """What may be asked of a capacity: from `min` to `max`, in steps."""
+    """The amounts of a capacity that a request may ask for: from `min` to `max`, in steps."""
 
     min: RawQuantity | None = None
     max: RawQuantity | None = None
@@ -82,7 +82,7 @@ class CounterSet(KubeObject, frozen=True):
 
 
 class CounterConsumption(KubeObject, frozen=True):
-    """What a device takes from a counter set while it is allocated."""
+    """The amounts that a device takes from a counter set while it is allocated."""
 
     counter_set: str = ""
     counters: dict[str, Counter] | None = None
@@ -98,7 +98,7 @@ class DeviceTaint(KubeObject, frozen=True):
 
 
 class DeviceToleration(KubeObject, frozen=True):
-    """A taint that a request puts up with."""
+    """A taint that a request tolerates."""
 
     key: str = ""
     operator: str = "Equal"
@@ -133,7 +133,7 @@ class ResourcePool(KubeObject, frozen=True):
 
 
 class ResourceSliceSpec(KubeObject, frozen=True):
-    """`spec` of a ResourceSlice; one of the four ways to say where its devices can be reached is set."""
+    """`spec` of a ResourceSlice. Exactly one of `node_name`, `node_selector`, `all_nodes` and `per_device_node_selection` is set."""
 
     driver: str = ""
     pool: ResourcePool = ResourcePool()
@@ -180,7 +180,7 @@ class DeviceClass(KubeObject, frozen=True):
 
 
 class DeviceTaintSelector(KubeObject, frozen=True):
-    """Which devices a taint rule is about; fields that are not set select all."""
+    """The devices that a taint rule is about; a field that is not set selects all."""
 
     driver: str | None = None
     pool: str | None = None
@@ -195,7 +195,7 @@ class DeviceTaintRuleSpec(KubeObject, frozen=True):
 
 
 class DeviceTaintRule(KubeObject, frozen=True):
-    """A taint that an administrator puts on devices, beside those of their driver."""
+    """A taint that an administrator puts on devices, in addition to the taints of their driver."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
@@ -205,7 +205,7 @@ class DeviceTaintRule(KubeObject, frozen=True):
 
 
 class CapacityRequirements(KubeObject, frozen=True):
-    """How much of a device's capacity a request needs."""
+    """The amounts of a device's capacity that a request needs."""
 
     requests: dict[str, RawQuantity] | None = None
 
@@ -243,7 +243,7 @@ class DeviceRequest(KubeObject, frozen=True):
 
 
 class DeviceConstraint(KubeObject, frozen=True):
-    """What the devices of some requests (none named: of all) must have in common, or each for itself."""
+    """An attribute that the devices of some requests (of all, if none is named) must share, or in which they must differ."""
 
     requests: tuple[str, ...] | None = None
     match_attribute: str | None = None
@@ -287,7 +287,7 @@ class AllocatedDevices(KubeObject, frozen=True):
 
 
 class AllocationResult(KubeObject, frozen=True):
-    """What a claim got, and from where it can be used."""
+    """The devices that a claim got, and the nodes from which it can be used."""
 
     devices: AllocatedDevices = AllocatedDevices()
     node_selector: NodeSelector | None = None
@@ -295,7 +295,7 @@ class AllocationResult(KubeObject, frozen=True):
 
 
 class ConsumerReference(KubeObject, frozen=True):
-    """Who uses a claim; pods have no group and the resource `pods`."""
+    """A consumer of a claim; pods have no group and the resource `pods`."""
 
     api_group: str = ""
     resource: str = ""
@@ -304,7 +304,7 @@ class ConsumerReference(KubeObject, frozen=True):
 
 
 class DeviceCondition(KubeObject, frozen=True):
-    """What a driver says of an allocated device."""
+    """A condition that a driver reports of an allocated device."""
 
     type: str = ""
     status: str = ""
@@ -331,7 +331,7 @@ class ResourceClaimStatus(KubeObject, frozen=True):
 
 
 class ResourceClaim(KubeObject, frozen=True):
-    """A demand for devices, and what it was given."""
+    """A demand for devices, and the devices that it got."""
 
     metadata: ClaimMeta = ClaimMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
@@ -339,5 +339,12 @@ class ResourceClaim(KubeObject, frozen=True):
 
 
 def devices_of(allocation: AllocationResult) -> list[tuple[str, ...]]:
-    """Which devices an allocation gives to which requests: what makes it the same allocation as another one."""
+    """List the devices that an allocation gives to each request. Two allocations with equal lists are the same.
+
+    Args:
+        allocation: of a claim.
+
+    Returns:
+        (request, driver, pool, device, share id) for each device.
+    """
     return [(each.request, each.driver, each.pool, each.device, each.share_id or "") for each in allocation.devices.results or ()]

@@ -1,15 +1,16 @@
-"""Failures that cross rooms: raised by the network's side, caught by the scheduler's."""
+"""Errors that cross rooms: raised by the writers of `kube`, caught by the scheduler."""
 
 from __future__ import annotations
 
 
 class BindError(Exception):
-    """A Binding was not accepted, or nobody knows whether it was.
+    """A Binding was refused, or its outcome is unknown.
 
     Attributes:
-        conflict: 409, or found out by looking: somebody else bound, deleted or replaced the pod. Look again, do not repeat.
-        unknown: the answer got lost and the pod could not be read afterwards: the Binding may exist. What the pod would use on its node
-            stays taken until a watch tells.
+        conflict: another writer bound, deleted or replaced the pod (a 409, or found by reading it). Read the pod, do not repeat the
+            Binding.
+        unknown: the answer got lost and the pod could not be read afterwards, so the Binding may exist. The pod's room on its node stays
+            taken until a watch tells.
     """
 
     def __init__(self, message: str, *, conflict: bool = False, unknown: bool = False) -> None:
@@ -19,12 +20,12 @@ class BindError(Exception):
 
 
 class EvictError(Exception):
-    """A victim of preemption could not be removed; it still runs."""
+    """A victim of preemption could not be removed. It still runs."""
 
 
 class VolumeError(Exception):
-    """A volume or a claim could not be written to, or waiting for it makes no sense any more."""
+    """A volume or its claim could not be written, or waiting for it has become pointless."""
 
 
 class ClaimError(Exception):
-    """A claim to devices could not be written to, or waiting for its devices makes no sense any more."""
+    """A ResourceClaim could not be written, or waiting for its devices has become pointless."""

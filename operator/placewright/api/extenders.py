@@ -1,7 +1,7 @@
-"""Extenders: what a profile says of one, what is settled of it, and what it answers.
+"""Extenders: the fields of a profile, the checked settings, and the answers.
 
 An extender is a web server that kube-scheduler's users add to the scheduler: it filters and scores nodes, agrees to preemption, or binds.
-The fields are those of `extenders` in a KubeSchedulerConfiguration; `placewright.profiles` checks them, `placewright.kube` calls.
+The fields are those of `extenders` in a KubeSchedulerConfiguration. `placewright.profiles` checks them; `placewright.kube` calls extenders.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from placewright.api.profilelimits import (
     MAX_WEIGHT,
 )
 
-#: Seconds for a whole call where a profile does not say.
+#: Seconds for a whole call, by default.
 DEFAULT_TIMEOUT: Final = 5.0
-#: The score that an extender gives its best node; a plugin's is ten times as much.
+#: Highest score of an extender; a plugin's highest is ten times as much.
 MAX_EXTENDER_SCORE: Final = 10
 
 _PEM: Final[Mapping[str, Any]] = {"format": "byte", "maxLength": MAX_PEM_LENGTH}
@@ -42,11 +42,11 @@ def _path(text: str) -> msgspec.Meta:
 
 
 class ExtenderError(Exception):
-    """An extender did not answer, refused, or answered what makes no sense; the message is fit for events."""
+    """An extender did not answer, refused, or sent a wrong answer. The message is fit for events."""
 
 
 class ManagedResource(KubeObject, frozen=True):
-    """An extended resource that an extender looks after; `ignored_by_scheduler`: NodeResourcesFit does not count it."""
+    """An extended resource that an extender manages. `ignored_by_scheduler`: NodeResourcesFit does not count it."""
 
     name: Annotated[
         str,
@@ -59,7 +59,7 @@ class ManagedResource(KubeObject, frozen=True):
 
 
 class ExtenderTLS(KubeObject, frozen=True):
-    """How an extender is spoken to over HTTPS; `..._data` is PEM in base64 and goes before the file of the same name."""
+    """TLS of an extender; `..._data` is PEM in base64 and precedes the file of the same name."""
 
     insecure: Annotated[bool, means("Do not verify the server's certificate.")] = False
     server_name: Annotated[str, _path("The name expected in the server's certificate; empty: the host of urlPrefix.")] = ""
@@ -77,7 +77,7 @@ class ExtenderTLS(KubeObject, frozen=True):
 
 
 class ExtenderSpec(KubeObject, frozen=True):
-    """One of `spec.extenders` as people write it, not yet checked; `http_timeout` is a duration such as `500ms`."""
+    """One entry of `spec.extenders` as written, not checked yet; `http_timeout` is a duration such as `500ms`."""
 
     url_prefix: Annotated[
         str,
@@ -125,14 +125,14 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         url_prefix: a call goes to this, a slash, and the verb.
-        filter_verb, preempt_verb, prioritize_verb, bind_verb: the last part of a call's URL; empty for what the extender does not do.
+        filter_verb, preempt_verb, prioritize_verb, bind_verb: last part of a call's URL; empty for a call that the extender does not serve.
         weight: factor of its scores, 1 or more where there is a `prioritize_verb`.
         enable_https: without a CA in `tls_config` the server's certificate is then not verified, as in kube-scheduler.
         http_timeout: seconds for a whole call.
-        node_cache_capable: it knows the nodes; names are sent, not whole objects.
-        managed_resources: it is asked only about pods that ask for one of these; empty: about all.
+        node_cache_capable: the extender knows the nodes: names are sent, not whole objects.
+        managed_resources: it is asked only about pods that request one of these; empty: about all pods.
         ignorable: a failure of it does not keep a pod from being placed.
-        field: where it stands in the profile, such as `spec.extenders[0]`, for messages.
+        field: its path in the profile, such as `spec.extenders[0]`, for messages.
     """
 
     url_prefix: str
@@ -151,11 +151,18 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The extender in messages, in lists of who rejected a pod, and among scores: its URL, as in kube-scheduler."""
+        """Name in messages, diagnoses and scores: its URL, as in kube-scheduler."""
         return self.url_prefix
 
     def interested_in(self, pod: PodInfo) -> bool:
-        """True when the extender wants to be asked about this pod."""
+        """Whether the extender is asked about a pod.
+
+        Args:
+            pod: any.
+
+        Returns:
+            True when it manages all pods, or a resource that the pod requests or limits.
+        """
         if not self.managed_resources:
             return True
         managed = {resource.name for resource in self.managed_resources}
@@ -170,7 +177,7 @@ def _named_resources(containers: Iterable[Container]) -> set[str]:
 
 
 class Filtered(msgspec.Struct, frozen=True):
-    """What an extender said of nodes: those that it keeps, and why others do not do. `unresolvable` goes before `failed`.
+    """An extender's answer about nodes: nodes that it keeps, and reasons for others. `unresolvable` precedes `failed`.
 
     Nodes in none of the three are dropped without a reason.
     """
@@ -181,7 +188,7 @@ class Filtered(msgspec.Struct, frozen=True):
 
 
 class NodeVictims(msgspec.Struct, frozen=True):
-    """Whom a preemption would end on one node, and how many disruption budgets that violates."""
+    """Victims of a preemption on one node, and the number of disruption budgets that it violates."""
 
     pods: tuple[PodInfo, ...]
     violations: int = 0

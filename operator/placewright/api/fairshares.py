@@ -1,9 +1,9 @@
-"""Places that several parties share, so that none of them can take all: dynamic thresholds, as switches share their buffers.
+"""Places that several parties share, so that no party can take all of them: dynamic thresholds, as switches share their buffers.
 
-An eighth of the places is kept for parties that hold none, one each. Of the others a party may take one while it holds fewer than
-`factor` times as many as are free. So a party alone gets all of these but one part in `factor` + 1, and with others the less the more they
-are.
-Where parties never give anything back, some ten of them share most of the places, and as many more as are kept get one each.
+An eighth of the places is kept for parties that hold none, one each. Of the others a party may take one while it holds fewer than `factor`
+times as many as are free. So a party that is alone gets all of these but one part in `factor` + 1, and the more parties there are, the less
+each gets. A fixed bound would either slow down a party that is alone, or let a few parties take everything (docs/decisions/0032).
+Where parties never give a place back, about ten of them share most of the places, and as many more as are kept get one each.
 """
 
 from __future__ import annotations
@@ -18,19 +18,28 @@ _KEPT: Final = 8
 
 
 class FairShares(Generic[P]):
-    """Counts the places that parties hold. The caller asks `may_take` before it takes one; what has to be taken all the same counts, too.
+    """Counts the places that parties hold. The caller asks `may_take` before `take`; a place that has to be taken all the same counts, too.
 
-    A party that had to take more than it may have alone (`most`) is counted with that many: what it holds beyond takes nothing from others.
+    A party that had to take more than `most` counts with `most`: the excess takes nothing from others.
+
+        shares = FairShares[str](places=64, factor=2)
+        if shares.may_take("web"):
+            shares.take("web")
 
     Attributes:
-        free: places that nobody holds; every operation changes it by one at most.
-        most: what a party that is alone may hold.
+        free: places that no party holds; every operation changes it by one at most.
+        most: places that a party may hold when it is alone.
     """
 
     __slots__ = ("_factor", "_held", "_kept", "free", "most")
 
     def __init__(self, places: int, factor: int) -> None:
-        """`places`, `factor`: 1 or more."""
+        """Give no place yet.
+
+        Args:
+            places: 1 or more.
+            factor: 1 or more; the larger, the more a party that is alone gets, and the less is left for a new one.
+        """
         self._kept = places // _KEPT
         self.free = places
         self.most = -(-(places - self._kept) * factor // (factor + 1))
@@ -39,23 +48,41 @@ class FairShares(Generic[P]):
 
     @property
     def held(self) -> Mapping[P, int]:
-        """By party that holds any, how many; a view."""
+        """By party that holds a place, how many; a view."""
         return MappingProxyType(self._held)
 
     def may_take(self, party: P) -> bool:
-        """Whether the party may take one more place now."""
+        """Whether a party may take one more place now.
+
+        Args:
+            party: any.
+
+        Returns:
+            True when it may.
+        """
         held = self._held.get(party)
         return self.free > 0 if held is None else held < self._factor * (self.free - self._kept)
 
     def take(self, party: P) -> None:
-        """The party holds one more place."""
+        """Note that a party holds one more place.
+
+        Args:
+            party: any.
+        """
         held = self._held.get(party, 0)
         self._held[party] = held + 1
         if held < self.most:
             self.free -= 1
 
     def give_back(self, party: P) -> None:
-        """The party holds one place less; raises `KeyError` where it holds none."""
+        """Note that a party holds one place less.
+
+        Args:
+            party: that holds one.
+
+        Raises:
+            KeyError: it holds none.
+        """
         held = self._held[party] - 1
         if held:
             self._held[party] = held

@@ -1,9 +1,8 @@
-"""The Kubernetes objects a scheduler reads, as msgspec structs.
+"""The Kubernetes objects that a scheduler reads, as msgspec structs.
 
-Only the fields that scheduling looks at are declared; everything else in the JSON is skipped by the decoder. The structs are frozen:
-one decoded object may be shared by queue, cache and records. Sequences are tuples, and nothing is a free-form map of maps: such objects
-hold no references that Python's garbage collector would have to follow, which for a hundred thousand pods is a pause of half a second
-each time.
+Only the fields that scheduling reads are declared; the decoder skips all others. The structs are frozen, so that queue, cache and records
+can share one decoded object. Sequences are tuples, and no field is a free-form map of maps: such objects hold no references that Python's
+garbage collector would have to follow. For a hundred thousand pods, following them is a pause of half a second at each collection.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Labels = dict[str, str]
 
 
 class KubeObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
-    """Common settings: camelCase in JSON, no garbage-collector tracking (there are no cycles)."""
+    """Base of all structs: camelCase in JSON, not tracked by the garbage collector, because there are no cycles."""
 
 
 class OwnerReference(KubeObject, frozen=True):
@@ -41,7 +40,7 @@ class OwnerReference(KubeObject, frozen=True):
 
 
 class ObjectMeta(KubeObject, frozen=True):
-    """`metadata`, reduced to what identifies and labels."""
+    """`metadata`, with the fields that identify, label and own an object."""
 
     name: str = ""
     namespace: str = ""
@@ -101,7 +100,7 @@ class NodeAffinity(KubeObject, frozen=True):
 
 
 class PodAffinityTerm(KubeObject, frozen=True):
-    """Pods that attract or repel, and the topology inside which they do."""
+    """A selection of pods that attract or repel, and the topology within which they do."""
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
@@ -172,13 +171,13 @@ class ResourceRequirements(KubeObject, frozen=True):
 
 
 class ContainerRestartRule(KubeObject, frozen=True):
-    """What to do when a container ends in a certain way; only what is to be done asks something of a node."""
+    """A rule for the end of a container. Only the action asks for a feature of the node."""
 
     action: str = ""
 
 
 class Container(KubeObject, frozen=True):
-    """A container, with what it asks for."""
+    """A container and its requests."""
 
     name: str = ""
     image: str = ""
@@ -278,11 +277,11 @@ class InlineCsiSource(KubeObject, frozen=True):
 
 
 class EphemeralSource(KubeObject, frozen=True):
-    """A volume whose claim is made for, and named after, the pod; what the claim asks for stands in the claim."""
+    """A volume whose claim is created for the pod and named after it. The requests are in the claim."""
 
 
 class Volume(KubeObject, frozen=True):
-    """A pod's volume, as far as placement looks at it."""
+    """A pod's volume, with the sources that placement reads."""
 
     name: str = ""
     image: ImageVolumeSource | None = None
@@ -358,7 +357,7 @@ class Condition(KubeObject, frozen=True):
 
 
 class ContainerStatus(KubeObject, frozen=True):
-    """What a node's kubelet says of a container: what it runs with, and what the node has set aside for it."""
+    """A kubelet's report on a container: the resources that it runs with, and the resources that the node has allocated for it."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
@@ -366,14 +365,14 @@ class ContainerStatus(KubeObject, frozen=True):
 
 
 class PodResourceClaimStatus(KubeObject, frozen=True):
-    """Which claim was made for an entry of `spec.resourceClaims`; none where none was needed."""
+    """The claim that was created for an entry of `spec.resourceClaims`; None where none was needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class ContainerExtendedResourceRequest(KubeObject, frozen=True):
-    """Which request of a claim serves a container's extended resource."""
+    """The request of a claim that serves a container's extended resource."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -381,7 +380,7 @@ class ContainerExtendedResourceRequest(KubeObject, frozen=True):
 
 
 class PodExtendedResourceClaimStatus(KubeObject, frozen=True):
-    """The claim that was made for a pod's extended resources."""
+    """The claim that was created for a pod's extended resources."""
 
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] | None = None
     resource_claim_name: str = ""

@@ -1,8 +1,8 @@
-"""How much a pod asks the scheduler to look at, counted once from its spec, and the most of each that is decided.
+"""Counts the parts of a pod's spec that a decision reads, and holds the most of each that is decided.
 
-What a decision costs follows from these counts and the number of nodes, never from one count times another. An API server lets a pod of
-1.5 MiB name tens of thousands of each; a pod beyond a limit is refused with a sentence that names the field, the number and the limit
-(`PodExtent.excess`). The limits are far above what pods have in practice.
+The cost of a decision follows from these counts and the number of nodes, never from the product of two counts. An API server accepts a pod
+of 1.5 MiB with tens of thousands of each. A pod beyond a limit is refused with a sentence that names the field, the number and the limit
+(`PodExtent.excess`). The limits are far above the counts of real pods.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from placewright.api.objects import (
     TopologySpreadConstraint,
 )
 
-#: Up to so many of each are not counted one by one: nearly all pods that have no affinity and no spread constraints.
+#: Up to so many of each are not counted: that covers nearly all pods without affinity and spread constraints.
 _FEW: Final = 8
-#: Things looked at on each node for any pod: the columns of filters and scores that every pod has.
+#: Looks at each node for any pod: the columns of filters and scores that every pod has.
 _COLUMNS_OF_ANY_POD: Final = 16
-#: Columns that a spread constraint or a term of pod affinity is looked up in: its label, its pods, its verdict and its points.
+#: Looks at each node for a spread constraint or a term of pod affinity: the columns of its label, pods, verdict and points.
 _COLUMNS_OF_A_TERM: Final = 8
-#: Distinct groups of pods on a node, each of which a requirement on pods' labels may be compared with.
+#: Distinct groups of pods on a node; a requirement on pods' labels may be compared with each.
 _GROUPS_ON_A_NODE: Final = 4
-#: Devices of a node that a claim may be compared with.
+#: Devices of a node; a claim may be compared with each.
 _DEVICES_ON_A_NODE: Final = 32
-#: Looks at a node that a volume takes: zone, limits, restrictions, reach.
+#: Looks at each node for a volume: zone, limits, restrictions, reach.
 _LOOKS_FOR_A_VOLUME: Final = 4
 
 
 class PodExtent(msgspec.Struct, frozen=True, gc=False):
-    """Counts of what a pod's spec holds.
+    """Counts of the parts of a pod's spec.
 
     Attributes:
         constraints: topology spread constraints.
         pod_terms: terms of pod affinity and anti-affinity, required and preferred.
-        pod_requirements, pod_values: what these and the constraints demand of labels (of pods and of namespaces), and the values listed.
+        pod_requirements, pod_values: requirements on labels of pods and namespaces in these terms and constraints, and their values.
         namespaces: named by terms of pod affinity.
         node_terms: terms of node affinity, required and preferred.
-        node_requirements, node_values: what these and the node selector demand of nodes, and the values listed.
+        node_requirements, node_values: requirements on nodes in these terms and the node selector, and their values.
         tolerations, containers, claims, labels: in number; init containers are containers.
         resources: names of resources that are requested.
         host_ports: ports claimed on the node.
-        volumes: those that claims or disks provide.
-        excess: a sentence about the first limit that the pod is beyond; empty for a pod within all of them.
+        volumes: provided by claims or disks.
+        excess: a sentence about the first limit that the pod exceeds; empty for a pod within all limits.
     """
 
     constraints: int = 0
@@ -73,12 +73,13 @@ class PodExtent(msgspec.Struct, frozen=True, gc=False):
 
 
 class ExtentLimit(NamedTuple):
-    """The most of one count.
+    """The largest count of one part.
 
     Attributes:
-        counted: the name of the count in `PodExtent`.
-        field: where a pod says it.
-        things: what is counted, in the plural.
+        counted: name of the count in `PodExtent`.
+        field: of the pod.
+        things: the parts, in the plural.
+        most: the limit.
     """
 
     counted: str
@@ -91,7 +92,7 @@ _POD_SELECTORS: Final = "spec.affinity.podAffinity, spec.affinity.podAntiAffinit
 _POD_AFFINITY: Final = "spec.affinity.podAffinity and spec.affinity.podAntiAffinity"
 _NODE_SELECTORS: Final = "spec.affinity.nodeAffinity and spec.nodeSelector"
 
-#: In the order in which they are looked at.
+#: In the order in which they are checked.
 EXTENT_LIMITS: Final = (
     ExtentLimit("constraints", "spec.topologySpreadConstraints", "constraints", 64),
     ExtentLimit("pod_terms", _POD_AFFINITY, "terms", 64),
@@ -110,12 +111,12 @@ EXTENT_LIMITS: Final = (
     ExtentLimit("volumes", "spec.volumes", "volumes from claims or disks", 256),
 )
 
-#: Of nearly all pods: nothing that is worth counting.
+#: The extent of nearly all pods, in which nothing is worth counting.
 SMALL: Final = PodExtent(containers=1, resources=2)
 
 
 class HasExtent(Protocol):
-    """A pod whose spec was counted."""
+    """A pod whose spec was counted, such as `PodInfo`."""
 
     @property
     def extent(self) -> PodExtent:
@@ -123,9 +124,16 @@ class HasExtent(Protocol):
 
 
 def estimated_work(pod: HasExtent, nodes: int) -> int:
-    """How many things a decision about the pod looks at, about: on each of so many nodes for nearly all pods some 20.
+    """Estimate the number of looks that a decision takes; about 20 a node for nearly all pods.
 
     It counts and never measures, so it is the same on every machine. It is linear in each count and in the number of nodes.
+
+    Args:
+        pod: to be decided.
+        nodes: number of nodes.
+
+    Returns:
+        The number of looks, about.
     """
     extent = pod.extent
     if extent is SMALL:
@@ -146,7 +154,17 @@ def estimated_work(pod: HasExtent, nodes: int) -> int:
 
 
 def extent_of(pod: Pod, resources: int, host_ports: int, volumes: int) -> PodExtent:
-    """The counts of a pod that requests so many resources and claims so many host ports and volumes from storage."""
+    """Count the parts of a pod.
+
+    Args:
+        pod: as decoded.
+        resources: names of resources that it requests.
+        host_ports: ports that it claims on its node.
+        volumes: volumes that claims or disks provide.
+
+    Returns:
+        The counts; `SMALL` for nearly all pods.
+    """
     spec, labels = pod.spec, pod.metadata.labels
     if resources <= _FEW and host_ports <= _FEW and volumes <= _FEW and _is_small(spec) and (labels is None or len(labels) <= _FEW * _FEW):
         return SMALL
@@ -195,13 +213,13 @@ def _beyond(counted: PodExtent) -> str:
 
 
 class _Tally:
-    """Terms, and what they demand, added up."""
+    """Sums of terms, requirements, values and namespaces."""
 
     def __init__(self) -> None:
         self.terms = self.requirements = self.values = self.namespaces = 0
 
     def count_pods(self, spec: PodSpec) -> None:
-        """What the pod says of other pods."""
+        """Add the pod's selections of other pods."""
         affinity = spec.affinity
         for term in (*_pod_terms(affinity.pod_affinity), *_pod_terms(affinity.pod_anti_affinity)) if affinity else ():
             self.terms += 1
@@ -212,7 +230,7 @@ class _Tally:
             self._count_constraint(constraint)
 
     def count_nodes(self, spec: PodSpec) -> None:
-        """What the pod says of nodes."""
+        """Add the pod's selections of nodes."""
         pairs = len(spec.node_selector or ())
         self.requirements += pairs
         self.values += pairs

@@ -1,8 +1,9 @@
-"""Groups of pods that are placed all or none, as far as the scheduler looks: four ways to say it, and what all of them mean.
+"""Groups of pods that are placed all or none: the four ways to declare one, and their common meaning (`PodGroup`).
 
-`scheduling.x-k8s.io/v1alpha1` PodGroup (scheduler-plugins; a label names it), `scheduling.k8s.io` PodGroup (v1alpha2 of Kubernetes 1.36,
-v1alpha3 and v1beta1 of 1.37; `spec.schedulingGroup` names it), `scheduling.k8s.io/v1alpha1` Workload (1.35; `spec.workloadRef` names one of
-its groups), and `scheduling.volcano.sh/v1beta1` PodGroup (an annotation names it). The same rules as in `api.objects`.
+The four are: `scheduling.x-k8s.io/v1alpha1` PodGroup (scheduler-plugins; a label names it), `scheduling.k8s.io` PodGroup (v1alpha2 of
+Kubernetes 1.36, v1alpha3 and v1beta1 of 1.37; `spec.schedulingGroup` names it), `scheduling.k8s.io/v1alpha1` Workload (1.35;
+`spec.workloadRef` names one of its groups), and `scheduling.volcano.sh/v1beta1` PodGroup (an annotation names it). The rules of
+`api.objects` hold.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ KIND: Final = "PodGroup"
 #: On members: the name of their group.
 GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 VOLCANO_GROUP_ANNOTATION: Final = "scheduling.k8s.io/group-name"
-#: On the groups that have no field for it: one domain of this node label for all members, and whether they wait for it or prefer it.
+#: On groups without a field for it: all members go into one domain of this node label, and they require or prefer that.
 TOPOLOGY_KEY: Final = "placewright.dev/topology-key"
 TOPOLOGY_MODE: Final = "placewright.dev/topology-mode"
-#: Characters.
+#: Characters of a name in messages; Kubernetes allows no longer one.
 _LONGEST_NAME: Final = 253
 REQUIRED: Final = "required"
 PREFERRED: Final = "preferred"
 
 
 class Form(enum.StrEnum):
-    """How a group is declared; the value is the kind as messages name it."""
+    """The way in which a group is declared; the value is the kind as messages name it."""
 
     COSCHEDULING = "PodGroup.scheduling.x-k8s.io"
     NATIVE = "PodGroup.scheduling.k8s.io"
@@ -40,7 +41,7 @@ class Form(enum.StrEnum):
 
 
 class GroupRef(NamedTuple):
-    """A group, as its members name it; of a Workload the name is `workload/group`, or `workload/group/replica`."""
+    """A group as its members name it. Of a Workload the name is `workload/group` or `workload/group/replica`."""
 
     form: Form
     namespace: str
@@ -48,12 +49,12 @@ class GroupRef(NamedTuple):
 
     @property
     def object_name(self) -> str:
-        """The name of the object that declares the group."""
+        """Name of the object that declares the group."""
         return self.name.split("/", 1)[0] if self.form is Form.WORKLOAD else self.name
 
     @property
     def object_in_words(self) -> str:
-        """The object, for people; annotations may hold anything, so a name need not be one."""
+        """The object, for people. An annotation may hold any text, so the name is escaped where it is no name."""
         return f"{self.form} {self.namespace}/{_in_words(self.object_name)}"
 
     def __str__(self) -> str:
@@ -65,7 +66,7 @@ def _in_words(name: str) -> str:
 
 
 class Disruption(enum.StrEnum):
-    """What may be evicted of a group at a time; the values are those of `spec.disruptionMode` of Kubernetes 1.36."""
+    """The part of a group that may be evicted at a time; the values are those of `spec.disruptionMode` of Kubernetes 1.36."""
 
     POD = "Pod"
     POD_GROUP = "PodGroup"
@@ -73,19 +74,19 @@ class Disruption(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """What a group asks for, whichever way it says so.
+    """The demands of a group, in whichever form it was declared.
 
     Attributes:
-        ref: what members call it.
+        ref: the group as its members name it.
         uid, resource_version: of the object that declares it.
-        min_member: as many members are placed together or none is; below 1 the object is wrong (`cluster.gangrules` says so).
-        timeout_seconds: how long its members may wait for each other; None where nobody said.
-        topology_key: the node label whose one domain takes all members; empty for none.
-        topology_required: whether they wait for such a domain, or only prefer it.
-        created: when the object was, RFC 3339 in UTC, to the second.
-        basic: its members are placed one by one, and only belong together (the native form's policy `basic`).
-        disruption: what the group says of its eviction; None where it says nothing.
-        priority: the group's own, which goes before its members' when groups and pods are evicted for each other; None where it has none.
+        min_member: members that are placed together, or none is; below 1 the object is wrong (`cluster.gangrules` reports it).
+        timeout_seconds: how long its members may wait for each other; None where the object sets none.
+        topology_key: node label; all members go into one of its domains. Empty for none.
+        topology_required: True when they wait for such a domain, False when they only prefer it.
+        created: creation time of the object, RFC 3339 in UTC, to the second.
+        basic: its members belong together, but are placed one by one (the native form's policy `basic`).
+        disruption: the part that may be evicted at a time; None where the object sets none.
+        priority: of the group, which precedes its members' when groups and pods are evicted for each other; None where it has none.
     """
 
     ref: GroupRef
@@ -102,7 +103,7 @@ class PodGroup:
 
     @property
     def goes_apart(self) -> bool:
-        """Whether its members may be evicted one by one, however few remain."""
+        """True when its members may be evicted one by one, however few remain."""
         if self.disruption is None:
             return self.basic or self.min_member <= 1
         return self.disruption is Disruption.POD
@@ -152,28 +153,28 @@ class GangPolicy(KubeObject, frozen=True):
 
 
 class GroupPolicy(KubeObject, frozen=True):
-    """One of both is set."""
+    """The policy of a group; exactly one field is set."""
 
     basic: BasicPolicy | None = None
     gang: GangPolicy | None = None
 
 
 class TopologyConstraint(KubeObject, frozen=True):
-    """One domain of a node label for all members. `topology_key` is how 1.36 spelled it before its release."""
+    """One domain of a node label for all members. `topology_key` is the spelling of 1.36 before its release."""
 
     key: str = ""
     topology_key: str = ""
 
 
 class GroupConstraints(KubeObject, frozen=True):
-    """At most one topology; `topology_constraints` as above."""
+    """At most one topology. `topology_constraints` is the spelling of 1.36 before its release."""
 
     topology: tuple[TopologyConstraint, ...] | None = None
     topology_constraints: tuple[TopologyConstraint, ...] | None = None
 
 
 class DisruptionMode(KubeObject, frozen=True):
-    """What may be evicted of a group at a time, as v1alpha3 and later write it: one of both is there."""
+    """The part of a group that may be evicted at a time, as v1alpha3 and later write it; exactly one field is set."""
 
     single: dict[str, object] | None = None
     all: dict[str, object] | None = None
@@ -216,7 +217,7 @@ class WorkloadSpec(KubeObject, frozen=True):
 
 
 class Workload(KubeObject, frozen=True):
-    """A Workload of 1.35: its groups stand in it. Later ones only hold templates of PodGroups, and are not read."""
+    """A Workload of 1.35, which holds its groups. Workloads of later versions only hold templates of PodGroups, and are not read."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec = WorkloadSpec()
@@ -242,7 +243,7 @@ class VolcanoPodGroup(KubeObject, frozen=True):
 
 _NOTHING: Final[Labels] = {}
 GroupObject = CoschedulingPodGroup | NativePodGroup | Workload | VolcanoPodGroup
-#: What is called PodGroup, by API group; a Workload is the only one of its name.
+#: The kinds called PodGroup, by API group. `Workload` is missing: it is the only kind of its name.
 POD_GROUPS: Final[dict[str, type[GroupObject]]] = {
     COSCHEDULING_GROUP: CoschedulingPodGroup,
     NATIVE_GROUP: NativePodGroup,
@@ -257,7 +258,14 @@ FORM_OF: Final[dict[type[GroupObject], Form]] = {
 
 
 def group_of(pod: Pod) -> GroupRef | None:
-    """The group that a pod names. Kubernetes' own field goes before the label, the label before the annotation."""
+    """Find the group that a pod names. Kubernetes' own field precedes the label, and the label precedes the annotation.
+
+    Args:
+        pod: as decoded.
+
+    Returns:
+        The group; None for a pod without one.
+    """
     meta, spec = pod.metadata, pod.spec
     if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
         return GroupRef(Form.NATIVE, meta.namespace, spec.scheduling_group.pod_group_name)
@@ -272,13 +280,29 @@ def group_of(pod: Pod) -> GroupRef | None:
 
 
 def declares(item: GroupObject, ref: GroupRef) -> bool:
-    """True when this is the object that a group stands in: what a hint asks about news of group objects."""
+    """Whether an object declares a group. Hints ask this about events of group objects.
+
+    Args:
+        item: the object.
+        ref: the group.
+
+    Returns:
+        True when it does.
+    """
     meta = item.metadata
     return FORM_OF[type(item)] is ref.form and meta.name == ref.object_name and meta.namespace == ref.namespace
 
 
 def pod_group_of(item: GroupObject, ref: GroupRef) -> PodGroup | None:
-    """What the object says about the group; None when a Workload has no group of that name."""
+    """Read the demands of a group from its object.
+
+    Args:
+        item: the object that declares it.
+        ref: the group.
+
+    Returns:
+        The group; None when a Workload has no group of that name.
+    """
     meta = item.metadata
     key, mode = _annotated_topology(meta)
     plain = PodGroup(
@@ -319,7 +343,7 @@ def _disruption(mode: str | DisruptionMode | None) -> Disruption | None:
 
 
 def _constrained(pod_group: PodGroup, constraints: GroupConstraints | None) -> PodGroup:
-    """Kubernetes' own constraint is always a required one, and goes before our annotation."""
+    """Apply Kubernetes' own constraint. It is always required, and precedes our annotation."""
     asked = constraints and (constraints.topology or constraints.topology_constraints)
     if not asked:
         return pod_group

@@ -1,7 +1,6 @@
-"""A pod with everything the scheduler derives from it, derived once.
+"""A pod with everything that the scheduler derives from it, derived once.
 
-`PodInfo` is what travels: intake, queue, cycle, columns and binding all pass this one object. It is replaced, never changed, when the
-pod changes.
+Event handlers, queue, cycle, columns and binding pass this one object (`PodInfo`). It is replaced, never changed, when the pod changes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from placewright.api.podgroups import GroupRef, group_of
 from placewright.api.requests import pod_requests, reports_resources, scoring_requests, spec_in_effect
 
 NO_LABELS: Final[Mapping[str, str]] = {}
-#: The wildcard address: conflicts with every other address on the same port.
+#: The wildcard address; it conflicts with every other address on the same port.
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - compared with host ports, never bound to
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
@@ -34,10 +33,10 @@ class HostPort(NamedTuple):
 
 
 class PairwiseKey(NamedTuple):
-    """What pairwise plugins see of a pod; pods with equal keys are counted together.
+    """The part of a pod that pairwise plugins see. Pods with equal keys are counted together.
 
-    `affinity` stands for the pod's whole pod affinity and anti-affinity, whose canonical JSON it is or, where that is long, a digest of
-    it; empty for most pods. Existing pods' own terms matter to newcomers.
+    `affinity` is the canonical JSON of the pod's affinity and anti-affinity, or a digest of it where it is long; empty for most pods. It is
+    part of the key because the terms of existing pods apply to new ones.
     """
 
     namespace: str
@@ -47,23 +46,28 @@ class PairwiseKey(NamedTuple):
 
 
 class PodInfo:
-    """A decoded pod and what follows from its spec.
+    """A decoded pod and the values derived from it.
+
+    A known pod whose requests have not changed need not be derived again: with `like` its derived values are shared.
+
+    Args:
+        pod: as decoded.
+        like: an earlier version of the pod.
 
     Attributes:
         pod: the decoded object.
         key: `namespace/name`.
-        requests: resource name to amount in column units (milli-CPU, bytes, counts); of a pod on a node, what it counts for there while it
-            is being resized.
+        requests: resource name to amount in column units (milli-CPU, bytes, counts). For a pod on a node that is being resized, the amounts
+            that it counts for there.
         scoring_cpu, scoring_memory: requests with defaults for empty containers (milli-CPU, bytes).
         host_ports: ports claimed on the node.
-        volumes: those that claims or disks provide; what nodes have or make for themselves restricts nothing.
-        pairwise_key: pods that have equal ones are counted together.
+        volumes: provided by claims or disks; volumes that the node itself provides restrict nothing and are left out.
+        pairwise_key: pods with equal keys are counted together.
         pod_group: the group that the pod is placed with, all or none; None for most pods.
-        extent: how much the spec asks for; `extent.excess` says why a pod is not decided at all.
+        extent: counts of the parts of the spec; `extent.excess` tells why a pod is not decided at all.
 
-    Raises `QuantityError` when a resource quantity does not parse.
-
-    A pod that is known already, and asks for the same, need not be computed again: `like` gives what its spec alone decides.
+    Raises:
+        QuantityError: a resource quantity does not parse.
     """
 
     __slots__ = (
@@ -119,13 +123,27 @@ class PodInfo:
         return f"PodInfo({self.key}, uid={self.uid})"
 
     def on(self, node: NodeName) -> PodInfo:
-        """The same pod as it will be once it stands on that node."""
+        """Copy the pod as it will be on a node.
+
+        Args:
+            node: its node.
+
+        Returns:
+            The copy.
+        """
         placed = copy(self)
         placed.node_name = node
         return placed
 
     def annotated(self, annotations: Mapping[str, str | None]) -> PodInfo:
-        """The same pod with these annotations, and without those that are None."""
+        """Copy the pod with other annotations.
+
+        Args:
+            annotations: to add; None removes one.
+
+        Returns:
+            The copy.
+        """
         noted, meta = copy(self), self.pod.metadata
         merged = {key: value for key, value in {**(meta.annotations or {}), **annotations}.items() if value is not None}
         noted.pod = replace(self.pod, metadata=replace(meta, annotations=merged))
@@ -138,32 +156,39 @@ class PodInfo:
 
     @property
     def created(self) -> str:
-        """When the pod was created, to the second, or empty; RFC 3339 in UTC sorts as text."""
+        """Creation time, to the second, or empty; RFC 3339 in UTC sorts as text."""
         return self.pod.metadata.creation_timestamp or ""
 
     @property
     def terminating(self) -> bool:
-        """True once somebody asked for the pod's deletion."""
+        """True once the pod's deletion was requested."""
         return self.pod.metadata.deletion_timestamp is not None
 
     @property
     def may_be_tried(self) -> bool:
-        """False for a pod that is being deleted, or has a scheduling gate."""
+        """False for a pod that is being deleted or has a scheduling gate."""
         return not (self.terminating or self.pod.spec.scheduling_gates)
 
     @property
     def finished(self) -> bool:
-        """True for pods that hold no resources any more (Succeeded, Failed)."""
+        """True for a pod that holds no resources any more (Succeeded, Failed)."""
         return self.pod.status.phase in FINISHED_PHASES
 
     @property
     def nominated_node(self) -> NodeName:
-        """The node preemption made room on, or empty."""
+        """The node that preemption made room on; empty for none."""
         return NodeName(self.pod.status.nominated_node_name)
 
 
 def held_bytes(*held: object) -> int:
-    """About the memory that objects of the API keep from being freed; nodes, which are no tenant's and stay, are not counted."""
+    """Estimate the memory that objects of the API keep alive. Nodes are not counted: they are no tenant's, and stay anyway.
+
+    Args:
+        held: any values; only pods and objects of the API count.
+
+    Returns:
+        Bytes, about.
+    """
     total = 0
     for each in held:
         if isinstance(each, PodInfo):
@@ -174,7 +199,7 @@ def held_bytes(*held: object) -> int:
 
 
 def _asks_alike(pod: Pod, other: Pod) -> bool:
-    """Whether requests, ports and volumes follow from the same; what a kubelet reports of its containers may change what they come to."""
+    """Whether two versions of a pod have the same requests, ports and volumes. Resources that a kubelet reports may change the requests."""
     one, another = pod.spec, other.spec
     return (
         not (reports_resources(pod.status) or reports_resources(other.status))

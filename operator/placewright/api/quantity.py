@@ -1,7 +1,7 @@
 """Kubernetes quantities as integers.
 
-A quantity (`100m`, `1.5Gi`, `2e3`) is held in nano-units, the finest step the API server keeps, so that sums are exact and rounding
-happens once, at the end, and upwards, as ``resource.Quantity`` does it.
+A quantity (`100m`, `1.5Gi`, `2e3`) is held in nano-units, the finest step that the API server keeps. So sums are exact, and an amount is
+rounded once, at the end and upwards, as ``resource.Quantity`` does.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SCALES: Final = {
     "k": NANO * 10**3, "M": NANO * 10**6, "G": NANO * 10**9, "T": NANO * 10**12, "P": NANO * 10**15, "E": NANO * 10**18,
     "Ki": NANO << 10, "Mi": NANO << 20, "Gi": NANO << 30, "Ti": NANO << 40, "Pi": NANO << 50, "Ei": NANO << 60,
 }  # fmt: skip
-#: No single amount counts for more than this (9 PB, 9·10¹² CPUs). It keeps every sum and every product with a score inside int64,
-#: and every amount exact as a float, whatever a hostile manifest claims.
+#: Largest amount that counts (9 PB, 9·10¹² CPUs). It keeps every sum and every product with a score inside int64, and every amount exact
+#: as a float, whatever a hostile manifest claims.
 LARGEST_AMOUNT: Final = 2**53
-#: Characters; Python itself refuses to turn some thousand digits into a number.
+#: Characters of a quantity; Python itself refuses to convert some thousand digits into a number.
 _LONGEST: Final = 1000
-#: Characters of those that are remembered, so that what is remembered takes 8 MiB at most.
+#: Characters of a quantity that is cached, so that the cache takes 8 MiB at most.
 _LONGEST_KEPT: Final = 40
 
 
@@ -39,7 +39,17 @@ class QuantityError(ValueError):
 
 
 def nano(text: str | float) -> int:
-    """Return the quantity in nano-units, rounded up; raise `QuantityError` on anything else."""
+    """Parse a quantity.
+
+    Args:
+        text: such as `250m` or `1.5Gi`; a number from hand-written YAML.
+
+    Returns:
+        Nano-units, rounded up: `nano("250m") == 250_000_000`.
+
+    Raises:
+        QuantityError: the text is no quantity.
+    """
     return _known_nano(text) if type(text) is str and len(text) <= _LONGEST_KEPT else _nano(text)
 
 
@@ -51,7 +61,7 @@ def _known_nano(text: str) -> int:
 def _nano(text: str | float) -> int:
     try:
         spelt = str(text)
-    except ValueError:  # a number that Python refuses to write
+    except ValueError:  # an integer of so many digits that Python refuses to write it
         raise QuantityError(text) from None
     match = _PATTERN.fullmatch(spelt) if len(spelt) <= _LONGEST else None
     if match is None:
@@ -70,10 +80,24 @@ def _nano(text: str | float) -> int:
 
 
 def ceil_units(nanos: int) -> int:
-    """Whole units (bytes, counts) of a nano amount, rounded up, and between plus and minus `LARGEST_AMOUNT`."""
+    """Convert nano-units to whole units (bytes, counts).
+
+    Args:
+        nanos: amount in nano-units.
+
+    Returns:
+        Units, rounded up, between plus and minus `LARGEST_AMOUNT`.
+    """
     return max(-LARGEST_AMOUNT, min(-(-nanos // NANO), LARGEST_AMOUNT))
 
 
 def ceil_milli(nanos: int) -> int:
-    """Milli-units (milli-CPU) of a nano amount, rounded up, and between plus and minus `LARGEST_AMOUNT`."""
+    """Convert nano-units to milli-units (milli-CPU).
+
+    Args:
+        nanos: amount in nano-units.
+
+    Returns:
+        Milli-units, rounded up, between plus and minus `LARGEST_AMOUNT`.
+    """
     return max(-LARGEST_AMOUNT, min(-(-nanos // 10**6), LARGEST_AMOUNT))

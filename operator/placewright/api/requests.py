@@ -1,9 +1,10 @@
-"""What a pod asks for: requests summed as kube-scheduler sums them (component-helpers `resource.PodRequests`).
+"""Sums a pod's requests as kube-scheduler does (component-helpers `resource.PodRequests`).
 
-CPU is in milli-CPU, everything else in whole units (bytes, counts), rounded up once after summing exactly.
+CPU is in milli-CPU, all other resources in whole units (bytes, counts). Amounts are summed exactly and rounded up once, at the end.
 
-A running pod may be resized in place. Until the node has done it, the pod counts for the most of what is wished (its spec), what the node
-has set aside, and what it runs with (its status); a wish that the node can never fulfil does not count. `spec_in_effect` says so as a spec.
+A running pod may be resized in place. Until its node has done that, the pod counts with the largest of three amounts: its spec, the amount
+that the node has allocated, and the amount that it runs with (its status). A spec that the node has called infeasible does not count.
+`spec_in_effect` computes the spec with these amounts.
 """
 
 from __future__ import annotations
@@ -42,12 +43,26 @@ Nanos = dict[str, int]
 
 
 def is_extended_resource(name: str) -> bool:
-    """True for names in a vendor's domain: `nvidia.com/gpu`, not `cpu` or `kubernetes.io/...`."""
+    """Recognise a resource in a vendor's domain.
+
+    Args:
+        name: such as `nvidia.com/gpu`.
+
+    Returns:
+        True for a vendor's; False for `cpu` and for `kubernetes.io/...`.
+    """
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
 def is_scalar_resource(name: str) -> bool:
-    """True for every counted resource beyond CPU, memory and ephemeral storage."""
+    """Recognise a counted resource other than CPU, memory and ephemeral storage.
+
+    Args:
+        name: such as `hugepages-2Mi`.
+
+    Returns:
+        True for hugepages, volumes of in-tree plugins, and everything in a domain.
+    """
     return (
         is_extended_resource(name)
         or name.startswith(("hugepages-", "attachable-volumes-"))
@@ -56,30 +71,74 @@ def is_scalar_resource(name: str) -> bool:
 
 
 def is_native_or_scalar(name: str) -> bool:
-    """True for resources that a node has as a column; other names are ignored, as upstream does."""
+    """Recognise a resource that has a column. Other names are ignored, as in kube-scheduler.
+
+    Args:
+        name: of a resource.
+
+    Returns:
+        True when it has a column.
+    """
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
 
 
 def canonical(resources: Mapping[str, RawQuantity]) -> dict[str, int]:
-    """A resource list in column units (milli-CPU, bytes, counts); raise `QuantityError` on a bad quantity."""
+    """Convert a resource list to column units.
+
+    Args:
+        resources: name to quantity, as JSON has it.
+
+    Returns:
+        Name to amount (milli-CPU, bytes, counts), rounded up.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
     return {name: in_column_units(name, nano(quantity)) for name, quantity in resources.items()}
 
 
 def in_column_units(name: str, nanos: int) -> int:
-    """Milli-CPU for CPU, whole units for all else."""
+    """Convert an amount to the unit of its column.
+
+    Args:
+        name: of the resource.
+        nanos: amount in nano-units.
+
+    Returns:
+        Milli-CPU for CPU, whole units for all other resources, rounded up.
+    """
     return ceil_milli(nanos) if name == CPU else ceil_units(nanos)
 
 
 def pod_requests(spec: PodSpec) -> dict[str, int]:
-    """The pod's effective request per resource, in column units; resources nobody counts are left out."""
+    """Sum a pod's requests over its containers, init containers, sidecars and overhead.
+
+    Args:
+        spec: of the pod.
+
+    Returns:
+        Name to amount in column units; resources without a column are left out.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
     total = _total(spec, {}, _pod_level(spec))
     return {name: in_column_units(name, value) for name, value in total.items() if is_native_or_scalar(name)}
 
 
 def scoring_requests(spec: PodSpec) -> tuple[int, int]:
-    """(milli-CPU, bytes of memory) with the defaults for containers that ask for nothing: kube-scheduler's `NonZeroRequested`.
+    """Sum a pod's requests for scoring, with defaults for containers without a request: kube-scheduler's `NonZeroRequested`.
 
-    Where something is said of the pod as a whole, a default is for what then nobody says anything of.
+    Where the pod as a whole requests a resource, no default for that resource is added.
+
+    Args:
+        spec: of the pod.
+
+    Returns:
+        (milli-CPU, bytes of memory).
+
+    Raises:
+        QuantityError: a quantity does not parse.
     """
     at_pod_level, defaults = _pod_level(spec), _SCORING_DEFAULTS
     if at_pod_level:
@@ -90,14 +149,34 @@ def scoring_requests(spec: PodSpec) -> tuple[int, int]:
 
 
 def scoring_requests_of_containers(spec: PodSpec) -> dict[str, int]:
-    """The same for every resource, in column units, as if nothing were said of the pod as a whole."""
+    """Sum the requests of a pod's containers for scoring, for every resource, ignoring requests of the pod as a whole.
+
+    Args:
+        spec: of the pod.
+
+    Returns:
+        Name to amount in column units.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
     return {name: in_column_units(name, value) for name, value in _total(spec, _SCORING_DEFAULTS, {}).items()}
 
 
 def spec_in_effect(spec: PodSpec, status: PodStatus) -> PodSpec:
-    """The spec as the node that runs the pod has to reckon with it; the same object where the status says nothing else.
+    """Compute the spec that the pod's node has to make room for while the pod is being resized.
 
-    Ordinary init containers cannot be resized, so their status does not matter. Raises `QuantityError`.
+    Ordinary init containers cannot be resized, so their status does not matter.
+
+    Args:
+        spec: of the pod.
+        status: of the pod.
+
+    Returns:
+        The spec with the amounts in effect; the same object where they do not differ.
+
+    Raises:
+        QuantityError: a quantity does not parse.
     """
     if not reports_resources(status):
         return spec
@@ -112,12 +191,19 @@ def spec_in_effect(spec: PodSpec, status: PodStatus) -> PodSpec:
 
 
 def reports_resources(status: PodStatus) -> bool:
-    """Whether a kubelet said anything from which the spec in effect could follow."""
+    """Whether a kubelet has reported resources that may differ from the spec.
+
+    Args:
+        status: of a pod.
+
+    Returns:
+        True when the spec in effect may differ.
+    """
     return status.container_statuses is not None or status.init_container_statuses is not None or status.resources is not None
 
 
 def _is_infeasible(status: PodStatus) -> bool:
-    """True when the node has said that it can never be what the spec now wishes; the first such condition decides."""
+    """True when the node has called the wanted resize infeasible. The first condition of that type decides."""
     reasons = (condition.reason for condition in status.conditions or () if condition.type == _RESIZE_PENDING)
     return next(reasons, "") == _INFEASIBLE
 
@@ -148,7 +234,7 @@ def _pod_level_in_effect(resources: ResourceRequirements | None, status: PodStat
 
 
 def _most(*lists: ResourceList) -> ResourceList:
-    """Of each resource the most that any list has."""
+    """The largest quantity of each resource in any of the lists."""
     most: ResourceList = {}
     for resources in lists:
         for name, quantity in resources.items():
@@ -170,7 +256,7 @@ def _total(spec: PodSpec, defaults: Mapping[str, int], at_pod_level: Mapping[str
             _add(total, request)
             _add(sidecars, request)
             own = {}
-        # Of names that this container does not ask for, the sidecars so far need what they needed when the last of them was looked at.
+        # Only names that this container requests: of others, the sidecars need the same as at the last container that requested them.
         for name in request:
             need[name] = max(need.get(name, 0), own.get(name, 0) + sidecars.get(name, 0))
     for name, value in need.items():

@@ -1,7 +1,7 @@
-"""Label selectors and node selectors, compiled once and asked often.
+"""Label selectors and node selectors, compiled once and matched often.
 
-A compiled selector is a frozen value: equal selectors are equal and hash alike, so they can key caches of matches per distinct label
-set. Semantics follow apimachinery's `labels.Selector` and component-helpers' `nodeaffinity`.
+A compiled selector is a frozen value: equal selectors are equal and hash alike, so they can be keys of caches of matches per distinct label
+set. The semantics are those of apimachinery's `labels.Selector` and component-helpers' `nodeaffinity`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LONGEST_NAME: Final = 63
 _LONGEST_PREFIX: Final = 253
-#: What is longer is refused before it is looked up: what a cache has seen it keeps, and API servers let long values pass in node affinity.
+#: Longest key of a label. A longer text is refused before it reaches a cache, which would keep it: API servers accept long values in node
+#: affinity.
 _LONGEST_KEY: Final = _LONGEST_PREFIX + 1 + _LONGEST_NAME
 _LONGEST_SHOWN: Final = 80
 _VALUE_RULE: Final = "a label's value must be empty, or letters, digits, '-', '_' and '.', at most 63, with a letter or digit at both ends"
@@ -35,7 +36,7 @@ _KEY_RULE: Final = (
 
 
 class SelectorError(ValueError):
-    """A selector that the API server should have refused: unknown operator, missing or surplus values, what no label can be.
+    """A selector that the API server should have refused: an unknown operator, missing or surplus values, or a text that is no label.
 
     The message names the field, in the words of an API server where these are short.
     """
@@ -48,10 +49,17 @@ class CompiledRequirement:
     key: str
     operator: str
     values: frozenset[str]
-    bound: int = 0  # Gt and Lt compare with this
+    bound: int = 0  # of Gt and Lt
 
     def matches(self, value: str | None) -> bool:
-        """True when the label value (None: the label is absent) satisfies this requirement."""
+        """Compare with a label's value.
+
+        Args:
+            value: of the label; None where the label is absent.
+
+        Returns:
+            True when the value satisfies the requirement.
+        """
         match self.operator:
             case "In":
                 return value is not None and value in self.values
@@ -69,17 +77,24 @@ class CompiledRequirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Expressions, ANDed. No expressions match everything."""
+    """Expressions, ANDed. A selector without expressions matches everything."""
 
     expressions: tuple[CompiledRequirement, ...]
 
     @property
     def empty(self) -> bool:
-        """True for a selector that says nothing and so matches every label set."""
+        """True for a selector without expressions, which matches every label set."""
         return not self.expressions
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """True when these labels satisfy every expression."""
+        """Compare with a label set.
+
+        Args:
+            labels: of an object.
+
+        Returns:
+            True when the labels satisfy every expression.
+        """
         return all(e.matches(labels.get(e.key)) for e in self.expressions)
 
 
@@ -94,12 +109,27 @@ class NodeTerm:
     names: tuple[CompiledRequirement, ...]
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """True when the node satisfies all expressions."""
+        """Compare with a node.
+
+        Args:
+            labels: of the node.
+            name: of the node.
+
+        Returns:
+            True when the node satisfies every expression.
+        """
         return all(e.matches(labels.get(e.key)) for e in self.labels) and all(e.matches(name) for e in self.names)
 
 
 def parse_int64(value: str | None) -> int | None:
-    """A label value as Go's `ParseInt(value, 10, 64)` reads it, or None."""
+    """Parse a label value as Go's `ParseInt(value, 10, 64)` does.
+
+    Args:
+        value: of a label; None where it is absent.
+
+    Returns:
+        The number; None where the value is none.
+    """
     if value is None or not value.isascii():
         return None
     digits = value[1:] if value[:1] in ("+", "-") else value
@@ -110,19 +140,43 @@ def parse_int64(value: str | None) -> int | None:
 
 
 def compile_label_selector(selector: LabelSelector) -> Selector:
-    """Compile `matchLabels` and `matchExpressions`; raise `SelectorError` on what the API server would refuse."""
+    """Compile `matchLabels` and `matchExpressions`.
+
+    Args:
+        selector: as decoded.
+
+    Returns:
+        The selector.
+
+    Raises:
+        SelectorError: the API server would refuse it.
+    """
     pairs = [_pair(key, value) for key, value in sorted((selector.match_labels or {}).items())]
     rest = [_label_expression(requirement) for requirement in selector.match_expressions or ()]
     return Selector((*pairs, *rest))
 
 
 def selector_from_pairs(pairs: Mapping[str, str]) -> Selector:
-    """A selector of plain `key=value` pairs, as in `nodeSelector` or a Service."""
+    """Compile plain `key=value` pairs, as in `nodeSelector` or a Service.
+
+    Args:
+        pairs: of labels.
+
+    Returns:
+        The selector.
+    """
     return Selector(tuple(CompiledRequirement(key, "In", frozenset((value,))) for key, value in sorted(pairs.items())))
 
 
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
-    """Compile the terms (ORed). Empty terms and terms that do not parse match nothing, so they are left out."""
+    """Compile the terms (ORed).
+
+    Args:
+        selector: as decoded.
+
+    Returns:
+        The terms. Empty terms, and terms that do not parse, match no node and are left out, as in kube-scheduler.
+    """
     terms = []
     for term in selector.node_selector_terms or ():
         try:
@@ -135,7 +189,16 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 
 
 def may_match(term: NodeSelectorTerm, labels: Mapping[str, str], name: str) -> bool:
-    """False only for a term that does not match the node, found out without compiling the term; what does not parse may seem to match."""
+    """Reject a term without compiling it. Cheap, and never False for a term that matches.
+
+    Args:
+        term: as decoded.
+        labels: of a node.
+        name: of the node.
+
+    Returns:
+        False when the term cannot match the node. True proves nothing: a term that does not parse may give it, too.
+    """
     expressions, fields = term.match_expressions or (), term.match_fields or ()
     return all(_may_be(each, labels.get(each.key)) for each in expressions) and all(_may_be(each, name) for each in fields)
 
@@ -152,7 +215,14 @@ def _may_be(requirement: Requirement, value: str | None) -> bool:
 
 
 def node_selector_problems(selector: NodeSelector) -> list[str]:
-    """What is wrong with the terms that `compile_node_selector` leaves out because they do not parse, one line a term."""
+    """Describe the terms that `compile_node_selector` leaves out because they do not parse.
+
+    Args:
+        selector: as decoded.
+
+    Returns:
+        One line a term.
+    """
     problems = []
     for i, term in enumerate(selector.node_selector_terms or ()):
         try:
@@ -163,7 +233,18 @@ def node_selector_problems(selector: NodeSelector) -> list[str]:
 
 
 def compile_node_term(term: NodeSelectorTerm, path: str = "") -> NodeTerm | None:
-    """Compile one term, or None for an empty one; raise `SelectorError`, with the field below `path`, when it does not parse."""
+    """Compile one term.
+
+    Args:
+        term: as decoded.
+        path: begins the field in messages.
+
+    Returns:
+        The term; None for an empty one.
+
+    Raises:
+        SelectorError: it does not parse.
+    """
     if not term.match_expressions and not term.match_fields:
         return None
     labels = [_node_expression(each, f"{path}matchExpressions[{i}].") for i, each in enumerate(term.match_expressions or ())]
@@ -201,7 +282,7 @@ def _node_field(requirement: Requirement, path: str) -> CompiledRequirement:
 
 
 def _expression(requirement: Requirement, path: str) -> CompiledRequirement:
-    """A requirement whose operator is known; the checks and their words are apimachinery's `labels.NewRequirement`."""
+    """Compile a requirement whose operator is known. Checks and messages are those of apimachinery's `labels.NewRequirement`."""
     operator, values = requirement.operator, requirement.values or ()
     _check_key(requirement.key, path)
     if operator in ("In", "NotIn") and not values:

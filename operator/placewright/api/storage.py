@@ -1,6 +1,6 @@
-"""Volumes and what provides them, as far as the scheduler looks: PersistentVolumes, their claims, and the storage.k8s.io group.
+"""Volumes, their claims, and the storage.k8s.io group, with the fields that the scheduler reads.
 
-The same rules as in `api.objects`: only what placement reads is declared, and everything is frozen.
+The rules of `api.objects` hold: only fields that placement reads are declared, and everything is frozen.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 #: On a CSINode: in-tree plugins, separated by commas, whose volumes a CSI driver handles on that node.
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
-#: On claims and volumes of old: the class, where `spec.storageClassName` did not exist yet. It outranks the field.
+#: On claims and volumes from before `spec.storageClassName` existed: the class. It outranks the field, as in Kubernetes.
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-#: The provisioner of classes whose volumes somebody makes by hand.
+#: The provisioner of classes whose volumes an administrator creates by hand.
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
 class ObjectReference(KubeObject, frozen=True):
-    """A claim as a volume names it; without a uid it is a wish (pre-bound), with one it is that very claim."""
+    """A claim as a volume names it. Without a uid it names any claim of that name (pre-bound), with a uid one claim only."""
 
     kind: str = ""
     api_version: str = ""
@@ -50,7 +50,7 @@ class ObjectReference(KubeObject, frozen=True):
 
 
 class VolumeNodeAffinity(KubeObject, frozen=True):
-    """From which nodes a volume can be reached."""
+    """The nodes that can reach a volume."""
 
     required: NodeSelector | None = None
 
@@ -97,7 +97,7 @@ class PersistentVolume(KubeObject, frozen=True):
 
 
 class PersistentVolumeClaimSpec(KubeObject, frozen=True):
-    """`spec` of a claim. No class at all (None) and the class "" differ: the former may still be given a default."""
+    """`spec` of a claim. No class (None) and the class "" differ: a claim without a class may still be given the default class."""
 
     access_modes: tuple[str, ...] | None = None
     selector: LabelSelector | None = None
@@ -130,7 +130,7 @@ class TopologySelectorTerm(KubeObject, frozen=True):
 
 
 class StorageClass(KubeObject, frozen=True):
-    """How volumes of a class come to be, and when; these fields have no `spec` around them."""
+    """How and when the volumes of a class are created. Its fields are at the top level, without a `spec`."""
 
     metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
@@ -139,7 +139,7 @@ class StorageClass(KubeObject, frozen=True):
 
 
 class VolumeNodeResources(KubeObject, frozen=True):
-    """How many volumes of a driver a node takes; None: as many as you like."""
+    """The number of volumes of a driver that a node takes; None for no limit."""
 
     count: int | None = None
 
@@ -172,7 +172,7 @@ class CSIDriverSpec(KubeObject, frozen=True):
 
 
 class CSIDriver(KubeObject, frozen=True):
-    """What a CSI driver can do."""
+    """The abilities of a CSI driver."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CSIDriverSpec = CSIDriverSpec()

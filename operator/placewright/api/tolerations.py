@@ -1,7 +1,7 @@
-"""Does a toleration tolerate a taint? Rules: kube-scheduler's `ToleratesTaint`.
+"""Decides whether tolerations cover taints, by the rules of kube-scheduler's `ToleratesTaint`.
 
-The operators Gt and Lt are behind the feature gate TaintTolerationComparisonOperators (alpha in 1.35). They are always obeyed here: an API
-server takes no pod that has them unless its gate is on.
+The operators Gt and Lt are behind the feature gate TaintTolerationComparisonOperators (alpha in 1.35). They are always obeyed here, because
+an API server whose gate is off accepts no pod that uses them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,23 @@ from placewright.api.objects import Taint, Toleration
 
 #: Effects that keep a pod off a node; PreferNoSchedule only lowers its score.
 HARD_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
-#: A number as people write it: no plus sign, no zeros in front.
+#: A number in its canonical form: no plus sign, no leading zeros. Gt and Lt accept no other.
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _LIMIT: Final = 1 << 63
-#: Up to so many tolerations are gone through one by one.
+#: Up to so many tolerations are compared one by one; an index would cost more than it saves.
 _FEW: Final = 8
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """True when this one toleration covers this one taint (key, effect and value)."""
+    """Compare key, effect and value of one toleration and one taint.
+
+    Args:
+        toleration: of a pod.
+        taint: of a node.
+
+    Returns:
+        True when the toleration covers the taint.
+    """
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -35,25 +43,46 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _compares(operator: str, of_taint: int | None, of_toleration: int | None) -> bool:
-    """Gt: the taint has more than the toleration says; Lt: it has less. What is no number on either side is not tolerated."""
+    """Compare for Gt (the taint's number is greater) and Lt (it is less). A value that is no number is not tolerated."""
     if of_taint is None or of_toleration is None:
         return False
     return of_taint > of_toleration if operator == "Gt" else of_taint < of_toleration
 
 
 def integer(text: str | None) -> int | None:
-    """The whole number of 64 bits that the text is, as it must be written for Gt and Lt; None where it is not."""
+    """Parse a number as Gt and Lt need it.
+
+    Args:
+        text: value of a taint or a toleration.
+
+    Returns:
+        The number; None where the text is not a canonical integer of 64 bits.
+    """
     number = int(text) if text and _INTEGER.fullmatch(text) else None
     return number if number is not None and -_LIMIT <= number < _LIMIT else None
 
 
 def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """True when any of the tolerations covers the taint."""
+    """Find a toleration that covers the taint.
+
+    Args:
+        taint: of a node.
+        tolerations: of a pod.
+
+    Returns:
+        True when one does.
+    """
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 class TolerationSet:
-    """A pod's tolerations, to be asked about many taints: many are indexed once, so that a taint costs the same however many there are."""
+    """A pod's tolerations, to be compared with many taints.
+
+    Many tolerations are indexed once, so that comparing a taint takes the same time however many there are:
+
+        tolerations = TolerationSet(pod.spec.tolerations or ())
+        tolerations.tolerates_all(node.spec.taints or ())
+    """
 
     __slots__ = ("_above", "_any_value", "_below", "_few", "_values")
 
@@ -64,7 +93,7 @@ class TolerationSet:
             self._index(tolerations)
 
     def _index(self, tolerations: Sequence[Toleration]) -> None:
-        """By key and effect, each of them empty where the toleration leaves it open."""
+        """Index by (key, effect); each is empty where the toleration leaves it open."""
         self._any_value: set[tuple[str, str]] = set()
         self._values: set[tuple[str, str, str]] = set()
         self._above: dict[tuple[str, str], int] = {}
@@ -83,7 +112,14 @@ class TolerationSet:
                 self._below[where] = max(bound, self._below.get(where, bound))
 
     def covers(self, taint: Taint) -> bool:
-        """True when any of the tolerations covers the taint: `tolerated`."""
+        """Find a toleration that covers the taint; gives the same answer as `tolerated`.
+
+        Args:
+            taint: of a node.
+
+        Returns:
+            True when one does.
+        """
         if self._few is not None:
             return tolerated(taint, self._few)
         places = ((taint.key, taint.effect), (taint.key, ""), ("", taint.effect), ("", ""))
@@ -95,26 +131,63 @@ class TolerationSet:
         return any(self._above.get(place, number) < number or self._below.get(place, number) > number for place in places)
 
     def first_untolerated(self, taints: Sequence[Taint]) -> Taint | None:
-        """The first hard taint (NoSchedule, NoExecute) that nothing tolerates, or None."""
+        """Find the first hard taint (NoSchedule, NoExecute) that no toleration covers.
+
+        Args:
+            taints: of a node, in order.
+
+        Returns:
+            The taint; None when all are covered.
+        """
         for taint in taints:
             if taint.effect in HARD_EFFECTS and not self.covers(taint):
                 return taint
         return None
 
     def intolerable_preferences(self, taints: Sequence[Taint]) -> int:
-        """How many PreferNoSchedule taints stay untolerated."""
+        """Count the PreferNoSchedule taints that no toleration covers.
+
+        Args:
+            taints: of a node.
+
+        Returns:
+            Their number.
+        """
         return sum(1 for taint in taints if taint.effect == "PreferNoSchedule" and not self.covers(taint))
 
     def tolerates_all(self, taints: Sequence[Taint]) -> bool:
-        """Whether nothing keeps the pod off a node with these taints."""
+        """Whether the pod may be on a node with these taints.
+
+        Args:
+            taints: of a node.
+
+        Returns:
+            True when every hard taint is covered.
+        """
         return self.first_untolerated(taints) is None
 
 
 def first_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """The same for one node."""
+    """Find the first hard taint that no toleration covers; for one node (`TolerationSet` serves many).
+
+    Args:
+        taints: of a node, in order.
+        tolerations: of a pod.
+
+    Returns:
+        The taint; None when all are covered.
+    """
     return TolerationSet(tolerations).first_untolerated(taints)
 
 
 def intolerable_preferences(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int:
-    """How many PreferNoSchedule taints stay untolerated: the raw score of TaintToleration."""
+    """Count the PreferNoSchedule taints that no toleration covers: the raw score of TaintToleration.
+
+    Args:
+        taints: of a node.
+        tolerations: of a pod.
+
+    Returns:
+        Their number.
+    """
     return TolerationSet(tolerations).intolerable_preferences(taints)

@@ -1,4 +1,4 @@
-"""What stands around pods: namespaces, services, the controllers that own pods, and disruption budgets. The rules of `api.objects` hold."""
+"""The objects around pods: namespaces, services, controllers that own pods, and disruption budgets. The rules of `api.objects` hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SelectorSpec(KubeObject, frozen=True):
 
 
 class SelectingWorkload(KubeObject, frozen=True):
-    """What ReplicaSets and StatefulSets share: a selector that spreads their pods by default."""
+    """The shared part of ReplicaSets and StatefulSets: a selector that spreads their pods by default."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: SelectorSpec = SelectorSpec()

@@ -1,9 +1,9 @@
-"""YAML text to plain JSON-like values and their places, document by document: the one reader of every room, safe against hostile text.
+"""Reads YAML into plain JSON-like values and their places, document by document; all rooms use this reader.
 
-Values are built from the parser's flat stream of events, without recursion: the library's own composer can be made to crash the process,
-and resolves aliases without a bound. Plain scalars mean what they mean to kubectl (YAML 1.1 without dates and base-60 numbers). Refused,
-each with its place: duplicate keys, nesting deeper than `DEEPEST`, aliases for more than `MOST_ALIASED` values, aliases to something
-unfinished, tags beyond the plain ones, numbers that JSON cannot carry, half surrogates.
+It is safe against hostile text. Values are built from the parser's flat stream of events, without recursion: PyYAML's own composer can be
+made to crash the process, and resolves aliases without a bound. Plain scalars mean the same as to kubectl (YAML 1.1 without dates and
+base-60 numbers). Refused, each with its place: duplicate keys, nesting deeper than `DEEPEST`, aliases for more than `MOST_ALIASED` values,
+aliases to an unfinished value, tags beyond the plain ones, numbers that JSON cannot carry, half surrogates.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from placewright.api.bad_input import InputError, bad_field, in_json
 
 #: Levels of nesting, the innermost value being one of them; profiles have nine.
 DEEPEST: Final = 100
-#: Values that come from aliases, each counted as often as it would be written out. A text with more characters may have as many.
+#: Values that come from aliases, each counted as often as it would be written out. A longer text may have as many as it has characters.
 MOST_ALIASED: Final = 100_000
 _TAG: Final = "tag:yaml.org,2002:"
 _TEXT_TAGS: Final = frozenset({None, "!", f"{_TAG}str", f"{_TAG}timestamp", f"{_TAG}value"})
@@ -34,7 +34,7 @@ _CONSTANTS: Final = {
 }
 _INTEGER: Final = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)")
 _FLOAT: Final = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)([eE][-+]?\d{1,4})?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-#: Longer digits are text: Go's parser overflows on them, too, and the time that they take grows with the square of their length.
+#: Characters of a number; a longer one is text. Go's parser overflows on it, too, and its time grows with the square of the length.
 _LONGEST_NUMBER: Final = 400
 _MERGE: Final = object()
 _INDEX: Final = re.compile(r"\[(\d+)\]")
@@ -45,9 +45,9 @@ class NotPlainError(yaml.MarkedYAMLError):
     """YAML that is no plain data, or too much of it.
 
     Attributes:
-        problem: what was found, in words, without values of the document: it may hold secrets.
-        found: the value, where it says more than `problem`, which it is otherwise.
-        allowed: what is allowed instead.
+        problem: the problem in words, without values of the document: they may be secrets.
+        found: the value, where it tells more than `problem`; else the same as `problem`.
+        allowed: the values that are allowed.
     """
 
     def __init__(self, event: yaml.Event | None, problem: str, allowed: str, found: object = None) -> None:
@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
 
 class YamlNode(NamedTuple):
-    """Where a value stands, and the values in it: those of a mapping by key, each with the key's place. Scalars have none."""
+    """The place of a value, and of the values in it: those of a mapping by key, with the key's place. Scalars have none."""
 
     place: Place
     inner: dict[str, tuple[Place, YamlNode]] | list[YamlNode] | None = None
@@ -75,7 +75,14 @@ _UNPLACED: Final = YamlNode(Place(0, 0))
 
 
 class Document(NamedTuple):
-    """One YAML document: its number in the file (from 1), the line where it starts, its value, and the places in it if wanted."""
+    """One YAML document.
+
+    Attributes:
+        number: in the file, from 1.
+        line: where it starts, from 1.
+        value: plain data.
+        node: the places in it, if they were wanted.
+    """
 
     number: int
     line: int
@@ -84,7 +91,18 @@ class Document(NamedTuple):
 
 
 def read_documents(text: str, file: str) -> Iterator[Document]:
-    """The documents of a file, empty ones left out; raise `InputError` with file and line."""
+    """Read the documents of a file; empty ones are left out.
+
+    Args:
+        text: of the file.
+        file: its name, for messages.
+
+    Yields:
+        The documents.
+
+    Raises:
+        InputError: the text is no plain YAML; the message names file and line.
+    """
     try:
         yield from documents(text)
     except NotPlainError as error:
@@ -95,9 +113,17 @@ def read_documents(text: str, file: str) -> Iterator[Document]:
 
 
 def only_document(text: str, *, worded: bool = False) -> Any:
-    """The value of a text with one document, None for an empty one; of a repeated key the last value. Raises `yaml.YAMLError`.
+    """Read a text with one document. Of a repeated key the last value counts.
 
-    `worded`: in the words of the slower parser, for people; see `documents`.
+    Args:
+        text: YAML or JSON.
+        worded: use the slower parser, whose messages are better.
+
+    Returns:
+        The value; None for an empty text.
+
+    Raises:
+        yaml.YAMLError: the text is no plain YAML, or has several documents.
     """
     values = [document.value for document in documents(text, placed=worded, repeated=True)]
     if len(values) > 1:
@@ -106,12 +132,18 @@ def only_document(text: str, *, worded: bool = False) -> Any:
 
 
 def documents(text: str, *, placed: bool = False, repeated: bool = False) -> Iterator[Document]:
-    """The documents that are not empty. Raises `yaml.YAMLError`, of which `NotPlainError` is one.
+    """Read documents; empty ones are left out.
 
     Args:
-        text: of any length; it is read as it is asked for.
-        placed: note where each value stands. PyYAML's own parser is used for that: it is slow, and words what is wrong better.
-        repeated: of a key that stands twice the last value counts, as for most readers of JSON; it is refused otherwise.
+        text: of any length; it is parsed as the documents are consumed.
+        placed: note the place of each value. PyYAML's own parser is used for that: it is slower, and its messages are better.
+        repeated: the last value of a repeated key counts, as for most readers of JSON; else a repeated key is refused.
+
+    Yields:
+        The documents.
+
+    Raises:
+        yaml.YAMLError: the text is no plain YAML (`NotPlainError` among others).
     """
     text = text.removeprefix("\ufeff")
     builder = _Builder(max(MOST_ALIASED, len(text)), placed=placed, repeated=repeated)
@@ -129,10 +161,17 @@ def documents(text: str, *, placed: bool = False, repeated: bool = False) -> Ite
 
 
 def place_of(path: str, document: YamlNode, *, value: bool = False) -> Place:
-    """Where the field of a path stands: its name, or the list's item; where the field is missing, what should hold it.
+    """Find the place of a field: of its name, or of a list's item. For a missing field: of the value that should hold it.
 
-    `value`: rather that of the value, where it is text or a number. Keys may have dots in them: of several that could begin the path, the
-    longest is meant.
+    Keys may contain dots: of several keys that could begin the path, the longest is meant.
+
+    Args:
+        path: such as `spec.plugins.score.enabled[0].name`.
+        document: the document's node.
+        value: the place of the value instead, where it is a scalar.
+
+    Returns:
+        Line and column, from 1.
     """
     found, node, rest = document.place, document, path
     while rest:
@@ -144,7 +183,7 @@ def place_of(path: str, document: YamlNode, *, value: bool = False) -> Place:
 
 
 def _entry(entries: dict[str, tuple[Place, YamlNode]], rest: str) -> tuple[Place, YamlNode, str] | None:
-    """The key's place, the value's node, and what is left of the path."""
+    """The place of the key, the node of its value, and the rest of the path."""
     known = [name for name in entries if name and rest.startswith(name) and rest[len(name) : len(name) + 1] in ("", ".", "[")]
     name = max(known, key=len, default=None)
     return None if name is None else (*entries[name], rest[len(name) :].removeprefix("."))
@@ -159,7 +198,7 @@ def _item(items: list[YamlNode] | None, rest: str) -> tuple[Place, YamlNode, str
 
 
 class _PlacingParser(Reader, Scanner, Parser):
-    """PyYAML's parser in Python, with a bound on what it looks ahead for: that takes time with the square of the nesting."""
+    """PyYAML's parser in Python, with a bound on nesting: the time of its look-ahead grows with the square of the nesting."""
 
     def __init__(self, stream: str) -> None:
         Reader.__init__(self, stream)
@@ -167,7 +206,7 @@ class _PlacingParser(Reader, Scanner, Parser):
         Parser.__init__(self)
 
     def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803 - PyYAML's signature
-        """As the parent, within bounds."""
+        """Refuse deep nesting; then do as the parent."""
         if self.flow_level >= DEEPEST:
             mark = self.get_mark()
             raise _too_deep(yaml.Event(mark, mark))
@@ -191,7 +230,7 @@ def _too_deep(event: yaml.Event) -> NotPlainError:
 
 
 class _Built(NamedTuple):
-    """A value, how many values it is made of, and where they stand."""
+    """A value, the number of values that it is made of, and their places."""
 
     value: Any
     size: int
@@ -224,7 +263,7 @@ class _Builder:
         self.restart()
 
     def restart(self) -> None:
-        """Forget everything but the bound: anchors do not reach over documents."""
+        """Begin a document: anchors do not reach over documents."""
         self.value: Any = None
         self.node = _UNPLACED
         self._frames: list[_Frame] = []
@@ -249,7 +288,7 @@ class _Builder:
 
     @property
     def _at_key(self) -> bool:
-        """Whether the next value is a mapping's key."""
+        """True when the next value is a mapping's key."""
         return bool(self._frames) and isinstance(self._frames[-1].target, dict) and self._frames[-1].key is None
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
@@ -338,7 +377,17 @@ def _set(frame: _Frame, built: _Built, event: yaml.Event) -> None:
 
 
 def plain_scalar(event: yaml.ScalarEvent) -> Any:
-    """What an unquoted scalar means: null, true or false, a number, or text."""
+    """Resolve an unquoted scalar: null, true or false, a number, or text.
+
+    Args:
+        event: of the parser.
+
+    Returns:
+        The value.
+
+    Raises:
+        NotPlainError: a number is not finite or does not fit in 64 bits, or the text has half a surrogate.
+    """
     text = event.value
     if text in _CONSTANTS:
         return _CONSTANTS[text]
@@ -377,7 +426,7 @@ def _text(event: yaml.ScalarEvent) -> str:
 
 
 def _joined(text: str, event: yaml.Event) -> str:
-    """The text, in which what JSON writes as a pair of surrogates is the one character that they stand for."""
+    """Join surrogates: JSON escapes one character beyond the basic plane as a pair of them."""
     if text.isascii():
         return text
     try:
