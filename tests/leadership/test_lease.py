@@ -134,7 +134,7 @@ async def test_it_is_held_without_a_break_for_as_long_as_renewals_go_through(san
 
 async def test_it_is_not_taken_before_peering_elects_us_and_given_back_when_it_does_no_more(sandbox: Sandbox) -> None:
     async with replica(sandbox, "us", elected=False) as us:
-        await us.until(lambda: us.fence.why == "nobody holds the Lease")
+        await us.until(lambda: us.fence.why == "no replica holds the Lease")
         assert lease(sandbox) == {}
         us.fence.elected(True)
         await us.holds()
@@ -344,7 +344,7 @@ async def test_a_lease_that_somebody_deleted_is_ours_again_at_once(sandbox: Sand
     async with replica(sandbox, "us") as us, replica(sandbox, "younger") as younger:
         await us.until(lambda: us.fence.held or younger.fence.held)
         holder, other = (us, younger) if us.fence.held else (younger, us)
-        await other.until(lambda: "holds the Lease" in other.fence.why and "nobody" not in other.fence.why)
+        await other.until(lambda: "holds the Lease" in other.fence.why and "no replica" not in other.fence.why)
         delete(sandbox)
         await holder.until(lambda: holder.turns == [True, False, True])
         assert holder.fence.term == 2 and other.turns == []

@@ -107,7 +107,7 @@ async def test_it_is_back_at_once_whoever_dropped_it_and_the_lead_is_never_given
             await ours.until_there(False)
             await ours.until_there()
         assert ours.told == [True]
-    assert "somebody dropped our record; it is put back" in caplog.text
+    assert "another writer dropped our record; it is written again" in caplog.text
 
 
 async def test_whose_record_is_dropped_with_all_others_puts_back_its_own_and_the_older_stays_ahead(client: ApiClient) -> None:

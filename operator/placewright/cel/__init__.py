@@ -1,1 +1,1 @@
-"""The one front end of CEL: reads an expression, bounds what it costs, and evaluates it. Devices and rules of definitions share it."""
+"""Reads a CEL expression, bounds its cost, and evaluates it. Device selectors and validation rules of definitions share this front end."""

@@ -1,7 +1,7 @@
-"""An upper bound of what evaluating a CEL expression once can cost: known before it is run, since nothing can stop it then.
+"""Bounds the cost of evaluating a CEL expression once. The bound is needed before it runs, because nothing can stop it then.
 
-A step is about a tenth of a microsecond. The weights are measured, and rounded up. What grows with the lists and texts that an expression
-can make is weighed by the largest of these, which is estimated first (`_Growth`), from how large the values are that it is asked about
+A step is about a tenth of a microsecond. The weights are measured and rounded up. Weights that grow with lists and texts use the largest
+list and text that the expression can make. These are estimated first (`_Growth`), from the sizes of the values that it reads
 (`ValueSizes`).
 """
 
@@ -27,34 +27,34 @@ from placewright.cel.syntax import (
 )
 
 LOOPS: Final = frozenset({"all", "exists", "exists_one", "existsOne", "filter", "map"})
-#: In each round they copy what they have so far.
+#: Loops that copy their result so far in each round.
 _COPYING_LOOPS: Final = frozenset({"map", "filter"})
 _COPY: Final = 0.5
 _TO_BEGIN: Final = 150
-#: All entries of a map are handed over.
+#: Steps to hand over all entries of a map.
 _MAP: Final = 150
 _OWN_FUNCTION: Final = 20
-#: Each entry of a list is handed over to a function of ours.
+#: Steps to hand one entry of a list over to a function of ours.
 _ENTRY: Final = 1.0
-#: Functions of ours by what a character costs them; all others only have it handed over.
+#: Steps a character, by function; for all other functions the text is only handed over.
 _PER_CHARACTER: Final = {
     "compareTo": 3.0, "isLessThan": 3.0, "isGreaterThan": 3.0, "semver": 1.0, "isSemver": 1.0, "quantity": 0.5, "isQuantity": 0.5,
     "split": 25.0, "replace": 1.0, "lowerAscii": 0.1, "upperAscii": 0.1, "duration": 0.5, "timestamp": 0.5,
     "contains": 0.05,
 }  # fmt: skip
 _HANDED_OVER: Final = 0.02
-#: Functions that look for a text in another one: in the worst case each character is compared with each.
+#: Functions that search for a text in another one: in the worst case each character is compared with each.
 _SEARCHES: Final = frozenset({"indexOf", "lastIndexOf", "split", "replace"})
 _COMPARED: Final = 0.004
-#: What the library does with a text costs next to nothing a character, but not nothing.
+#: Characters that the library itself handles in one step.
 _CHARACTERS_A_STEP: Final = 500
-#: Operators, beside `in`, that look at whole lists.
+#: Operators, beside `in`, that read whole lists.
 _WHOLE: Final = ("==", "!=", "+")
 _ENTRIES_A_STEP: Final = 6
 _PATTERN: Final = 200
-#: For each character, each state of a pattern may be looked at.
+#: Steps to look at one state of a pattern, for each character of the text.
 _STATE: Final = 0.02
-#: Steps, entries and characters that are counted, at most: larger estimates do not matter exactly, and grow with towers of powers.
+#: Steps, entries and characters are counted up to here: estimates grow as towers of powers, and any such expression is refused.
 _ENDLESS: Final = 10**15
 #: Functions that make lists.
 _MAKE_LISTS: Final = frozenset({"map", "filter", "split", "bind", "optional"})
@@ -62,7 +62,7 @@ _MAKE_LISTS: Final = frozenset({"map", "filter", "split", "bind", "optional"})
 
 @dataclass(frozen=True, slots=True)
 class ValueSizes:
-    """How large the values are that an expression is asked about.
+    """The sizes of the values that an expression reads.
 
     Attributes:
         entries: of the largest list or map.
@@ -77,13 +77,13 @@ class ValueSizes:
 
 @dataclass(frozen=True, slots=True)
 class _Growth:
-    """How large what an expression makes can get.
+    """The sizes of the values that an expression can make.
 
     Attributes:
         entries: of a list or a map.
         characters: of a text.
         maps: as of `ValueSizes`.
-        copied: entries that come with each value; 0 where no list can be in another one.
+        copied: entries that are copied with each value; 0 where no list can contain another one.
     """
 
     entries: int
@@ -93,7 +93,18 @@ class _Growth:
 
 
 def steps_of(expression: Brackets, sizes: ValueSizes) -> int:
-    """Steps that one evaluation takes at most. Raises `ExpressionError` for patterns that cannot be bounded."""
+    """Bound the steps of one evaluation.
+
+    Args:
+        expression: as read.
+        sizes: of the values that it reads.
+
+    Returns:
+        Steps, each about a tenth of a microsecond.
+
+    Raises:
+        ExpressionError: a pattern of `matches()` cannot be bounded.
+    """
     every = list(walk(expression))
     sums = 1 + sum(is_sign(item, "+") or name_of(item) == "join" for brackets in every for item in brackets.items)
     levels = _levels(expression)
@@ -107,7 +118,10 @@ def steps_of(expression: Brackets, sizes: ValueSizes) -> int:
 
 
 def _growth(every: Sequence[Brackets], sizes: ValueSizes, sums: int, levels: int) -> _Growth:
-    """Sums let lists and texts grow, again with each level of loops; `split` makes lists of texts, `join` texts of lists."""
+    """Estimate the growth of values.
+
+    Sums make lists and texts grow, again with each level of loops; `split` makes lists of texts, and `join` makes texts of lists.
+    """
     items = [item for brackets in every for item in brackets.items]
     names = {name_of(item) for item in items}
     literal = max((len(item.text) for item in items if isinstance(item, Token) and item.kind == "text"), default=0)
@@ -130,7 +144,7 @@ def _growth(every: Sequence[Brackets], sizes: ValueSizes, sums: int, levels: int
 
 
 def _growth_by_replacing(call: Brackets, longest: int) -> int:
-    """How many times as long `replace` makes a text at most: where it looks for nothing, it puts something beside each character."""
+    """Bound the factor by which `replace` makes a text longer: if it searches for the empty text, it inserts beside each character."""
     old, new = (_literal_length(each) for each in (*call.arguments, [], [])[:2])
     put = longest if new is None else new
     return max(1, -(-put // old) if old else put + 1)
@@ -142,7 +156,7 @@ def _literal_length(argument: Sequence[Item]) -> int | None:
 
 
 def _levels(brackets: Brackets) -> int:
-    """How deep loops and `cel.bind` are nested: with each level a sum can be summed up again."""
+    """The depth of nested loops and `cel.bind`: with each level a sum can be summed up again."""
     items = brackets.items
     inside = [_levels(item) + _is_call(items, i, LOOPS | {"bind"}) for i, item in enumerate(items) if isinstance(item, Brackets)]
     return max(inside, default=0)
@@ -170,7 +184,7 @@ def _weight(items: Sequence[Item], i: int, growth: _Growth) -> float:
         compared = _COMPARED * growth.characters**2 if name in _SEARCHES else 0
         handed_over = _ENTRY * max(growth.entries, growth.copied)
         return _OWN_FUNCTION + handed_over + _PER_CHARACTER.get(name, _HANDED_OVER) * growth.characters + compared
-    if name == "sets":  # each entry is compared with each
+    if name == "sets":  # functions of sets compare each entry of one list with each of the other
         return _OWN_FUNCTION + _ENTRY * max(growth.entries, growth.copied) ** 2
     whole = growth.entries // _ENTRIES_A_STEP if name == "in" or any(is_sign(items[i], sign) for sign in _WHOLE) else 0
     return 1 + growth.characters // _CHARACTERS_A_STEP + whole + growth.copied
@@ -191,10 +205,10 @@ def _states(argument: Sequence[Item]) -> int:
 
 
 def _makes_lists_of_lists(expression: Brackets, maps: frozenset[str]) -> bool:
-    """True unless every list and map that it writes, and every round of a `map`, has entries that are no lists or maps themselves.
+    """True unless every list and map that it writes, and every round of a `map`, has entries that are plain values.
 
-    The library copies all of what is in a list with each use, and with each round of `map`. What can be no list is seen from its form
-    alone: literals, what operators and most functions make, fields, and the variables of loops over lists of such.
+    The library copies the whole content of a list with each use, and with each round of `map`. A plain value is recognised by its form
+    alone: literals, results of operators and most functions, fields, and the variables of loops over lists of plain values.
     """
     bound = {name_of(first[0]) for call in _calls(expression, "bind") if len(first := call.arguments[0]) == 1}
     bodies = [call.arguments[-1] for call in _calls(expression, "map")]
@@ -211,7 +225,7 @@ def _calls(expression: Brackets, name: str) -> list[Brackets]:
 
 
 def _literals(expression: Brackets) -> list[list[Item]]:
-    """The text between brackets that are no index, and between braces."""
+    """The items of list and map literals: between brackets that are no index, and between braces."""
     return [
         item.items
         for brackets in walk(expression)
@@ -241,7 +255,7 @@ def _is_plain_name(items: Sequence[Item], i: int, bound: set[str], maps: frozens
     name, selected = name_of(items[i]), is_sign(at(items, i - 1), ".") and i > 0
     if name in _MAKE_LISTS and is_brackets(at(items, i + 1), "("):
         return False
-    if name in maps and selected:  # what is found in it by name is plain
+    if name in maps and selected:  # a value that is looked up in a map by name is plain
         index = at(items, i + 1)
         following = at(items, i + 2) if isinstance(index, Brackets) else at(items, i + 3)
         return is_sign(following, ".") or is_brackets(following, "[")

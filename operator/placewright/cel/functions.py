@@ -1,6 +1,6 @@
-"""Functions of CEL expressions that the library lacks: on texts, on lists, on sets, and on Kubernetes' quantities and versions.
+"""Functions of CEL expressions that the library lacks: on texts, lists and sets, and on Kubernetes' quantities and versions.
 
-Entries of lists are plain values. As in CEL, true is not 1, and a text never equals a number; what cannot be compared is
+Entries of lists are plain values. As in CEL, true is not 1, and a text never equals a number. Values that cannot be compared are
 "no such overload".
 """
 
@@ -31,7 +31,7 @@ def _ascii_lower(text: str) -> str:
 
 
 def _utf8(text: str) -> bytes:
-    """Steps for bytes: only letters of ASCII have another case; a table of letters takes many times as long with other characters."""
+    """Encode a text. The case of bytes changes for ASCII letters only, as it must here; a translation table takes many times as long."""
     return _text(text).encode("utf-8", "surrogatepass")
 
 
@@ -55,7 +55,7 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 
 
 def _includes(holder: Any, value: Any) -> bool:
-    """Part of a list, or the same; words never equal numbers, and true is not 1."""
+    """Whether a list contains the value, or the value itself equals it. A text never equals a number, and true is not 1."""
     return _place(holder if isinstance(holder, list) else [holder], value) >= 0
 
 
@@ -82,7 +82,7 @@ def _split(text: str, between: str, limit: int = -1) -> list[str]:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """As `==` in expressions."""
+    """Compare as `==` does in expressions."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
@@ -99,7 +99,7 @@ def _kind(value: Any) -> type[Any]:
 
 
 def _alike(value: Any) -> list[Any]:
-    """A list whose entries can be put in order: all are of one kind."""
+    """A list whose entries can be ordered, because all are of one kind."""
     values = _list(value)
     if len({_kind(each) for each in values}) > 1:
         raise TypeError("no such overload")
@@ -128,12 +128,12 @@ def _extreme(choose: Callable[[list[Any]], Any], name: str) -> Callable[[Any], A
 
 
 def _place(values: list[Any], value: Any) -> int:
-    """Where it stands first, -1 for nowhere."""
+    """Index of the first entry that equals the value; -1 for none."""
     return next((i for i, each in enumerate(values) if _equal(each, value)), -1)
 
 
 def _last_place(values: list[Any], value: Any) -> int:
-    """Where it stands last, -1 for nowhere."""
+    """Index of the last entry that equals the value; -1 for none."""
     return next((i for i in range(len(values) - 1, -1, -1) if _equal(values[i], value)), -1)
 
 
@@ -142,7 +142,7 @@ def _contains(one: Any, other: Any) -> bool:
     return all(_place(values, each) >= 0 for each in _list(other))
 
 
-#: By the name that expressions use; those of `sets` have one that only we write.
+#: By the name that expressions use; functions of `sets` have a name that only `respelled` writes.
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
         "__size": _size,

@@ -1,7 +1,7 @@
-"""The cost of the patterns of `matches()`: they are matched in linear time, but are built anew each time.
+"""Bounds the cost of the patterns of `matches()`. They match in linear time, but are compiled at each evaluation.
 
-They are counted as the library gets them, with the escapes of the literal undone. Of its syntax only what kube-scheduler's (RE2) has, too,
-may change how a pattern is read: in verbose mode a repetition could be hidden.
+A pattern is counted as the library gets it, with the escapes of the literal undone. Only syntax that kube-scheduler's RE2 has, too, may
+change how it is read: in verbose mode a repetition could be hidden.
 """
 
 from __future__ import annotations
@@ -12,28 +12,38 @@ from typing import Final
 from placewright.cel.syntax import ExpressionError
 
 LONGEST_PATTERN: Final = 256
-#: For each repetition: of a set of characters, and of one that spans all of Unicode.
+#: States, for each repetition, of a set of characters, and of a set that spans all of Unicode.
 _SET: Final = 30
 _UNICODE_SET: Final = 900
-#: For a set that spans most of Unicode, or may: where upper and lower case are one, each of its characters is looked up.
+#: States of a set that may span most of Unicode, where case is ignored: each of its characters is looked up.
 _FOLDED_SET: Final = 70_000
-#: Each character stands for up to four where upper and lower case are one.
+#: Characters that one character stands for, at most, where case is ignored.
 _CASES: Final = 4
 _REPETITION: Final = re.compile(r"\{\s*(\d*)\s*(?:,\s*(\d*)\s*)?\}")
 _UNICODE: Final = re.compile(r"\\[pPwWdDsSbB]")
 #: Sets of unknown size, and sets that are large within brackets.
 _PROPERTY: Final = re.compile(r"\\[pP]")
 _COMPLEMENT: Final = re.compile(r"\\[DSW]")
-#: One end of a range beyond ASCII, in whichever way it is written.
+#: One end of a range beyond ASCII, in each of its spellings.
 _FAR: Final = r"(?:[^\x00-\x7f]|\\[xuU](?:\{[^}]*\}|[0-9A-Fa-f]+)|\\[0-7]+)"
 _FAR_RANGE: Final = re.compile(rf"{_FAR}-|-{_FAR}")
-#: What may follow `(?`: no capture, a name, or flags.
+#: The texts that may follow `(?`: no capture, a name, or flags.
 _GROUP: Final = re.compile(r"\(\?(?::|P?<|(?P<flags>[A-Za-z-]*)[:)])?")
 _FLAGS: Final = frozenset("imsU-")
 
 
 def pattern_states(pattern: str) -> int:
-    """How many states it has at most, roughly; as many steps it takes to build it. Raises `ExpressionError`."""
+    """Bound the number of states of a compiled pattern, roughly. Compiling takes as many steps.
+
+    Args:
+        pattern: of `matches()`, with its escapes undone.
+
+    Returns:
+        The number of states, at most.
+
+    Raises:
+        ExpressionError: the pattern is too long, or has syntax that kube-scheduler does not have.
+    """
     if len(pattern) > LONGEST_PATTERN:
         raise ExpressionError(f"matches() with a pattern of more than {LONGEST_PATTERN} characters is not supported")
     folded = _folds_case(pattern)
@@ -47,14 +57,17 @@ def pattern_states(pattern: str) -> int:
 
 
 def _large_sets(pattern: str) -> int:
-    """How many sets may span most of Unicode. What follows the first bracket is taken to be within brackets."""
+    """Count the sets that may span most of Unicode.
+
+    All text after the first bracket is taken to be within brackets, which never counts too few.
+    """
     _, bracket, within = pattern.partition("[")
     inside = bracket + within
     return len(_PROPERTY.findall(pattern)) + len(_COMPLEMENT.findall(inside)) + len(_FAR_RANGE.findall(inside))
 
 
 def _folds_case(pattern: str) -> bool:
-    """Whether a flag says so. Refuses flags that kube-scheduler does not know either."""
+    """Whether a flag ignores case. Flags that kube-scheduler does not have are refused."""
     folded = False
     for group in _GROUP.finditer(pattern):
         if group.group() == "(?":

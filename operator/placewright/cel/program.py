@@ -1,4 +1,4 @@
-"""Compiled CEL expressions: what they may name, and what they come to."""
+"""Compiles CEL expressions, and evaluates them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from placewright.cel.syntax import Brackets, ExpressionError
 if TYPE_CHECKING:
     import cel
 
-#: Functions of the language itself; operators have names that are no words.
+#: Functions of the language itself. Operators are no words, so they need no entry.
 _STANDARD: Final = frozenset(
     {"contains", "startsWith", "endsWith", "matches", "type", "string", "bytes", "int", "uint", "double", "dyn", "has"}
     | {"duration", "timestamp"}
@@ -28,10 +28,10 @@ class Environment:
     """The names that the expressions of one user may use.
 
     Attributes:
-        variables: their names.
-        functions: the functions that this user adds to `FUNCTIONS`.
+        variables: names of variables.
+        functions: added by this user to `FUNCTIONS`.
         standard: functions of the language that not every user allows.
-        respellings: by name; a loop cannot give such a name to something else.
+        respellings: by name; a loop cannot give such a name to another value.
     """
 
     variables: frozenset[str]
@@ -41,13 +41,20 @@ class Environment:
 
 
 class Program:
-    """One compiled expression. Raises `ExpressionError` for what does not compile.
+    """One compiled expression.
+
+    Args:
+        expression: as read.
+        environment: the names that it may use.
 
     Attributes:
-        variables: those of the environment that it names.
+        variables: variables of the environment that it names.
         functions: all functions that it calls.
-        undeclared: names of variables that there are not; who compiled it refuses them in its own words.
-        unknown: functions that there are not, in the same way.
+        undeclared: variables that it names and the environment does not have; the caller refuses them in its own words.
+        unknown: functions that do not exist, in the same way.
+
+    Raises:
+        ExpressionError: it does not compile.
     """
 
     def __init__(self, expression: Brackets, environment: Environment) -> None:
@@ -68,15 +75,21 @@ class Program:
         self.functions = {name for name in self._program.functions() if name.isidentifier()}
         known = {**FUNCTIONS, **environment.functions}
         self.unknown = {name for name in self.functions if not name.startswith("_")} - _STANDARD - environment.standard - known.keys()
-        #: Only what is needed is handed over, since that takes longer than most evaluations.
+        #: Only functions that it calls: handing over all of them takes longer than most evaluations.
         self._functions = {name: function for name, function in known.items() if name in self.functions}
 
     def evaluate(self, variables: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]] | None = None) -> Any:
-        """The value. Raises `ExpressionError` if there is none (a missing key, an overflow).
+        """Evaluate the expression.
 
         Args:
-            variables: by name; handing over ones that are not in `self.variables` costs time for nothing.
+            variables: by name; variables that are not in `self.variables` only cost time.
             functions: that differ from one evaluation to the next, by name.
+
+        Returns:
+            The value, in Python's types.
+
+        Raises:
+            ExpressionError: there is no value (a missing key, an overflow).
         """
         import cel  # noqa: PLC0415 - see above
 
@@ -84,10 +97,17 @@ class Program:
             return self._program.execute(cel.Context(dict(variables), {**self._functions, **(functions or {})}))
         except KeyError as error:
             raise ExpressionError(f"no such key: {error.args[0]}") from None
-        except Exception as error:  # noqa: BLE001 - any error of the library is the expression's fault
+        except Exception as error:  # noqa: BLE001 - the library raises many types, each for an error of the expression
             raise ExpressionError(one_line(str(error))) from None
 
 
 def one_line(text: str) -> str:
-    """A text with its line breaks and runs of blanks as single blanks."""
+    """Join the lines of a text.
+
+    Args:
+        text: any.
+
+    Returns:
+        The text, with single blanks.
+    """
     return " ".join(text.split())

@@ -1,9 +1,9 @@
-"""CEL expressions respelt for the library that evaluates them, which lacks some of what Kubernetes has.
+"""Respells CEL expressions for the library that evaluates them, which lacks some of Kubernetes' CEL.
 
 - `cel.bind(name, value, expression)` becomes a loop over one value.
-- `size` counts characters, not bytes: a function of ours does.
-- `sets.contains` and its like are functions of ours, too.
-- Who asks may have names of its own respelt (`Respelling`), such as `device`.
+- `size` becomes a function of ours, because the library counts bytes, not characters.
+- `sets.contains` and the other functions of `sets` become functions of ours.
+- A caller may respell names of its own (`Respelling`), such as `device`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,29 @@ from typing import Final, TypeAlias
 from placewright.cel.cost import LOOPS
 from placewright.cel.syntax import Brackets, ExpressionError, Item, Token, at, is_brackets, is_sign, name_of, spelt
 
-#: Functions that stand for what the library lacks; names in expressions may not begin like this.
+#: Begins the names of our own functions; a name in an expression may not begin so.
 OWN: Final = "__"
 _SETS: Final = ("contains", "equivalent", "intersects")
 
-#: Respells all of what is in brackets.
+#: Respells all items in brackets.
 Respell: TypeAlias = Callable[[Sequence[Item]], list[Item]]
-#: Respells an expression from a name at a position on: the new items, and the number of items that they replace.
+#: Respells the items that begin with a name at a position. Returns the new items, and how many items they replace.
 Respelling: TypeAlias = Callable[[Sequence[Item], int, Respell], tuple[list[Item], int]]
 
 
 def respelt(expression: Brackets, own: Mapping[str, Respelling]) -> str:
-    """Source text for the library. Raises `ExpressionError` for names and uses of them that are not supported."""
+    """Respell an expression.
+
+    Args:
+        expression: as read.
+        own: the caller's respellings, by name.
+
+    Returns:
+        Source text for the library.
+
+    Raises:
+        ExpressionError: a name, or a use of a name, is not supported.
+    """
     respellings = {"cel": _bind, "sets": _sets, **own}
 
     def respell(items: Sequence[Item]) -> list[Item]:
@@ -43,7 +54,14 @@ def respelt(expression: Brackets, own: Mapping[str, Respelling]) -> str:
 
 
 def bound_names(expression: Brackets) -> set[str]:
-    """Names that loops and `cel.bind` give to values."""
+    """Collect the names that loops and `cel.bind` give to values.
+
+    Args:
+        expression: as read.
+
+    Returns:
+        The names.
+    """
     names: set[str] = set()
     for i, item in enumerate(expression.items):
         if not isinstance(item, Brackets):

@@ -1,6 +1,6 @@
-"""CEL expressions as tokens and brackets: as much of their form as it takes to bound what they cost and to respell them.
+"""Reads CEL expressions as tokens and brackets, which is enough of their form to bound their cost and to respell them.
 
-The library that evaluates (docs/decisions/0012) shows no tree, estimates no cost and cannot be interrupted. So expressions are read here
+The library that evaluates (docs/decisions/0012) exposes no tree, estimates no cost and cannot be interrupted. So expressions are read here
 first.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-#: Characters; API servers take no longer ones (CELSelectorExpressionMaxLength).
+#: Characters of an expression; API servers accept no longer one (CELSelectorExpressionMaxLength).
 LONGEST: Final = 10 * 1024
 MOST_TOKENS: Final = 2_000
 DEEPEST: Final = 40
@@ -39,7 +39,7 @@ Item: TypeAlias = "Token | Brackets"
 
 
 class ExpressionError(ValueError):
-    """An expression that is not evaluated, or could not be; the text says why, in one line."""
+    """An expression cannot be evaluated, or its evaluation failed. The message gives the reason in one line."""
 
 
 @dataclass(slots=True)
@@ -48,6 +48,7 @@ class Token:
 
     Attributes:
         kind: `text`, `number`, `name` or `sign`.
+        text: of the source.
     """
 
     kind: str
@@ -56,7 +57,7 @@ class Token:
 
 @dataclass(slots=True)
 class Brackets:
-    """The items between two brackets; the outermost has none."""
+    """The items between two brackets. The outermost ones, of the whole expression, have an empty `opening`."""
 
     opening: str
     items: list[Item] = field(default_factory=list)
@@ -74,27 +75,68 @@ class Brackets:
 
 
 def is_sign(item: Item | None, text: str) -> bool:
-    """True for this operator or punctuation mark."""
+    """Recognise an operator or punctuation mark.
+
+    Args:
+        item: of an expression; None for none.
+        text: of the mark.
+
+    Returns:
+        True when the item is that mark.
+    """
     return isinstance(item, Token) and item.kind == "sign" and item.text == text
 
 
 def name_of(item: Item | None) -> str:
-    """The name that this item is, or nothing."""
+    """Read a name.
+
+    Args:
+        item: of an expression; None for none.
+
+    Returns:
+        The name; empty for any other item.
+    """
     return item.text if isinstance(item, Token) and item.kind == "name" else ""
 
 
 def is_brackets(item: Item | None, opening: str) -> bool:
-    """True for brackets of this kind with what is in them."""
+    """Recognise brackets.
+
+    Args:
+        item: of an expression; None for none.
+        opening: the opening bracket.
+
+    Returns:
+        True when the item is such brackets.
+    """
     return isinstance(item, Brackets) and item.opening == opening
 
 
 def at(items: Sequence[Item], position: int) -> Item | None:
-    """The item there, None beyond either end."""
+    """Look up an item.
+
+    Args:
+        items: of an expression.
+        position: may be beyond either end.
+
+    Returns:
+        The item; None beyond either end.
+    """
     return items[position] if 0 <= position < len(items) else None
 
 
 def tokens(source: str) -> list[Token]:
-    """The tokens, without blanks and comments. Raises `ExpressionError`."""
+    """Cut an expression into tokens, without blanks and comments.
+
+    Args:
+        source: of the expression.
+
+    Returns:
+        The tokens.
+
+    Raises:
+        ExpressionError: it is too long, or has a character that begins no token.
+    """
     if len(source) > LONGEST:
         raise ExpressionError(f"is {len(source)} characters long, at most {LONGEST} are allowed")
     found: list[Token] = []
@@ -112,7 +154,17 @@ def tokens(source: str) -> list[Token]:
 
 
 def unescaped(literal: Token) -> str:
-    """The text that a literal stands for. Raises `ExpressionError` for bytes, and for escapes that there are not."""
+    """Undo the escapes of a text literal.
+
+    Args:
+        literal: a token of kind `text`.
+
+    Returns:
+        The text.
+
+    Raises:
+        ExpressionError: the literal is of bytes, or has an unknown escape.
+    """
     opening = _OPENING.match(literal.text)
     assert opening is not None, "a token of kind text begins like that"
     prefix, quote = opening["prefix"].lower(), opening["quote"]
@@ -135,7 +187,17 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def tree(source: str) -> Brackets:
-    """The expression with its brackets matched. Raises `ExpressionError`."""
+    """Read an expression and match its brackets.
+
+    Args:
+        source: of the expression.
+
+    Returns:
+        The expression.
+
+    Raises:
+        ExpressionError: it is too long or too deep, its brackets do not match, or it uses optional fields.
+    """
     stack = [Brackets("")]
     for token in tokens(source):
         if token.kind == "sign" and token.text in (".?", "[?"):
@@ -157,7 +219,14 @@ def tree(source: str) -> Brackets:
 
 
 def walk(brackets: Brackets) -> Iterator[Brackets]:
-    """Return these brackets and all within them."""
+    """Visit these brackets and all brackets within them.
+
+    Args:
+        brackets: to begin with.
+
+    Yields:
+        Brackets, the outer before the inner.
+    """
     yield brackets
     for item in brackets.items:
         if isinstance(item, Brackets):
@@ -165,7 +234,14 @@ def walk(brackets: Brackets) -> Iterator[Brackets]:
 
 
 def spelt(items: Sequence[Item]) -> str:
-    """The source text of these items."""
+    """Write items as source text.
+
+    Args:
+        items: of an expression.
+
+    Returns:
+        The text.
+    """
     return " ".join(item.text if isinstance(item, Token) else _enclosed(item) for item in items)
 
 

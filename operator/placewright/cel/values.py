@@ -1,7 +1,7 @@
 """Kubernetes' quantities and versions as values of CEL expressions, and the functions on them.
 
-The library takes plain values only. So a quantity is a map of one entry with its nano-units as text, and a version one of its parts: equal
-ones are equal maps. Where a real API server's type check would refuse to compare one with something else, this comparison is just false.
+The library knows plain values only. So a quantity is a map with one entry, its nano-units as text, and a version a map with its parts;
+equal ones are equal maps. Where a real API server's type check would refuse a comparison with another type, this comparison is false.
 """
 
 from __future__ import annotations
@@ -25,17 +25,31 @@ _LARGEST_PART: Final = 2**64
 _MOST_DIGITS: Final = len(str(_LARGEST_PART))
 _INT64: Final = 2**63
 _LARGEST_QUANTITY: Final = (_INT64 - 1) * NANO
-#: A release comes after what was released before it.
+#: Sorts a release after its pre-releases.
 _RELEASE: Final = ((2, 0, ""),)
 
 
 def quantity_value(nanos: int) -> Any:
-    """A quantity as expressions see it, from its nano-units; at most what Kubernetes takes any to be."""
+    """Build a quantity for expressions.
+
+    Args:
+        nanos: nano-units; cut to the largest quantity of Kubernetes.
+
+    Returns:
+        The value.
+    """
     return {_QUANTITY: str(max(-_LARGEST_QUANTITY, min(nanos, _LARGEST_QUANTITY)))}
 
 
 def quantity_functions(nanos_of: Callable[[str], int]) -> dict[str, Callable[..., Any]]:
-    """The functions that read quantities; `nanos_of` says how many nano-units a text is, and raises `ValueError`."""
+    """Build the functions that read quantities.
+
+    Args:
+        nanos_of: parses a text into nano-units; raises `ValueError`.
+
+    Returns:
+        The functions, by the name that expressions use.
+    """
 
     def quantity(text: Any) -> Any:
         if not isinstance(text, str):
@@ -46,12 +60,29 @@ def quantity_functions(nanos_of: Callable[[str], int]) -> dict[str, Callable[...
 
 
 def is_amount(value: dict[Any, Any]) -> bool:
-    """Whether a map stands for a quantity or a version."""
+    """Recognise a quantity or a version.
+
+    Args:
+        value: a map.
+
+    Returns:
+        True when the map stands for one.
+    """
     return not value.keys().isdisjoint((_QUANTITY, _VERSION))
 
 
 def version_value(text: str) -> Any:
-    """A version as expressions see it; build metadata does not tell versions apart. Raises `ValueError`."""
+    """Build a version for expressions. Build metadata does not distinguish versions.
+
+    Args:
+        text: a semantic version.
+
+    Returns:
+        The value.
+
+    Raises:
+        ValueError: the text is no semantic version.
+    """
     match = _SEMVER.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if match is None or any(map(_is_too_large, (*match.groups()[:3], *(match[4] or "").split(".")))):
         raise ValueError(f"{text[:40]!r} is not a semantic version")
@@ -100,7 +131,7 @@ def _parts(value: Any) -> list[str]:
 
 
 def _order(value: Any) -> tuple[int, int, int, tuple[tuple[int, int, str], ...]]:
-    """Sorts versions as semver.org says: numbers before words, fewer parts before more, releases last."""
+    """Sort key of a version by semver.org: numbers before words, fewer parts before more, releases last."""
     major, minor, patch, before = _parts(value)
     named = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in before.split(".")) if before else _RELEASE
     return int(major), int(minor), int(patch), named

@@ -1,1 +1,1 @@
-"""Are we the active replica, and until when."""
+"""Decides whether this replica is the active one, and until when."""

@@ -1,7 +1,7 @@
-"""Peering that elects and the Lease that excludes, put together, with a budget of their own.
+"""Puts peering, which elects, and the Lease, which excludes, together, with connections of their own.
 
-Renewals and the watches behind them go over connections of their own, without a limit on requests a second and with a short patience: a
-queue of binds, or an API server that is slow to answer them, does not cost the lead.
+Renewals and their watches have their own connections, no limit on requests a second, and a short timeout. So neither a queue of Bindings
+nor an API server that answers them slowly costs the lead.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from placewright.leadership.leaserule import Timing
 from placewright.leadership.peering import Leadership, Listener, ensure_peering
 from placewright.leadership.peers import Replica
 
-#: The last events may take that long, in seconds.
+#: Seconds that the last events may take.
 _GOODBYE_SECONDS: Final = 1.0
 
 _log = logging.getLogger(__name__)
 
 
 class _Quiet(AwayNotice):
-    """That the API server is away is said by the client that everything else goes over; here the Lease says what it means for the lead."""
+    """Does not log that the API server is away: the client of all other requests logs that, and the Lease logs the effect on the lead."""
 
     def failed(self, error: RequestError) -> None:
         if self.away_since is None:
@@ -42,23 +42,26 @@ class _Quiet(AwayNotice):
 
 
 class Election(Leadership):
-    """`Leadership` of a replica among others. `require`, then `start`, then `stop`; `close` for one that was never started.
+    """`Leadership` of a replica among others.
+
+    Call `require`, `start`, `stop`; or only `close` if it was never started.
 
     Attributes:
-        lease: what it knows of the Lease.
+        lease: our hold on the Lease.
     """
 
     def __init__(
         self, access: ClusterAccess, replica: Replica, namespace: str, lifetime: int, finished: Callable[[], Awaitable[object]]
     ) -> None:
-        """Make one.
+        """Write nothing yet.
 
         Args:
-            access: how the API server is reached.
-            replica: who we are.
+            access: address of the API server and our credentials.
+            replica: this process.
             namespace: of the Lease.
-            lifetime: how long a replica that vanished keeps its lead, in seconds.
-            finished: awaited before the Lease is given to a replica that outranks us: returns when nothing is under way that needs it.
+            lifetime: seconds that a replica that vanished keeps its lead.
+            finished: returns when no request that needs the Lease is under way; awaited before the Lease is given to a replica that
+                outranks us.
         """
         timing = Timing.of(lifetime)
         self._client = ApiClient(access, timeout=timing.renew / 2, user_agent=f"{USER_AGENT}/leader-election", away=_Quiet(access.server))
@@ -68,29 +71,30 @@ class Election(Leadership):
         self.on_change(self._announce)
 
     async def require(self) -> None:
-        """Make sure that replicas can settle who is active, for as long as the API server is away, and take a place behind who is there.
+        """Check the objects and rights of an election, and take a place behind the other replicas; wait while the API server is away.
 
-        Raises `CannotElect` with what to apply.
+        Raises:
+            CannotElect: an object or a right is missing; the message names the manifests to apply.
         """
         await until_answered(lambda: ensure_peering(self._client), RetryBackoff())
         await until_answered(self.stand_behind_others, RetryBackoff())
         await until_answered(self.lease.require_rights, RetryBackoff())
 
     async def stop(self) -> None:
-        """Give the lead back, say so, and close what is open."""
+        """Give the lead back, write an event about it, and close the connections."""
         await super().stop()
         if self._events:
             await asyncio.wait(self._events, timeout=_GOODBYE_SECONDS)
         await self.close()
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         await self._client.close()
 
     # --- saying so ---
 
     def _announce(self, active: bool) -> None:
-        """An Event about the Lease, as client-go writes it; best effort."""
+        """Write an event about the Lease, as client-go does; best effort."""
         task = asyncio.get_running_loop().create_task(self._record("became leader" if active else "stopped leading"))
         self._events.add(task)
         task.add_done_callback(self._events.discard)
@@ -99,7 +103,7 @@ class Election(Leadership):
         try:
             await self._client.post(f"/api/v1/namespaces/{self.lease.store.namespace}/events", self._event(what))
         except RequestError as problem:
-            _log.info("event not written: %s", problem)
+            _log.info("the event about the Lease was not written: %s", problem)
 
     def _event(self, what: str) -> dict[str, object]:
         store, sight, now = self.lease.store, self.lease.sight, seconds_time(datetime.now(UTC))
@@ -131,9 +135,9 @@ _log = logging.getLogger(__name__)
 
 
 class Alone:
-    """Stands where `Leadership` stands for a scheduler that was told that it runs alone (`--leader-elect=false`): active, always.
+    """Replaces `Leadership` for a scheduler that was told to run alone (`--leader-elect=false`): always active.
 
-    Nothing keeps a second one away then; whoever says it vouches for it.
+    Nothing keeps a second replica from running then; the person who sets the flag vouches for that.
     """
 
     active = True
@@ -141,26 +145,26 @@ class Alone:
     tasks: tuple[asyncio.Task[None], ...] = ()
 
     def on_change(self, listener: Listener) -> None:
-        """The answer never changes, so nobody is called."""
+        """Ignore the listener: the answer never changes."""
 
     async def wait_active(self) -> None:
         """Return at once."""
 
     async def require(self) -> None:
-        """Nothing has to be there."""
+        """Return at once: no object is needed."""
 
     def start(self) -> None:
-        """Nothing to watch; said once, for the day when there are two."""
+        """Log that there is no election, for the day when there are two replicas."""
         _log.warning("active without an election: a second replica would decide beside this one")
 
     async def resign(self, *, give_back: bool = True) -> None:
-        """There is nobody else."""
+        """Do nothing: there is no other replica."""
 
     async def stop(self) -> None:
-        """Nothing was watched."""
+        """Do nothing: nothing runs."""
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def review(self) -> None:
-        """Nothing to tell."""
+        """Do nothing: the answer never changes."""

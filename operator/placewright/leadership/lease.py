@@ -1,8 +1,8 @@
-"""Takes the Lease while peering elects us, renews it, and gives it back: what makes two active replicas impossible.
+"""Takes the Lease while peering elects us, renews it, and gives it back. It makes two active replicas impossible.
 
-Peering elects but cannot exclude (`peering`); a Lease that is written with the resourceVersion that was read can. The rule is in
-`leaserule`; here are its network and its timers. Everything that is written is written by one task, one request after another. A watch
-brings news at once, such as a release, but nothing depends on it: what a write meets is read again.
+Peering elects but cannot exclude (`peering`); a Lease written with the resourceVersion that was read can. The rule is in `leaserule`; this
+module has its network and its timers. One task writes, one request after another. A watch brings news at once, such as a release, but
+nothing depends on it: after a refused write the Lease is read.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.leaseobject import Lease, LeaseStore, micro_stamp, older, sight_of
 from placewright.leadership.leaserule import LeaseRecord, Moment, Sight, Tenure, Timing, real_seconds
 
-#: How long the last act, giving the Lease back, may take, in seconds.
+#: Seconds that giving the Lease back may take, at the end.
 _RELEASE_SECONDS: Final = 2.0
 _RELEASE_ATTEMPTS: Final = 5
 _READS: Final = 3
-#: Somebody who writes to the Lease all the time must not make us ask without a pause.
+#: Refused writes in a row after which the next one waits: a writer that changes the Lease all the time must not keep us busy.
 _COLLISIONS: Final = 5
 
 _log = logging.getLogger(__name__)
 
 
 async def _nothing() -> None:
-    """There is nothing to wait for."""
+    """Return at once: there is nothing to wait for."""
 
 
 class LeaseFence:
@@ -40,7 +40,7 @@ class LeaseFence:
 
     Attributes:
         on_change: called when the Lease was taken, lost or given back; must not block.
-        store: where the Lease is.
+        store: reads and writes the Lease.
     """
 
     def __init__(
@@ -54,16 +54,17 @@ class LeaseFence:
         clock: Callable[[], float] = real_seconds,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Make one.
+        """Write nothing yet.
 
         Args:
-            client: one of its own, whose requests end within half of `timing.renew`.
+            client: of our own; its requests end within half of `timing.renew`.
             namespace: of the Lease.
-            identity: how we sign it.
-            timing: how long it lasts, and when it is renewed.
-            finished: awaited before the Lease is given to a replica that outranks us: returns when nothing is under way that needs it.
+            identity: our name as its holder.
+            timing: its durations.
+            finished: returns when no request that needs the Lease is under way; awaited before the Lease is given to a replica that
+                outranks us.
             clock: monotonic seconds.
-            now: for the times in the Lease.
+            now: the time of day, written into the Lease.
         """
         self.on_change: Callable[[], None] = lambda: None
         self._finished = finished
@@ -73,9 +74,9 @@ class LeaseFence:
         self._clock = clock
         self._now = now
         self._elected = False
-        #: Writes in a row that met another Lease than known.
+        #: Writes in a row that were refused because the Lease had changed.
         self._collisions = 0
-        #: Not before this moment is anything sent again.
+        #: Earliest time of the next request.
         self._due: Moment = 0.0
         self._news = asyncio.Event()
         self._complaint = ""
@@ -87,22 +88,22 @@ class LeaseFence:
 
     @property
     def held(self) -> bool:
-        """May we act. Cheap: asked before every request."""
+        """True when we may act. Cheap, because it is asked before every request."""
         return self._tenure.held(self._clock())
 
     @property
     def until(self) -> Moment | None:
-        """Until when we may act without another renewal, on the monotonic clock; None when we may not."""
+        """When we must stop acting without another renewal, on the monotonic clock; None when we may not act."""
         return self._tenure.until if self.held else None
 
     @property
     def term(self) -> int:
-        """How often we took the Lease."""
+        """Number of times that we took the Lease."""
         return self._tenure.term
 
     @property
     def sight(self) -> Sight | None:
-        """The Lease as last seen; None when there is none, or none was seen yet."""
+        """The Lease as last seen; None when there is none, or it was not read yet."""
         return self._tenure.sight
 
     @property
@@ -116,19 +117,23 @@ class LeaseFence:
         if self._tenure.ours:
             return "the Lease names us, but no renewal was confirmed in time"
         if sight is None:
-            return "nobody holds the Lease" if self._tenure.known else "the Lease was not seen yet"
+            return "no replica holds the Lease" if self._tenure.known else "the Lease was not read yet"
         if sight.record.garbled:
             return "the Lease cannot be read"
-        return f"{sight.record.holder} holds the Lease" if sight.record.holder else "nobody holds the Lease"
+        return f"{sight.record.holder} holds the Lease" if sight.record.holder else "no replica holds the Lease"
 
     # --- life ---
 
     async def require_rights(self) -> None:
-        """Raises `CannotElect` with what to apply, where we may not use the Lease."""
+        """Check that this replica may use the Lease.
+
+        Raises:
+            CannotElect: a right is missing; the message names the manifests to apply.
+        """
         await self.store.require_rights()
 
     def start(self) -> None:
-        """Begin to watch and to keep; needs a running event loop."""
+        """Watch and keep the Lease; needs a running event loop."""
         self._tasks = [
             asyncio.create_task(self._reflector.run(), name="Lease watch"),
             asyncio.create_task(self._keep(), name="Lease"),
@@ -136,18 +141,26 @@ class LeaseFence:
 
     @property
     def tasks(self) -> tuple[asyncio.Task[None], ...]:
-        """What runs; none of them ends unless it is stopped."""
+        """The running tasks; none ends before `stop`."""
         return tuple(self._tasks)
 
     def elected(self, elected: bool) -> None:
-        """What peering says: only while it elects us is the Lease taken, and it is given back when it does no more."""
+        """Take in peering's answer. The Lease is taken only while peering elects us, and given back when it no longer does.
+
+        Args:
+            elected: the answer.
+        """
         if elected != self._elected:
             self._elected = elected
             self._due = 0.0
             self._news.set()
 
     async def stop(self, *, give_back: bool = True) -> None:
-        """Act no more, for good, and give the Lease back, for somebody else to take at once; else its time runs out."""
+        """Stop acting, for good.
+
+        Args:
+            give_back: give the Lease back, so that another replica takes it at once; else its time runs out.
+        """
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -187,7 +200,7 @@ class LeaseFence:
                     await self._news.wait()
 
     async def _step(self) -> Moment | None:
-        """Do what is due now; when the next thing is, None for not before there is news."""
+        """Do what is due now. Returns the time of the next step, None when only news can make one due."""
         tenure = self._tenure
         if self._clock() < self._due:
             return self._due
@@ -207,9 +220,9 @@ class LeaseFence:
         return self._due
 
     async def _finish(self) -> bool:
-        """Wait for what was sent while the Lease was ours, for as long as it is; it is not renewed meanwhile.
+        """Wait for the requests that were sent while the Lease was ours; the Lease is not renewed meanwhile.
 
-        False where something is left. It is aborted, but may be carried out late, so the Lease is not given back before its time is over.
+        False when a request is left. It is aborted, but may be carried out late, so the Lease runs out instead of being given back.
         """
         until = self._tenure.until
         if until is None or until + self._timing.gap <= self._clock():
@@ -248,7 +261,7 @@ class LeaseFence:
             self._observe(written)
 
     async def _write(self, record: LeaseRecord) -> Lease | None:
-        """Write once; None when the Lease was another than known, which is then looked at, and may be written again at once."""
+        """Write once. None when the Lease had changed: then it is read, and may be written again at once."""
         try:
             written = await self.store.write(record)
         except ApiError as refusal:
@@ -266,12 +279,12 @@ class LeaseFence:
         return None
 
     def _overtaken(self, written: Lease) -> bool:
-        """Whether the watch has shown already that what we just wrote stands no more."""
+        """True when the watch has already shown a version after the one that we just wrote."""
         sight = self._tenure.sight
         return not self._tenure.ours and (sight is None or not older(sight.version, written.metadata.resource_version))
 
     async def _look(self) -> None:
-        """Read the Lease. What a watch brought meanwhile may be newer: then again."""
+        """Read the Lease, and again when the watch brought a version meanwhile: that one may be newer."""
         for _ in range(_READS):
             before = self.store.last
             found = await self.store.read()
@@ -280,7 +293,7 @@ class LeaseFence:
         self._observe(found)
 
     def _after(self, problem: Exception) -> Moment:
-        """What went wrong is said once; the next attempt is not put off beyond what renewing can bear."""
+        """Log an error once, and set the time of the next attempt, which never exceeds what renewing can bear."""
         asked = min(problem.retry_after, self._timing.renew / 3) if isinstance(problem, ApiError) else 0.0
         self._due = self._clock() + max(self._timing.retry, asked)
         said = type(problem).__name__ if isinstance(problem, RequestError) and problem.temporary else str(problem)
@@ -288,7 +301,7 @@ class LeaseFence:
             self._complaint = said
             forbidden = isinstance(problem, ApiError) and problem.status == FORBIDDEN
             hint = "; apply manifests/base/role.yaml" if forbidden else ""
-            _log.warning("Lease %s/%s: %s; trying on%s", self.store.namespace, self.store.name, problem, hint)
+            _log.warning("Lease %s/%s: %s; the next attempt follows%s", self.store.namespace, self.store.name, problem, hint)
         self.on_change()
         return self._due
 
@@ -313,7 +326,12 @@ class LeaseFence:
     # --- the reflector's sink ---
 
     def changed(self, old: Lease | None, new: Lease) -> None:
-        """A watch shows the Lease; it may show what is past, while our own writes are answered."""
+        """Take in the Lease as the watch shows it. The watch may lag behind our own writes.
+
+        Args:
+            old: as last shown.
+            new: as shown now.
+        """
         last = self.store.last
         if new.metadata.name != self.store.name or not self._tenure.known:
             return
@@ -322,7 +340,11 @@ class LeaseFence:
         self._seen(new)
 
     def deleted(self, old: Lease) -> None:
-        """Somebody deleted the Lease."""
+        """Take in that the Lease was deleted.
+
+        Args:
+            old: as last shown.
+        """
         last = self.store.last
         if last is not None and last.metadata.uid == old.metadata.uid:
             _log.warning("Lease %s/%s was deleted", self.store.namespace, self.store.name)
@@ -336,4 +358,4 @@ class LeaseFence:
         self._news.set()
 
     def synced(self) -> None:
-        """What there is was told; that there is none is found out by reading."""
+        """Do nothing: a missing Lease is found by reading."""

@@ -1,7 +1,7 @@
-"""The Lease as the API has it: read, written, and whether we may do either.
+"""Reads and writes the Lease, and checks the rights to do so.
 
-Written by PUT with the resourceVersion that was read, so that of two who write at once one is refused. What people put on it (labels,
-annotations) stays on it.
+The Lease is written by PUT with the resourceVersion that was read, so that of two simultaneous writers one is refused. Labels and
+annotations that people put on it stay.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _WHAT_TO_APPLY: Final = "apply manifests/base (role.yaml, rolebinding.yaml), or 
 
 
 class CannotElect(Exception):
-    """Replicas could not settle which of them is active; the message says what to apply."""
+    """Replicas cannot settle which of them is active. The message names the manifests to apply."""
 
 
 class Lease(KubeObject, frozen=True):
-    """A Lease; `spec` is decoded apart, so that a strange one is still a Lease."""
+    """A Lease. `spec` is decoded separately, so that a Lease with a strange one can still be read and replaced."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
@@ -47,7 +47,14 @@ _SPEC: Final = msgspec.json.Decoder(_Spec | None)
 
 
 def sight_of(lease: Lease) -> Sight:
-    """What it says."""
+    """Read the record of a Lease.
+
+    Args:
+        lease: as decoded.
+
+    Returns:
+        Identity, version and record of the object.
+    """
     return Sight(lease.metadata.uid, lease.metadata.resource_version, _record(bytes(lease.spec)))
 
 
@@ -66,17 +73,41 @@ def _record(text: bytes) -> LeaseRecord:
 
 
 def older(version: str, other: str) -> bool:
-    """Whether a version is known to be older; where they are no numbers nobody knows, and any may be news."""
+    """Compare resourceVersions.
+
+    Args:
+        version: of one object.
+        other: of another.
+
+    Returns:
+        True when `version` is known to be older. Versions that are no numbers have no known order, and either may be news.
+    """
     return version.isdecimal() and other.isdecimal() and int(version) < int(other)
 
 
 def micro_stamp(moment: datetime) -> str:
-    """As MicroTime is written, always with six digits."""
+    """Write a time as a MicroTime, always with six digits.
+
+    Args:
+        moment: with a time zone.
+
+    Returns:
+        Such as `2026-01-31T12:00:00.000000Z`.
+    """
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class LeaseStore:
-    """Reads and writes one Lease. Every method raises `RequestError`, and `DecodeError` for an answer that is no Lease."""
+    """Reads and writes one Lease.
+
+    Every method raises `RequestError` when the server refuses or does not answer, and `DecodeError` for an answer that is no Lease.
+
+    Attributes:
+        namespace: of the Lease.
+        name: of the Lease.
+        collection: path of the namespace's Leases.
+        last: the object as last seen; a write keeps its labels and annotations.
+    """
 
     def __init__(self, client: ApiClient, namespace: str, name: str = LEASE_NAME) -> None:
         self.namespace = namespace
@@ -84,16 +115,19 @@ class LeaseStore:
         self.collection = f"/apis/{_API_VERSION}/namespaces/{namespace}/leases"
         self._client = client
         self._path = f"{self.collection}/{name}"
-        #: The object as last seen; what a write keeps of it.
         self.last: Lease | None = None
 
     @property
     def selector(self) -> str:
-        """Field selector of this Lease alone, which a right on its name covers."""
+        """Field selector of this Lease alone; a right on its name is enough for it."""
         return f"metadata.name={self.name}"
 
     async def read(self) -> Lease | None:
-        """The Lease; None when there is none."""
+        """Read the Lease.
+
+        Returns:
+            The Lease; None when there is none.
+        """
         try:
             return decode(await self._client.get(self._path), Lease)
         except ApiError as error:
@@ -102,7 +136,14 @@ class LeaseStore:
         return None
 
     async def write(self, record: LeaseRecord) -> Lease:
-        """Create it, or replace what `last` is; refused with 409 or 404 when it is another by now."""
+        """Create the Lease, or replace `last`.
+
+        Args:
+            record: the new content.
+
+        Returns:
+            The Lease as stored. The server answers 409 or 404 when it was changed or deleted since `last`.
+        """
         if self.last is None:
             return decode(await self._client.post(self.collection, self._body(record, {})), Lease)
         return decode(await self._client.put(self._path, self._body(record, _kept(self.last.metadata))), Lease)
@@ -121,7 +162,14 @@ class LeaseStore:
     # --- at the start ---
 
     async def require_rights(self) -> None:
-        """Raise `CannotElect` unless we may list, read, create and update; nothing is stored, but the namespace if there is none."""
+        """Check that this replica may list, read, create and update the Lease.
+
+        Requests are dry runs, so nothing is stored; only a missing namespace is created.
+
+        Raises:
+            CannotElect: a right or the namespace is missing; the message names the manifests to apply.
+            RequestError: the server did not answer.
+        """
         probe = LeaseRecord(duration=1, acquired=micro_stamp(datetime.now(UTC)), renewed=micro_stamp(datetime.now(UTC)))
         absent = self._body(probe, {"resourceVersion": "1"})
         await self._may("list", lambda: self._client.get(self.collection, {"fieldSelector": self.selector, "limit": "1"}))
@@ -145,7 +193,7 @@ class LeaseStore:
                 ) from None
 
     async def _may(self, verb: str, ask: Callable[[], Awaitable[bytes]]) -> int:
-        """Ask for something; the status of the answer when it is no success, 0 for one."""
+        """Try a request. Returns the status of a refusal, 0 for a success."""
         try:
             await ask()
         except ApiError as error:

@@ -1,17 +1,17 @@
-"""Whose the Lease is and until when: the rule, which is told the time and has no network.
+"""The rule of the Lease: its holder, and until when. The rule is told the time and has no network.
 
-It is client-go's, with three things made stricter. A record holds for as long as it says **from when we last saw it change**, on our
-monotonic clock; the times that its writer put into it are never read, so clocks may differ by minutes. Whoever holds it may act until the
-renew deadline after the **sending** of the last renewal that was confirmed, which is before anybody else's patience ends. Stricter:
+It is client-go's rule, made stricter. A record holds for its duration **from when we last saw it change**, on our monotonic clock; its
+times are never read, so clocks may differ by minutes. The holder may act until the renew deadline after the **sending** of the last
+confirmed renewal, which is before the patience of any other replica ends. Stricter than client-go:
 
-- Nobody waits less than for his own duration, whatever the record says.
-- Only a record that says that it was released (no holder, one second) may be taken at once. One that was emptied, deleted or garbled by
-  hand may still be somebody's who has not noticed: it is waited for.
-- A record that names us, but that we did not write, is not ours either.
-- A record that claims to hold for more than `LONGEST` is taken to hold for that: it must not lock everybody out for good.
+- A replica waits at least for its own duration, whatever the record says.
+- Only a record that looks released (no holder, one second) may be taken at once. One that was emptied, deleted or garbled by hand may
+  belong to a holder that has not noticed yet: it is waited for.
+- A record that names us, but that we did not write, is not ours.
+- A record that claims to hold for more than `LONGEST` is believed for that long only: it must not lock all replicas out for ever.
 
-The clock that both it and peering are given counts the time in which the machine was suspended, too (`real_seconds`). Linux' monotonic
-clock does not: a leader that wakes up would believe that no time has passed, and act until its renewals are missed once more.
+The clock of Lease and peering counts the time in which the machine was suspended (`real_seconds`). Linux' monotonic clock does not: a
+leader that wakes up would believe that no time has passed, and act until its renewals fail.
 """
 
 from __future__ import annotations
@@ -23,33 +23,37 @@ from typing import Final
 
 #: Seconds on our monotonic clock.
 Moment = float
-#: Linux has it; elsewhere the monotonic clock has to do.
+#: Only Linux has CLOCK_BOOTTIME; other systems use the monotonic clock.
 _BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def real_seconds() -> float:
-    """Seconds that only grow, and that pass while the machine is suspended, too."""
+    """Read a clock that never goes back, and that goes on while the machine is suspended.
+
+    Returns:
+        Seconds; only differences mean anything.
+    """
     return time.clock_gettime(_BOOT_CLOCK)
 
 
-#: No record is believed to hold for longer, in seconds.
+#: Longest duration that a record is believed to hold, in seconds.
 LONGEST: Final = 3600
 _NEVER: Final = float("-inf")
 _RELEASED_SECONDS: Final = 1
-#: Whoever holds a Lease that was spoiled may be that much more patient than we are.
+#: The holder of a Lease that was spoiled may have a duration that is so many times ours.
 _MORE_PATIENT: Final = 4
-#: Claims remembered of which nobody knows whether they came to be.
+#: Claims of unknown outcome that are remembered.
 _REMEMBERED: Final = 8
 _LARGEST_INT32: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How patient everybody is, in seconds.
+    """The durations of the Lease, in seconds.
 
     Attributes:
-        lease: how long others wait after the last change that they saw; whole seconds, as the API has it.
-        renew: how long the holder acts after sending a renewal that was confirmed; less than `lease`.
+        lease: how long others wait after the last change that they saw; whole seconds, as in the API.
+        renew: how long the holder acts after it sent a renewal that was confirmed; less than `lease`.
         retry: between two attempts.
     """
 
@@ -58,31 +62,41 @@ class Timing:
     retry: float = 2.0
 
     def __post_init__(self) -> None:
-        """Raises `ValueError` for what would let two in, or would not be believed."""
+        """Raise `ValueError` for durations that would admit two holders, or that others would not believe."""
         if not (0 < self.retry < self.renew < self.lease <= LONGEST):
             raise ValueError(f"found {self}; allowed 0 < retry < renew < lease <= {LONGEST}")
 
     @property
     def gap(self) -> float:
-        """Between the holder's last moment and the first of whoever comes next, at least; what was sent in time must be over by then."""
+        """Seconds between the holder's last moment and the next holder's first; requests that were sent in time must end within them."""
         return self.lease - self.renew
 
     @classmethod
     def of(cls, lifetime: int) -> Timing:
-        """For a leader that keeps its lead for `lifetime` seconds after it vanished, in kube-scheduler's proportions (15, 10, 2)."""
+        """Build the durations from one, in kube-scheduler's proportions (15, 10, 2).
+
+        Args:
+            lifetime: seconds that a leader keeps its lead after it vanished.
+
+        Returns:
+            The durations.
+
+        Raises:
+            ValueError: the lifetime is too short or too long.
+        """
         return cls(lifetime, lifetime * 2 / 3, lifetime * 2 / 15)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """What a Lease says.
+    """The content of a Lease.
 
     Attributes:
-        holder: identity; empty for nobody.
-        duration: seconds; 0 where it does not say.
-        acquired, renewed: RFC 3339 with microseconds; only ever compared for being the same.
-        transitions: how often the holder changed.
-        garbled: what the record looks like, where it cannot be read.
+        holder: identity; empty for none.
+        duration: seconds; 0 where it is not set.
+        acquired, renewed: RFC 3339 with microseconds; only compared for equality.
+        transitions: number of changes of the holder.
+        garbled: the record's bytes, where it cannot be read.
     """
 
     holder: str = ""
@@ -94,13 +108,13 @@ class LeaseRecord:
 
     @property
     def released(self) -> bool:
-        """Whether its holder gave it back, in order."""
+        """True when its holder gave it back properly."""
         return not self.holder and self.duration == _RELEASED_SECONDS and not self.garbled
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A Lease as it was seen: which object, which version of it, and what it says."""
+    """A Lease as it was seen: the object, its version, and its record."""
 
     uid: str
     version: str
@@ -108,12 +122,12 @@ class Sight:
 
 
 class Tenure:
-    """What one replica knows about the Lease.
+    """One replica's knowledge about the Lease, and what it may do.
 
     Attributes:
-        sight: the Lease as last seen, None when there is none.
-        known: whether it was looked for at all.
-        term: how often we took it.
+        sight: the Lease as last seen; None when there is none.
+        known: whether the Lease was looked for at all.
+        term: number of times that we took it.
     """
 
     def __init__(self, identity: str, timing: Timing) -> None:
@@ -123,7 +137,7 @@ class Tenure:
         self._identity = identity
         self._timing = timing
         self._free_at: Moment = _NEVER
-        #: What we wrote since the last that was confirmed, and when each was sent.
+        #: Records that we wrote since the last confirmed one, and when each was sent.
         self._written: dict[LeaseRecord, Moment] = {}
         self._confirmed: LeaseRecord | None = None
         self._renounced = True
@@ -135,42 +149,61 @@ class Tenure:
 
     @property
     def ours(self) -> bool:
-        """Whether the Lease, as last seen, names us."""
+        """True when the Lease, as last seen, names us."""
         return self.sight is not None and self.sight.record.holder == self._identity
 
     def may_claim(self, now: Moment) -> bool:
-        """Whether we may try to take or to renew it: it is ours by our own doing, or nobody can be acting on it any more."""
+        """Whether we may try to take or renew the Lease: we wrote it ourselves, or no replica can be acting on it any more.
+
+        Args:
+            now: monotonic seconds.
+
+        Returns:
+            True when we may.
+        """
         genuine = self.sight is not None and self.sight.record == self._confirmed
         return genuine or self.held(now) or self._free_at <= now
 
     @property
     def until(self) -> Moment | None:
-        """Until when we may act without another renewal; None when the Lease is not ours to act on."""
+        """When we must stop acting without another renewal; None when we may not act."""
         return self._until
 
     @property
     def free_at(self) -> Moment:
-        """From when on we may try to take what is not ours."""
+        """When we may try to take a Lease that is not ours."""
         return self._free_at
 
     @property
     def doubtful(self) -> bool:
-        """Whether something was written of which nobody knows whether it came to be."""
+        """True when a record was written whose outcome is unknown."""
         return bool(self._written)
 
     @property
     def renounced(self) -> bool:
-        """Whether we gave it up, or never claimed it."""
+        """True when we gave the Lease up, or never claimed it."""
         return self._renounced
 
     def held(self, now: Moment) -> bool:
-        """May we act. Cheap: asked before every request."""
+        """Whether we may act. Cheap, because it is asked before every request.
+
+        Args:
+            now: monotonic seconds.
+
+        Returns:
+            True until the renew deadline after the last confirmed renewal.
+        """
         return self._until is not None and now < self._until
 
     # --- what is seen ---
 
     def observe(self, sight: Sight | None, now: Moment) -> None:
-        """The Lease as it is; None: there is none."""
+        """Take in the Lease as it is.
+
+        Args:
+            sight: the Lease; None when there is none.
+            now: monotonic seconds.
+        """
         before, self.sight = self.sight, sight
         record = None if sight is None else sight.record
         if not self.known or record != (None if before is None else before.record):
@@ -186,9 +219,9 @@ class Tenure:
         if record is not None and record.released:
             self._free_at = now
         elif record is None and not self.known:
-            self._free_at = _NEVER  # there never was one, as far as anybody can tell
+            self._free_at = _NEVER  # no replica can have held a Lease that never existed
         elif self.held(now) and not named:
-            self._free_at = now  # spoiled under our hands: nobody else can have held it since
+            self._free_at = now  # spoiled while we held it: no other replica can have taken it since
         else:
             said = 0 if record is None else min(record.duration, LONGEST)
             earlier = 0 if before is None else min(before.record.duration, _MORE_PATIENT * self._timing.lease)
@@ -197,10 +230,18 @@ class Tenure:
     # --- what is written ---
 
     def claim(self, stamp: str, now: Moment) -> LeaseRecord:
-        """The record that takes or renews the Lease at wall clock time `stamp`; to be sent now."""
+        """Build the record that takes or renews the Lease. Send it now.
+
+        Args:
+            stamp: wall clock time, RFC 3339 with microseconds.
+            now: monotonic seconds.
+
+        Returns:
+            The record.
+        """
         if self._until is None:
             self._acquired = stamp
-        # Two claims never look the same, also when the clock on the wall is set back: others go by the change.
+        # Two claims must differ, even after the wall clock was set back: other replicas judge by the change alone.
         self._stamped = stamp if stamp > self._stamped else _later(self._stamped)
         record = LeaseRecord(self._identity, self._timing.lease, self._acquired, self._stamped, self._transitions())
         if len(self._written) >= _REMEMBERED:
@@ -217,11 +258,21 @@ class Tenure:
         return after if 0 <= after <= _LARGEST_INT32 else 0
 
     def confirmed(self, sight: Sight, claim: LeaseRecord, now: Moment) -> None:
-        """A claim was answered: it came to be, and the Lease is this."""
+        """Take in the answer to a claim: it was carried out.
+
+        Args:
+            sight: the Lease as stored.
+            claim: the record that was sent.
+            now: monotonic seconds.
+        """
         self.observe(Sight(sight.uid, sight.version, claim), now)
 
     def refused(self, claim: LeaseRecord) -> None:
-        """A claim was answered with an error: it did not come to be."""
+        """Take in a refusal of a claim: it was not carried out.
+
+        Args:
+            claim: the record that was sent.
+        """
         self._written.pop(claim, None)
 
     def _take(self, record: LeaseRecord) -> None:
@@ -235,7 +286,14 @@ class Tenure:
         self._until = sent + self._timing.renew
 
     def renounce(self, stamp: str) -> LeaseRecord:
-        """Act no more; the record that gives the Lease back."""
+        """Stop acting, and build the record that gives the Lease back.
+
+        Args:
+            stamp: wall clock time, RFC 3339 with microseconds.
+
+        Returns:
+            The record.
+        """
         self._until = None
         self._renounced = True
         transitions = 0 if self.sight is None else self.sight.record.transitions
@@ -243,6 +301,6 @@ class Tenure:
 
 
 def _later(stamp: str) -> str:
-    """A microsecond later."""
+    """The stamp a microsecond later."""
     moment = datetime.fromisoformat(stamp) + timedelta(microseconds=1)
     return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"

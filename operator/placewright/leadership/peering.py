@@ -1,9 +1,8 @@
-"""The question "may I bind now", answered from Kopf's peering object.
+"""Answers the question "may I bind now" from Kopf's peering object.
 
-Kopf enrols us there and pauses its own watching; that our record stays there, and that nobody's stays who is gone, is seen to from here
-(`recordkeeper`). Kopf has no way to be asked whether it is paused, it judges peers by their clocks, and a leader that is cut off never
-pauses itself; so this room watches the object on its own and judges by its own monotonic clock (`peers`). Peering elects, but cannot
-exclude: that is what the fence is for (`lease`).
+Kopf enrols us there and pauses its own watching. Our record is kept, and records of dead replicas are removed, from here (`recordkeeper`).
+Kopf does not tell whether it is paused, judges peers by their clocks, and does not pause a leader that is cut off. So this room watches the
+object itself and judges by its own monotonic clock (`peers`). Peering elects but cannot exclude: the fence does (`lease`).
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ _log = logging.getLogger(__name__)
 
 
 class PeeringMissing(CannotElect):
-    """There is nothing to elect by; the message says what to apply."""
+    """The peering object is missing. The message names the manifests to apply."""
 
 
 class Peering(KubeObject, frozen=True):
-    """ClusterKopfPeering; each value of `status` is one peer's record, decoded apart so that a strange one spoils only itself."""
+    """ClusterKopfPeering. Each value of `status` is one peer's record, decoded separately so that a strange record spoils only itself."""
 
     metadata: ObjectMeta = ObjectMeta()
     status: dict[str, msgspec.Raw] | None = None
 
 
-#: Called with True on becoming active, False on ceasing to be.
+#: Called with True when this replica becomes active, with False when it ceases to be.
 Listener = Callable[[bool], None]
 
 
@@ -55,15 +54,15 @@ class Fence(Protocol):
 
     @property
     def held(self) -> bool:
-        """May we act. Cheap."""
+        """True when we may act. Cheap."""
 
     @property
     def until(self) -> Moment | None:
-        """Until when, without news; None when we may not, or for ever."""
+        """When that ends without news; None when we may not act, or for ever."""
 
     @property
     def term(self) -> int:
-        """How often we got it; what was decided in one term must not be carried out in another."""
+        """Number of times that we got it. A decision of one term must not be carried out in another."""
 
     @property
     def why(self) -> str:
@@ -71,20 +70,20 @@ class Fence(Protocol):
 
     @property
     def tasks(self) -> tuple[asyncio.Task[None], ...]:
-        """What runs."""
+        """The running tasks."""
 
     def elected(self, elected: bool) -> None:
-        """What peering says."""
+        """Take in peering's answer."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start the tasks."""
 
     async def stop(self, *, give_back: bool = True) -> None:
-        """Act no more, for good, and give it back."""
+        """Stop acting, for good; give the fence back at once, or let its time run out."""
 
 
 class Unfenced:
-    """No second condition."""
+    """No second condition, for tests and for peering alone."""
 
     on_change: Callable[[], None] = staticmethod(lambda: None)
     held = True
@@ -94,25 +93,25 @@ class Unfenced:
     tasks: tuple[asyncio.Task[None], ...] = ()
 
     def elected(self, elected: bool) -> None:
-        """Nothing depends on it."""
+        """Do nothing: nothing depends on it."""
 
     def start(self) -> None:
-        """Nothing runs."""
+        """Do nothing: nothing runs."""
 
     async def stop(self, *, give_back: bool = True) -> None:
-        """Nothing ran."""
+        """Do nothing: nothing runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a replica stands, for health and metrics.
+    """A replica's standing, for health and metrics.
 
     Attributes:
-        identity: who we are.
-        active: may we bind now.
+        identity: of the replica.
+        active: whether it may bind now.
         why: half a sentence.
-        until: when that ends without news, on the monotonic clock; None when nobody knows, or never.
-        term: how often we took the lead.
+        until: when that ends without news, on the monotonic clock; None when unknown or never.
+        term: number of times that it took the lead.
     """
 
     identity: str
@@ -125,8 +124,12 @@ class Position:
 class Leadership:
     """Whether this replica is the active one.
 
-    `active` is computed when asked, from what was seen and the clock: a watch that stands still makes it False by itself, because our own
-    record is then not seen to be renewed.
+    `active` is computed when asked, from what was seen and the clock. A watch that hangs makes it False by itself, because our own record
+    is then not seen to be renewed.
+
+    Attributes:
+        fence: the second condition.
+        replica: this process; its priority changes when it takes its place.
     """
 
     def __init__(
@@ -140,16 +143,16 @@ class Leadership:
         keeps_record: bool = False,
         lifetime: float = DEFAULT_LIFETIME,
     ) -> None:
-        """Make one.
+        """Write nothing yet.
 
         Args:
-            client: for reading, and for writing our record.
-            replica: who we are.
+            client: of the API server.
+            replica: this process.
             name: of the peering object.
             fence: a second condition, asked each time.
             clock: monotonic seconds.
-            keeps_record: renew our record, put it back when somebody drops it, and take out those that nobody keeps.
-            lifetime: how long we are taken to be there without a renewal, in seconds.
+            keeps_record: renew our record, write it again when it is dropped, and remove records of dead replicas.
+            lifetime: seconds that a replica counts as alive without a renewal.
         """
         self.fence: Fence = Unfenced() if fence is None else fence
         self.fence.on_change = self.review
@@ -175,23 +178,34 @@ class Leadership:
         self._keeper = RecordKeeper(self._client, self._path, replica.priority, self._lifetime, self._clock, lambda: self._peers)
 
     async def stand_behind_others(self) -> Replica:
-        """Take our place behind every replica that is there, whatever our clock says; before `start`. Raises `RequestError`."""
+        """Take a priority below every replica that is there, whatever our clock says. Call it before `start`.
+
+        Returns:
+            This replica, with its new priority.
+
+        Raises:
+            RequestError: the server refused or did not answer.
+        """
         found = await self._client.get_as(self._path, Peering)
         self._take_place(junior_to(self.replica, priorities_in(found.status or {})))
         return self.replica
 
     @property
     def active(self) -> bool:
-        """May I bind now. Cheap: to be asked before every request."""
+        """True when this replica may bind now. Cheap: ask it before every request."""
         return self.fence.held and self._peers.verdict(self._clock()).active
 
     @property
     def term(self) -> int:
-        """How often we took the lead; grows when somebody else may have had it in between."""
+        """Number of times that we took the lead; it grows when another replica may have had it in between."""
         return self.fence.term
 
     def position(self) -> Position:
-        """Where we stand now, for health and metrics."""
+        """Describe our standing now, for health and metrics.
+
+        Returns:
+            The standing.
+        """
         verdict, held = self.verdict, self.fence.held
         ends = [end for end in (verdict.until, self.fence.until) if end is not None]
         why = verdict.why if not verdict.active else f"{verdict.why}, and {self.fence.why}"
@@ -200,21 +214,25 @@ class Leadership:
 
     @property
     def verdict(self) -> Verdict:
-        """The same, by peering alone, with a reason and until when."""
+        """The answer of peering alone, with its reason and its end."""
         return self._peers.verdict(self._clock())
 
     def on_change(self, listener: Listener) -> None:
-        """Call `listener` whenever we become active or cease to be; it must not block."""
+        """Call a listener whenever this replica becomes active or ceases to be.
+
+        Args:
+            listener: must not block.
+        """
         self._listeners.append(listener)
 
     async def wait_active(self) -> None:
-        """Return once we are active; look at `active` again before acting."""
+        """Return once this replica is active. Ask `active` again before acting."""
         while not self.active:
             self._turned.clear()
             await self._turned.wait()
 
     def start(self) -> None:
-        """Begin to watch the peering object; needs a running event loop."""
+        """Watch the peering object; needs a running event loop."""
         self._tasks = [
             asyncio.create_task(self._reflector.run(), name="peering watch"),
             asyncio.create_task(self._follow(), name="peering verdict"),
@@ -226,14 +244,15 @@ class Leadership:
 
     @property
     def tasks(self) -> tuple[asyncio.Task[None], ...]:
-        """What runs; none of them ends unless it is stopped."""
+        """The running tasks; none ends before `stop`."""
         kept = () if self._keeping is None else (self._keeping,)
         return (*self._tasks, *kept, *self.fence.tasks)
 
     async def resign(self, *, give_back: bool = True) -> None:
-        """Cease to be active for good and let another be; we are still seen among the peers.
+        """Cease to be active for good, so that another replica may be. Our record stays among the peers.
 
-        `give_back`: at once; else when our time has run out, because something that was sent may still be carried out.
+        Args:
+            give_back: give the lead back at once; else let its time run out, because a request may still be carried out.
         """
         if self._keeping is not None:
             keeping, self._keeping = self._keeping, None
@@ -243,7 +262,7 @@ class Leadership:
         self.review()
 
     async def stop(self) -> None:
-        """Stop watching; we are not active any more."""
+        """Stop watching, and remove our record. We are not active any more."""
         await self.resign()
         for task in self._tasks:
             task.cancel()
@@ -256,7 +275,12 @@ class Leadership:
     # --- the reflector's sink ---
 
     def changed(self, old: Peering | None, new: Peering) -> None:
-        """The peering object appeared or changed."""
+        """Take in the peering object.
+
+        Args:
+            old: as last shown.
+            new: as shown now.
+        """
         if new.metadata.name != self._name:
             return
         before = self._peers.unreadable
@@ -269,7 +293,11 @@ class Leadership:
         self.review()
 
     def deleted(self, old: Peering) -> None:
-        """The peering object is gone: nobody is elected."""
+        """Take in that the peering object is gone: no replica is elected.
+
+        Args:
+            old: as last shown.
+        """
         _log.error("peering object %s was deleted: no replica is active until it exists again", self._name)
         self._peers.forget()
         self._keeper.shown("")
@@ -277,27 +305,27 @@ class Leadership:
         self.review()
 
     def synced(self) -> None:
-        """The object, if there is one, was read."""
+        """Look again: the object, if there is one, was read."""
         self._news.set()
 
     # --- telling ---
 
     def review(self) -> None:
-        """Tell listeners if the answer is another than the one last told; for whoever moves the fence, too."""
+        """Tell the listeners if the answer has changed. The fence calls this, too."""
         self.fence.elected(self.verdict.active)
         active = self.active
         if active == self._told:
             return
         self._told = active
-        self._news.set()  # another moment may be the one at which the answer changes by itself
+        self._news.set()  # the time at which the answer changes by itself may be another now
         _log.info("%s: %s", "active" if active else "standing by", self.position().why)
         self._turned.set()
         for listener in self._listeners:
             try:
                 listener(active)
             except Exception:  # noqa: BLE001
-                # The others must hear it too.
-                _log.exception("a listener to leadership failed")
+                # One failing listener must not keep the others from stopping their work.
+                _log.exception("a listener of the lead raised an error; the others are told")
 
     async def _follow(self) -> None:
         """Review whenever time alone may have changed the answer."""
@@ -313,9 +341,18 @@ class Leadership:
 
 
 async def ensure_peering(client: ApiClient, name: str = PEERING_NAME) -> bool:
-    """Make sure that the peering object exists; True when it was created now.
+    """Create the peering object if it is missing.
 
-    Raises `PeeringMissing` with what to apply when the CRD is missing or we may not create the object, `RequestError` otherwise.
+    Args:
+        client: of the API server.
+        name: of the object.
+
+    Returns:
+        True when it was created now.
+
+    Raises:
+        PeeringMissing: the CRD is missing, or we may not create the object; the message names the manifests to apply.
+        RequestError: the server refused or did not answer.
     """
     try:
         await client.get(f"{PEERINGS_PATH}/{name}")

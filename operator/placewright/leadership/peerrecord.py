@@ -1,13 +1,13 @@
-"""A replica's record in Kopf's peering object, such that no clock can end it but those of who watches it.
+"""A replica's record in Kopf's peering object, written so that no clock of another machine can end it.
 
-Kopf takes a record for dead when `lastseen` plus `lifetime` has passed **by the reader's clock on the wall**, pauses by that, and deletes
-what it takes for dead. Between machines whose clocks are further apart than the lifetime, the one that is ahead would delete the other's
-record after each renewal, and the lead would change hands for ever. So Kopf only enrols us and says goodbye, with a lifetime that is over
-for nobody (`ENROLLED_SECONDS`, all it needs is the public setting). Renewing is ours (`recordkeeper`): the record then says how long it
-really holds, and was last seen in a year that no clock has reached (`LASTSEEN`). What changes with each renewal is a field of its own,
-which Kopf lets be. Replicas go by that change alone (`peers`), and whoever has not seen one for the lifetime takes the record out.
+Kopf takes a record for dead when `lastseen` plus `lifetime` has passed **by the reader's wall clock**; it pauses by that, and deletes dead
+records. If the clocks of two machines differ by more than the lifetime, the replica that is ahead would delete the other's record after
+each renewal, and the lead would change hands for ever. So Kopf only enrols us and says goodbye, with a lifetime that never ends
+(`ENROLLED_SECONDS`, through Kopf's public setting). `recordkeeper` renews the record: it then holds the real lifetime, and a `lastseen` in
+a year that no clock has reached (`LASTSEEN`). A field of our own, which Kopf ignores, changes with each renewal. Replicas judge by that
+change alone (`peers`), and remove a record that did not change for its lifetime (docs/decisions/0033).
 
-Then every Kopf pauses by what is in the object, and what is in the object follows from monotonic clocks.
+So every Kopf pauses by the content of the object, and that content follows from monotonic clocks.
 """
 
 from __future__ import annotations
@@ -18,16 +18,22 @@ from typing import Any, Final
 
 import msgspec
 
-#: For Kopf's own setting, seconds: 100 years. Written by a clock that begins in 1970 and read by one that is decades ahead, it is not over.
+#: Seconds for Kopf's own setting: 100 years. A record written by a clock in 1970 is still alive for a reader that is decades ahead.
 ENROLLED_SECONDS: Final = 100 * 365 * 86_400
-#: The year is far from any clock's, and as far from the last one that Python can add a lifetime to.
+#: A year that no clock has reached, and to which Python can still add a lifetime.
 LASTSEEN: Final = "2999-01-01T00:00:00+00:00"
-#: Kopf's default, for records that do not say.
+#: Kopf's default, for records without a lifetime.
 DEFAULT_LIFETIME: Final = 60.0
 
 
 class PeerRecord(msgspec.Struct, frozen=True):
-    """One peer's record: a replica's, or that of another operator of Kopf's."""
+    """One peer's record: a replica's, or that of another Kopf operator.
+
+    Attributes:
+        priority: the highest works, the others pause.
+        lifetime: seconds.
+        lastseen: the writer's wall clock; never read here.
+    """
 
     priority: int = 0
     lifetime: float = DEFAULT_LIFETIME
@@ -35,7 +41,7 @@ class PeerRecord(msgspec.Struct, frozen=True):
 
     @property
     def enrolled_only(self) -> bool:
-        """Whether it is as Kopf wrote it when it enrolled a replica, which has not renewed it yet."""
+        """True for a record as Kopf wrote it when it enrolled a replica, before the first renewal."""
         return self.lifetime == ENROLLED_SECONDS
 
 
@@ -43,14 +49,32 @@ _RECORD: Final = msgspec.json.Decoder(PeerRecord, strict=False)
 
 
 def record_of(text: bytes) -> PeerRecord:
-    """What a record says; raises what decoders raise (`DECODE_ERRORS`) where it is none."""
+    """Decode a record.
+
+    Args:
+        text: JSON.
+
+    Returns:
+        The record.
+
+    Raises:
+        Exception: one of `DECODE_ERRORS`, for a text that is no record.
+    """
     return _RECORD.decode(text)
 
 
 def renewal(identity: str, priority: int, lifetime: int, renewals: int, renewed: datetime) -> dict[str, Any]:
-    """A merge patch of the peering object that renews a record, or puts it back.
+    """Build a merge patch of the peering object that renews a record or writes it again.
 
-    `renewals`: how many there were, so that no two look the same, whatever the clock does. `renewed`: for people.
+    Args:
+        identity: key of the record.
+        priority: of the replica.
+        lifetime: seconds.
+        renewals: number of renewals so far; it makes each one differ, whatever the clock does.
+        renewed: the time, for people.
+
+    Returns:
+        The patch.
     """
     content: dict[str, Any] = {"priority": priority, "lifetime": lifetime, "lastseen": LASTSEEN}
     content |= {"renewals": renewals, "renewed": renewed.isoformat()}
@@ -58,6 +82,14 @@ def renewal(identity: str, priority: int, lifetime: int, renewals: int, renewed:
 
 
 def removal(identities: Iterable[str], version: str = "") -> dict[str, Any]:
-    """A merge patch that takes records out; with a `version` only if the object is still that one, else the answer is 409."""
+    """Build a merge patch of the peering object that removes records.
+
+    Args:
+        identities: keys of the records.
+        version: resourceVersion that the object must have, else the answer is 409; empty for any.
+
+    Returns:
+        The patch.
+    """
     patch: dict[str, Any] = {"status": dict.fromkeys(identities)}
     return {"metadata": {"resourceVersion": version}, **patch} if version else patch

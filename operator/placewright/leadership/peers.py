@@ -1,15 +1,15 @@
-"""The replicas in Kopf's peering object: who we are among them, who is alive and outranks us, and how our record stays there.
+"""The replicas in Kopf's peering object: our own place, and the live replicas that outrank us.
 
-Kopf's peering lets the highest priority work and pauses all whose priority is equal. So the priority must never be equal, and a newcomer
-must not take over from a replica that works: the older outranks the younger. All our priorities are negative, so that a person's
+Kopf's peering lets the highest priority work, and pauses all replicas of equal priority. So priorities must never be equal, and a newcomer
+must not take over from a working replica: the older one outranks the younger. All our priorities are negative, so that a person's
 `kopf freeze` (100) or `kopf run --dev` (666) outranks every replica, as Kopf's users expect.
 
-A peer is alive while its record keeps changing: what counts is when **we last saw it change**, on our monotonic clock. The time that the
-writer put into the record is never read; clocks of two machines differ, and Kopf's own rule trusts them (`peerrecord`). The rule has no
-clocks or network of its own.
+A peer is alive while its record keeps changing. What counts is when **we last saw it change**, on our monotonic clock. The time in the
+record is never read: clocks of two machines differ, and Kopf's own rule trusts them (`peerrecord`). This module has no clock and no
+network.
 
-For the same reason a newcomer does not go by its own clock alone: it takes its place behind every replica that it finds (`junior_to`).
-Otherwise a replica whose clock is behind would take the lead with each start.
+For the same reason a newcomer takes a priority below every replica that it finds (`junior_to`). By its start time alone, a replica whose
+clock is behind would take the lead at each start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import msgspec
 from placewright.api.decode import DECODE_ERRORS
 from placewright.leadership.peerrecord import DEFAULT_LIFETIME, PeerRecord, record_of
 
-#: Random bits below the start time in milliseconds: two replicas that start in the same millisecond differ all but surely.
+#: Random bits below the start time in milliseconds, so that two replicas that start in the same millisecond almost surely differ.
 TAIL_BITS: Final = 20
 _LARGEST: Final = 2**63 - 1
 
@@ -46,10 +46,18 @@ class Replica:
 
 
 def make_replica(started_ms: int, random: Random, environ: Mapping[str, str]) -> Replica:
-    """Identity and priority of a process that started at `started_ms` (milliseconds since 1970).
+    """Make the identity and priority of this process. Call it once: Kopf, restarted inside the process, must find its own record again.
 
-    `POD_ID` or `POD_NAME` in the environment names the pod we run in. To be called once a process: Kopf, restarted inside it, must find its
-    own record again.
+    Args:
+        started_ms: start of the process, milliseconds since 1970.
+        random: gives the tail of identity and priority.
+        environ: `POD_ID` or `POD_NAME` names the pod; else the host name counts.
+
+    Returns:
+        The replica.
+
+    Raises:
+        ValueError: the start time does not fit a priority.
     """
     tail = random.getrandbits(TAIL_BITS)
     name = environ.get("POD_ID") or environ.get("POD_NAME") or socket.gethostname()
@@ -57,7 +65,18 @@ def make_replica(started_ms: int, random: Random, environ: Mapping[str, str]) ->
 
 
 def priority_of(started_ms: int, tail: int) -> int:
-    """Smaller for the younger; distinct for distinct pairs. Raises `ValueError` outside int64 (after the year 2248)."""
+    """Compute a priority: smaller for the younger, and distinct for distinct arguments.
+
+    Args:
+        started_ms: milliseconds since 1970.
+        tail: random bits.
+
+    Returns:
+        A negative int64.
+
+    Raises:
+        ValueError: the start time does not fit (after the year 2248).
+    """
     value = (started_ms << TAIL_BITS) | tail
     if not 0 <= value <= _LARGEST or tail >> TAIL_BITS:
         raise ValueError(f"start time {started_ms} ms with tail {tail} does not fit a priority; is the clock right?")
@@ -65,7 +84,15 @@ def priority_of(started_ms: int, tail: int) -> int:
 
 
 def junior_to(replica: Replica, priorities: Iterable[int]) -> Replica:
-    """The replica with a priority below all of these that replicas can have; as it is where its own is below them already."""
+    """Move a replica behind others.
+
+    Args:
+        replica: this one.
+        priorities: of the records that there are; those that no replica can have do not count.
+
+    Returns:
+        The replica with a priority below all of them; unchanged if its own is below them already.
+    """
     started, tail = divmod(-replica.priority, 1 << TAIL_BITS)
     others = [-priority >> TAIL_BITS for priority in priorities if -_LARGEST <= priority < 0]
     youngest = max(others, default=-1)
@@ -73,12 +100,19 @@ def junior_to(replica: Replica, priorities: Iterable[int]) -> Replica:
         return replica
     try:
         return replace(replica, priority=priority_of(youngest + 1, tail))
-    except ValueError:  # somebody wrote the smallest number there is
+    except ValueError:  # a record holds the smallest number that there is
         return replica
 
 
 def priorities_in(status: Mapping[str, msgspec.Raw]) -> list[int]:
-    """Those of all records that can be read."""
+    """Read the priorities of all records.
+
+    Args:
+        status: of the peering object.
+
+    Returns:
+        The priorities; unreadable records are left out.
+    """
     found = []
     for raw in status.values():
         with contextlib.suppress(*DECODE_ERRORS):
@@ -89,17 +123,17 @@ def priorities_in(status: Mapping[str, msgspec.Raw]) -> list[int]:
 #: Seconds on our monotonic clock.
 Moment = float
 
-#: A record that claims to live longer than this is taken to live that long: it must not lock everybody out for good.
+#: Longest lifetime that is believed, seconds: a record with a larger one must not lock all replicas out for ever.
 _LONGEST_LIFETIME: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """May we act.
+    """The answer to "may this replica act", by peering alone.
 
     Attributes:
         active: the answer.
-        until: when the answer may change without any news, None for never.
+        until: when the answer may change without any news; None for never.
         why: half a sentence for log and health.
     """
 
@@ -113,22 +147,22 @@ class _Sighting:
     raw: bytes
     record: PeerRecord
     changed: Moment
-    #: How long a record holds that its replica has not renewed yet, seconds.
+    #: Seconds that a record holds which its replica has not renewed yet.
     at_first: float
 
     @property
     def expires(self) -> Moment:
         lifetime = self.at_first if self.record.enrolled_only else self.record.lifetime
-        # Of what is no number ("nan", which Kopf would read as one) nothing follows; such a record is dead.
+        # "nan", which Kopf would read as a number, is no lifetime: such a record is dead.
         return self.changed + (min(max(lifetime, 0.0), _LONGEST_LIFETIME) if not math.isnan(lifetime) else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Our record that somebody dropped while it was fresh.
+    """Our own record, which another writer dropped while it was fresh.
 
     Attributes:
-        identity: under which it stood.
+        identity: its key.
         until: when our turn ends without it.
     """
 
@@ -137,21 +171,25 @@ class Lost:
 
 
 class Peers:
-    """What we have seen of the peering object, and what follows from it.
+    """What was seen of the peering object, and the verdict that follows.
+
+        peers = Peers(replica.priority)
+        peers.observe(peering.status or {}, clock())
+        peers.verdict(clock()).active
 
     Attributes:
-        unreadable: identities whose record is no record; they count for nothing, as with Kopf.
-        lost: our own record, where it was dropped while it was fresh; our turn goes on for a moment.
-        own: under which name Kopf enrolled us; empty before it did. It is remembered for good.
+        unreadable: identities whose record cannot be read; they do not count, as with Kopf.
+        lost: our own record, if it was dropped while it was fresh; our turn goes on for a moment.
+        own: the identity under which Kopf enrolled us, remembered for good; empty before.
     """
 
     def __init__(self, priority: int, grace: float = 0.0, lifetime: float = DEFAULT_LIFETIME) -> None:
-        """Know nobody yet.
+        """Know no peer yet.
 
         Args:
             priority: ours.
-            grace: seconds for which our turn goes on when our record was dropped, for whoever puts it back at once.
-            lifetime: how long a record holds that Kopf has just written for a replica, in seconds.
+            grace: seconds that our turn goes on after our record was dropped, for a replica that writes it again at once.
+            lifetime: seconds that a record holds which Kopf has just written for a replica.
         """
         self.unreadable: frozenset[str] = frozenset()
         self.lost: Lost | None = None
@@ -164,7 +202,12 @@ class Peers:
         self._kept: Verdict | None = None
 
     def observe(self, status: Mapping[str, msgspec.Raw], now: Moment) -> None:
-        """Take in the object's status. Records that did not change keep the time at which they last did."""
+        """Take in the object's status. A record that did not change keeps the time of its last change.
+
+        Args:
+            status: by identity, the record's JSON.
+            now: monotonic seconds.
+        """
         seen: dict[str, _Sighting] = {}
         unreadable: set[str] = set()
         for identity, raw in status.items():
@@ -191,33 +234,53 @@ class Peers:
                 self.lost = Lost(identity, min(one.expires, now + self._grace))
 
     def _is_ours(self, one: _Sighting) -> bool:
-        """Ours is whatever carries our priority: nobody else has it, whatever name Kopf gave the record."""
+        """True for a record with our priority: no other replica has it, under whatever identity Kopf wrote the record."""
         return one.record.priority == self._priority
 
     @property
     def missing(self) -> bool:
-        """Whether Kopf enrolled us and our record is not there now."""
+        """True when Kopf enrolled us and our record is not in the object now."""
         return bool(self.own) and not any(map(self._is_ours, self._seen.values()))
 
     @property
     def enrolled_only(self) -> bool:
-        """Whether our record is still as Kopf wrote it when it enrolled us."""
+        """True when our record is still as Kopf wrote it when it enrolled us."""
         return any(one.record.enrolled_only for one in self._seen.values() if self._is_ours(one))
 
     def expired(self, now: Moment) -> list[str]:
-        """Records of others that were not seen to change for their lifetime: nobody keeps them any more."""
+        """List records of others that did not change for their lifetime: no process renews them any more.
+
+        Args:
+            now: monotonic seconds.
+
+        Returns:
+            Their identities.
+        """
         return [identity for identity, one in self._seen.items() if one.expires <= now and not self._is_ours(one)]
 
     def next_expiry(self) -> Moment | None:
-        """When the first record of another one expires, if it does not change before; None where there is none."""
+        """Find out when the first record of another replica expires, if it does not change before.
+
+        Returns:
+            Monotonic seconds; None without other records.
+        """
         return min((one.expires for one in self._seen.values() if not self._is_ours(one)), default=None)
 
     def forget(self) -> None:
-        """The object is gone."""
+        """Forget all records: the object is gone."""
         self._seen, self._kept, self.lost = {}, None, None
 
     def verdict(self, now: Moment) -> Verdict:
-        """Active while our own record is fresh and no live peer stands above us or beside us. Cheap: asked before every request."""
+        """Judge whether we may act: our own record is fresh, and no live peer has a priority above ours or equal to it.
+
+        Cheap: the answer is kept until news come or its time is over, because it is asked before every request.
+
+        Args:
+            now: monotonic seconds.
+
+        Returns:
+            The verdict.
+        """
         kept = self._kept
         if kept is None or (kept.until is not None and kept.until <= now):
             kept = self._kept = self._judge(now)
@@ -232,7 +295,7 @@ class Peers:
         own = [one.expires for one in self._seen.values() if self._is_ours(one)]
         confirmed = max(own, default=None)
         if confirmed is None and self.lost is not None and self.lost.until > now:
-            return Verdict(True, self.lost.until, "no live peer has precedence, and our record is being put back")
+            return Verdict(True, self.lost.until, "no live peer has precedence, and our record is being written again")
         if confirmed is None:
             return Verdict(False, None, "our record is not in the peering object")
         if confirmed <= now:

@@ -1,8 +1,8 @@
-"""Keeps our record in the peering object, and takes out those that nobody keeps. Why Kopf does not: `peerrecord`.
+"""Keeps our record in the peering object, and removes records that no process renews. Why Kopf does not do that: `peerrecord`.
 
-Whoever applies the object may drop our record, which is seen with the first server-side apply after a client-side one. It is put back at
-once. Somebody may mean to drop it, such as an operator of another version whose clock says that it ran out: so each time that follows soon
-waits twice as long as the one before, and nobody writes against anybody at the speed of the network.
+A writer that applies the object may drop our record, as the first server-side apply after a client-side one does. It is written again at
+once. But the writer may drop it on purpose, such as an operator of another version by whose clock the record ran out. So each repetition
+that follows soon waits twice as long as the one before, and two writers never fight at the speed of the network.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from placewright.kube.errors import CONFLICT, ApiError, RequestError
 from placewright.leadership.peerrecord import removal, renewal
 from placewright.leadership.peers import Moment, Peers
 
-#: How long our turn goes on without the record that we are putting back, in seconds: an answer of a slow API server. The Lease excludes.
+#: Seconds that our turn goes on while our record is being written again: one answer of a slow API server. The Lease excludes meanwhile.
 GRACE_SECONDS: Final = 2.0
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
-#: Renewals in a lifetime: others wait for the whole of it, so that three may get lost.
+#: Renewals in a lifetime. Others wait for the whole lifetime, so three may get lost.
 _BEATS: Final = 4
-#: Between two attempts to take records out; between two to renew, at most.
+#: Seconds between two attempts to remove records, and at most between two attempts to renew ours.
 _RETRY_SECONDS: Final = 1.0
 _GOODBYE_SECONDS: Final = 1.0
 
@@ -35,32 +35,52 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class RecordPace:
-    """When the record may be put back again; at first at once."""
+    """The times at which our record may be written again; the first time at once."""
 
     _next: Moment = float("-inf")
     _pause: float = _FIRST_PAUSE
 
     def due(self, now: Moment) -> Moment:
-        """The earliest moment for the next time."""
+        """Compute the earliest time of the next write.
+
+        Args:
+            now: monotonic seconds.
+
+        Returns:
+            Monotonic seconds.
+        """
         return max(now, self._next)
 
     def sent(self, now: Moment) -> None:
-        """It is put back now. Where it stood for long enough, the next time is a first one again."""
+        """Note a write. After a record that stood for long enough the pauses begin anew.
+
+        Args:
+            now: monotonic seconds.
+        """
         stood = now - self._next
         self._pause = _FIRST_PAUSE if stood > _LONGEST_PAUSE else min(self._pause * 2, _LONGEST_PAUSE)
         self._next = now + self._pause
 
 
 class RecordKeeper:
-    """Writes to one peering object, for as long as we want to be among the peers.
+    """Renews our record and removes those of dead replicas.
 
-    Begins when Kopf has enrolled us: who is not enrolled by Kopf has no Kopf that watches.
+    It begins when Kopf has enrolled us: before that, this process has no Kopf that watches.
     """
 
     def __init__(
         self, client: ApiClient, path: str, priority: int, lifetime: float, clock: Callable[[], float], peers: Callable[[], Peers]
     ) -> None:
-        """`path`: of the peering object. `lifetime`: what our record says, in seconds. `peers`: what is seen of it."""
+        """Write nothing yet.
+
+        Args:
+            client: of the API server.
+            path: of the peering object.
+            priority: ours.
+            lifetime: seconds, written into our record.
+            clock: monotonic seconds.
+            peers: gives what was seen of the object.
+        """
         self._client = client
         self._path = path
         self._priority = priority
@@ -73,17 +93,21 @@ class RecordKeeper:
         self._version = ""
         self._news = asyncio.Event()
         self._seen = asyncio.Event()
-        #: Names under which we wrote. Kopf says goodbye, too, but may have said it before we wrote the last time.
+        #: Identities under which we wrote. Kopf removes our record at the end, too, but perhaps before our last write.
         self._names: set[str] = set()
 
     def shown(self, version: str) -> None:
-        """The peering object was seen in this version; empty where it is gone."""
+        """Note that the watch showed the peering object.
+
+        Args:
+            version: its resourceVersion; empty when it is gone.
+        """
         self._version = version
         self._news.set()
         self._seen.set()
 
     async def keep(self) -> None:
-        """Renew our record, and put it back whenever it is missing, until cancelled."""
+        """Renew our record, and write it again whenever it is missing, until cancelled."""
         while True:
             self._news.clear()
             now = self._clock()
@@ -112,22 +136,23 @@ class RecordKeeper:
             self._pace.sent(now)
         self._renewed = now
         self._renewals += 1
-        self._names.add(peers.own)  # before it is sent: a request whose answer is not awaited may be carried out, too
+        self._names.add(peers.own)  # before it is sent: a request that is cancelled may be carried out all the same
         try:
             record = renewal(peers.own, self._priority, self._lifetime, self._renewals, datetime.now(UTC))
             await self._client.patch(self._path, record)
         except RequestError as problem:
-            _log.debug("our record could not be written to %s, will be tried again: %s", self._path, problem)
+            _log.debug("our record could not be written to %s; the keeper tries again: %s", self._path, problem)
             await asyncio.sleep(min(_RETRY_SECONDS, self._lifetime / _BEATS))
             self._renewed = float("-inf")
         else:
             if missing:
-                _log.info("peering %s: somebody dropped our record; it is put back", self._path.rpartition("/")[2])
+                _log.info("peering %s: another writer dropped our record; it is written again", self._path.rpartition("/")[2])
 
     async def tidy(self) -> None:
-        """Take out records that were not seen to change for their lifetime, until cancelled.
+        """Remove records that did not change for their lifetime, until cancelled.
 
-        Only from the object as it was seen last: what was renewed meanwhile makes it another version, and the answer is 409.
+        The patch names the version of the object that was last seen. If a record was renewed meanwhile, the version is another, and the
+        answer 409.
         """
         while True:
             self._seen.clear()
@@ -143,13 +168,13 @@ class RecordKeeper:
             await self._client.patch(self._path, removal(gone, self._version))
         except RequestError as problem:
             if not (isinstance(problem, ApiError) and problem.status == CONFLICT):
-                _log.debug("records of the peering could not be taken out, will be tried again: %s", problem)
+                _log.debug("records of dead replicas could not be removed; the keeper tries again: %s", problem)
         else:
-            _log.info("peering %s: nobody keeps these records any more: %s", self._path.rpartition("/")[2], ", ".join(gone))
-        await asyncio.sleep(_RETRY_SECONDS)  # what was taken out is seen to be gone, or what was renewed to be there
+            _log.info("peering %s: removed records that no process renews any more: %s", self._path.rpartition("/")[2], ", ".join(gone))
+        await asyncio.sleep(_RETRY_SECONDS)  # time for the watch to show the removal, or the renewal that refused it
 
     async def goodbye(self) -> None:
-        """Take out what we put in; for the end, after `keep` was cancelled."""
+        """Remove our own record; for the end, after `keep` was cancelled."""
         if self._names:
             with contextlib.suppress(RequestError, TimeoutError):
                 async with asyncio.timeout(_GOODBYE_SECONDS):
