@@ -1,4 +1,4 @@
-"""From a SchedulingProfile to what a runtime is built from: defaults, checks, the live set and its swap.
+"""From a SchedulingProfile to the settings of a runtime: defaults, checks, the live set and its swap.
 
-`resolve` is the way in for one profile, `LiveProfiles` for all of a running scheduler, `read_profiles` for files.
+`resolve` is the entry for one profile, `LiveProfiles` for all profiles of a running scheduler, `read_profiles` for files.
 """

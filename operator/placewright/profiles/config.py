@@ -1,7 +1,7 @@
-"""Profiles from files: SchedulingProfile manifests, and kube-scheduler's own KubeSchedulerConfiguration v1.
+"""Reads profiles from files: SchedulingProfile manifests, and kube-scheduler's KubeSchedulerConfiguration v1.
 
-Both are read strictly: an unknown or repeated field is refused, as kube-scheduler refuses it. Older versions, with other defaults, and
-the legacy Policy are the business of `placewright.profiles.kubescheduler`.
+Both are read strictly: an unknown or repeated field is refused, as kube-scheduler does. `placewright.profiles.kubescheduler` reads older
+versions, which have other defaults, and the legacy Policy.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ConfigProfile(KubeObject, frozen=True):
 
 
 class LeaderElection(KubeObject, frozen=True):
-    """Who leads; `placewright run --config` takes `leader_elect`, the rest has no counterpart."""
+    """Settings of leader election. `placewright run --config` uses `leader_elect`; the other fields have no counterpart."""
 
     leader_elect: bool | None = None
     lease_duration: str | None = None
@@ -57,7 +57,7 @@ class LeaderElection(KubeObject, frozen=True):
 
 
 class ClientConnection(KubeObject, frozen=True):
-    """How to reach the API server; `placewright run --config` takes kubeconfig, qps and burst."""
+    """Settings of the connection to the API server. `placewright run --config` uses kubeconfig, qps and burst."""
 
     kubeconfig: str | None = None
     accept_content_types: str | None = None
@@ -67,7 +67,7 @@ class ClientConnection(KubeObject, frozen=True):
 
 
 class KubeSchedulerConfiguration(KubeObject, frozen=True):
-    """kube-scheduler's configuration file; what is not about profiles is accepted and ignored."""
+    """kube-scheduler's configuration file. Fields that are not about profiles are accepted and ignored."""
 
     api_version: str
     kind: str
@@ -85,7 +85,7 @@ class KubeSchedulerConfiguration(KubeObject, frozen=True):
 
 
 class _Manifest(KubeObject, frozen=True):
-    """A SchedulingProfile as somebody wrote it: `metadata` has more fields than we read, `status` is not theirs to write."""
+    """A SchedulingProfile as a person wrote it: `metadata` may have fields that are not read here, and `status` is ignored."""
 
     api_version: str
     kind: str
@@ -95,9 +95,18 @@ class _Manifest(KubeObject, frozen=True):
 
 
 def read_profiles(document: str | Mapping[str, Any], source: str) -> list[SchedulingProfile]:
-    """The profiles in YAML text (one document or several) or in an already parsed mapping.
+    """Read the profiles of a document.
 
     Reading checks shapes and fields; `resolve` checks plugins and ranges.
+
+        (profile,) = read_profiles(Path("web.yaml").read_text(), "web.yaml")
+
+    Args:
+        document: YAML text of one or several documents, or a parsed mapping.
+        source: name of the file, for messages.
+
+    Returns:
+        The profiles, in the order of the text.
 
     Raises:
         ProfileError: one line a problem: `source: path: found X; allowed Y`.
@@ -135,7 +144,17 @@ def _expect(path: str, found: Any, allowed: str, hint: str = "") -> None:
 
 
 def read_manifest(document: Mapping[str, Any]) -> SchedulingProfile:
-    """One SchedulingProfile manifest; raises `ProfileError`."""
+    """Read one SchedulingProfile manifest.
+
+    Args:
+        document: as parsed.
+
+    Returns:
+        The profile.
+
+    Raises:
+        ProfileError: a field is unknown or has another type, or the name is missing.
+    """
     manifest = decode_strict(document, _Manifest)
     try:
         metadata = msgspec.convert(manifest.metadata, ObjectMeta)
@@ -147,7 +166,17 @@ def read_manifest(document: Mapping[str, Any]) -> SchedulingProfile:
 
 
 def configured_profiles(config: KubeSchedulerConfiguration) -> Iterator[SchedulingProfile]:
-    """The profiles of a configuration, one each; what the configuration says for all of them is folded in where a profile does not say."""
+    """Turn a configuration into profiles. Settings of the whole configuration fill the fields that a profile leaves open.
+
+    Args:
+        config: as decoded.
+
+    Yields:
+        One profile for each of the configuration's.
+
+    Raises:
+        ProfileError: a profile beside others has no schedulerName, or groups would be placed in a way that is not supported here.
+    """
     profiles = config.profiles or [ConfigProfile()]
     backoff = _backoff(config)
     for index, profile in enumerate(profiles):
@@ -176,12 +205,26 @@ def _backoff(config: KubeSchedulerConfiguration) -> Backoff:
 
 
 def placing(profiles: Sequence[SchedulingProfile]) -> list[SchedulingProfile]:
-    """Those that place pods where something is tried out: shadows only if there is nothing but shadows, and then as any profile."""
+    """Choose the profiles that place pods where profiles are tried out.
+
+    Args:
+        profiles: of a file.
+
+    Returns:
+        The live profiles; all of them if there are only shadows, which then place pods as live profiles do.
+    """
     return [profile for profile in profiles if not profile.spec.is_shadow] or list(profiles)
 
 
 def refuse_repeated_names(profiles: Iterable[SchedulingProfile]) -> None:
-    """In a running cluster the older of two profiles wins; in a file there is no older one. Shadows claim no name."""
+    """Refuse two profiles of one schedulerName. In a cluster the older one wins; in a file there is no older one. Shadows claim no name.
+
+    Args:
+        profiles: of a file.
+
+    Raises:
+        ProfileError: a schedulerName occurs twice.
+    """
     seen: set[str] = set()
     for profile in profiles:
         if profile.spec.is_shadow:

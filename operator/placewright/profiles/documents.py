@@ -1,4 +1,4 @@
-"""The documents of a file of profiles, and what is wrong with text that is no YAML, in words for people who do not know its parser."""
+"""Parses files of profiles, and describes text that is no YAML in words for people who do not know its parser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import yaml
 from placewright.api.yamldocs import Document, NotPlainError, documents
 from placewright.profiles.problem import Problem, ProfileError
 
-#: A file larger than this is not a profile.
+#: Characters of a file; a larger one is no profile.
 MAX_CHARACTERS: Final = 1_048_576
 _LONGEST_PROBLEM: Final = 200
 _NAME_AND_VALUE: Final = "'name: value', indented as the fields beside it"
@@ -53,7 +53,7 @@ class UnreadableDocument(ProfileError):
     """Text that is no YAML as Kubernetes reads it.
 
     Attributes:
-        line, column: where, from 1; 0 when that is not known.
+        line, column: place of the problem, from 1; 0 when it is unknown.
     """
 
     def __init__(self, found: str, allowed: str, mark: yaml.Mark | None = None) -> None:
@@ -62,12 +62,32 @@ class UnreadableDocument(ProfileError):
 
 
 def parse_documents(text: str) -> list[Any]:
-    """All documents of a YAML text that are not empty; raise `ProfileError` with line and column."""
+    """Parse all documents of a YAML text that are not empty.
+
+    Args:
+        text: YAML or JSON.
+
+    Returns:
+        Their values.
+
+    Raises:
+        UnreadableDocument: the text is too large, empty, or no plain YAML; with line and column.
+    """
     return [document.value for document in parse_placed(text)]
 
 
 def parse_placed(text: str) -> list[Document]:
-    """`parse_documents`, for whoever wants to say where something stands. Raises `UnreadableDocument`."""
+    """Parse all documents, with the place of each value.
+
+    Args:
+        text: YAML or JSON.
+
+    Returns:
+        The documents.
+
+    Raises:
+        UnreadableDocument: the text is too large, empty, or no plain YAML; with line and column.
+    """
     if len(text) > MAX_CHARACTERS:
         raise UnreadableDocument(f"{len(text)} characters", f"at most {MAX_CHARACTERS}")
     try:
@@ -84,13 +104,13 @@ def parse_placed(text: str) -> list[Document]:
 
 
 def _short(problem: object) -> str:
-    """The first line of what the parser says, which may quote the document."""
+    """The first line of the parser's message, cut: it may quote the document."""
     (first, *_) = str(problem).splitlines() or ["something else"]
     return first if len(first) <= _LONGEST_PROBLEM else f"{first[:_LONGEST_PROBLEM]}..."
 
 
 def _in_words(problem: str) -> tuple[str, str]:
-    """What was found and what is allowed, of the parser's `problem`."""
+    """Translate the parser's message into (found, allowed)."""
     for pattern, found, allowed in _SAID:
         if said := pattern.search(problem):
             whole = said[0]

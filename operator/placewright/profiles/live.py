@@ -1,17 +1,17 @@
 """The profiles in effect, and how a change takes effect.
 
-A change is parsed and checked, an evaluator is built aside, and only then the set is swapped: readers hold either the old set or the new
-one, never a mixture. What cannot be used leaves the last good generation in effect.
+A change is parsed and checked, an evaluator is built aside, and only then the set is swapped: a reader holds either the old set or the new
+one, never a mixture. A change that cannot be used leaves the last good generation in effect.
 
-Two profiles may claim one schedulerName: the older (creationTimestamp, then name) has it, the other waits and gets it when the older
-lets go. The queue has one order, so a profile whose queueSort differs from that of the others in effect is not taken either.
+Two profiles may claim one schedulerName: the older one (creationTimestamp, then name) has it, and the other waits until the older lets go.
+The queue has one order, so a profile whose queueSort differs from the others' is refused, too.
 
-A generation one of whose plugins did not return is held: its mark is the condition `PluginHanging` in the profile's status, which
-outlives the process, and all replicas read it before they take a pod of that generation. The next generation does not have it.
+A generation with a plugin that did not return is held. Its mark is the condition `PluginHanging` in the profile's status: it outlives the
+process, and every replica reads it before it takes a pod of that generation. The next generation does not have it.
 
-Shadows stand apart: they claim no schedulerName and no order, and are in effect for as long as the profile that they name is.
+Shadows stand apart: they claim no schedulerName and no order, and are in effect while the profile that they name is.
 
-`LiveProfiles` is used by one thread, or one event loop; `active` may be kept by a cycle for as long as it runs.
+Use `LiveProfiles` in one thread, or one event loop. A cycle may keep `active` for as long as it runs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Active(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Swap(Generic[R]):
-    """One schedulerName changed hands or generations; `before` is None when it is new, `after` when nobody has it any more."""
+    """A schedulerName changed hands or generations. `before` is None when it is new, `after` when no profile has it any more."""
 
     scheduler_name: str
     before: Active[R] | None
@@ -53,13 +53,13 @@ class Swap(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[R]):
-    """What came of a change.
+    """The result of a change.
 
     Attributes:
-        standing: of the profile that changed; None when it was removed or unknown.
-        changed: false when the change was known already (a repeated or late event); nothing was done then.
-        swaps: what the listener was told.
-        others: profiles that stand differently now because of this change; their status wants writing too.
+        standing: of the changed profile; None when it was removed or is unknown.
+        changed: False for a repeated or late event; nothing was done then.
+        swaps: in the order in which the listener was told.
+        others: profiles whose standing changed because of this; their status has to be written, too.
     """
 
     standing: ProfileStanding | None
@@ -70,7 +70,7 @@ class Outcome(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class _Entry(Generic[R]):
-    """A profile object: as it was last seen, what was wrong with that, the last good generation, and the one in effect."""
+    """A profile object: its newest version, the complaint about that, the last good generation, and the one in effect."""
 
     seen: SchedulingProfile
     reason: Reason = Reason.ACTIVE
@@ -81,7 +81,7 @@ class _Entry(Generic[R]):
 
     @property
     def age(self) -> tuple[str, str]:
-        """Sorts older profiles first; those without a time, which come from files, before all others."""
+        """Sort key: older profiles first; profiles without a time, which come from files, before all others."""
         meta = self.seen.metadata
         return meta.creation_timestamp or "", meta.name
 
@@ -89,11 +89,14 @@ class _Entry(Generic[R]):
 class LiveProfiles(Generic[R]):
     """The profiles of one scheduler.
 
+        live = LiveProfiles(catalogue, build=lambda resolved: Evaluator(resolved))
+        live.apply(default_profile("web"))
+
     Args:
-        catalogue: the plugins there are.
-        build: makes an evaluator; whatever it raises is the profile's fault and leaves the last good generation in effect.
+        catalogue: the plugins that exist here.
+        build: makes an evaluator. An error that it raises is the profile's fault, and leaves the last good generation in effect.
         on_swap: told of every swap, after the whole set has been replaced.
-        on_shadows: told of the shadows in effect whenever they are others than before.
+        on_shadows: told of the shadows in effect when they change.
     """
 
     def __init__(
@@ -113,27 +116,44 @@ class LiveProfiles(Generic[R]):
 
     @property
     def active(self) -> Mapping[str, Active[R]]:
-        """By schedulerName, what is in effect; the mapping itself never changes."""
+        """The profiles in effect, by schedulerName. The mapping itself never changes: a swap makes a new one."""
         return self._active
 
     @property
     def shadows(self) -> Mapping[str, Active[R]]:
-        """By name of the profile, the shadows in effect, paused ones included; the mapping itself never changes."""
+        """The shadows in effect, by name of the profile, paused ones included. The mapping itself never changes: a swap makes a new one."""
         return self._shadows
 
     def by_scheduler_name(self, name: str) -> Active[R] | None:
-        """The profile that places the pods of this schedulerName, or None when they are not ours."""
+        """Find the profile that places the pods of a schedulerName.
+
+        Args:
+            name: the schedulerName.
+
+        Returns:
+            The profile; None for pods that are not ours.
+        """
         return self._active.get(name)
 
     def standings(self) -> tuple[ProfileStanding, ...]:
-        """How every known profile stands."""
+        """List the standing of every known profile.
+
+        Returns:
+            The standings.
+        """
         return tuple(_standing(entry) for entry in self._entries.values())
 
     def apply(self, profile: SchedulingProfile) -> Outcome[R]:
-        """Take a new or changed profile; never raises for what is wrong with it.
+        """Take a new or changed profile. An error in the profile is never raised; it becomes the standing's reason and message.
 
-        An event that repeats what is known, or is older than it, changes nothing. An object of the same name with another uid replaces the
-        first as if that had been removed.
+        An event that repeats a known version, or is older, changes nothing. An object of the same name with another uid replaces the first
+        one, as if that had been removed.
+
+        Args:
+            profile: as decoded.
+
+        Returns:
+            The result.
         """
         entry = self._entries.get(profile.metadata.name)
         if entry is not None and entry.seen.metadata.uid != profile.metadata.uid:
@@ -145,9 +165,15 @@ class LiveProfiles(Generic[R]):
         return self._swap_to(entries, profile.metadata.name)
 
     def restore(self, earlier: SchedulingProfile) -> Outcome[R]:
-        """Put an earlier generation of a profile in effect, whose newest one is refused and of which there was no good one so far.
+        """Put an earlier generation in effect, of a profile whose newest generation is refused and that has no good one yet.
 
-        It may come from whoever led before; nothing changes where it is not good either, or not earlier.
+        The earlier generation may come from the replica that led before. Nothing changes when it is not good either, or not earlier.
+
+        Args:
+            earlier: the earlier generation.
+
+        Returns:
+            The result.
         """
         name = earlier.metadata.name
         entry = self._entries.get(name)
@@ -163,14 +189,22 @@ class LiveProfiles(Generic[R]):
         return self._swap_to({**self._entries, name: judged if entry is None else replace(entry, good=judged.good)}, name)
 
     def remove(self, name: str, uid: str | None = None) -> Outcome[R]:
-        """Forget a profile; with a uid, only if it is that object. Its pods wait until somebody claims their schedulerName."""
+        """Forget a profile. Its pods wait until another profile claims their schedulerName.
+
+        Args:
+            name: of the profile.
+            uid: of the object; None for any.
+
+        Returns:
+            The result.
+        """
         entry = self._entries.get(name)
         if entry is None or uid not in (None, entry.seen.metadata.uid):
             return Outcome(None, changed=False)
         return self._swap_to({key: value for key, value in self._entries.items() if key != name}, name)
 
     def _judge(self, profile: SchedulingProfile, known: _Entry[R] | None) -> _Entry[R]:
-        """Check and build; a failure keeps what was good before."""
+        """Check the profile and build its evaluator. A failure keeps the last good generation."""
         fresh: _Entry[R] = known or _Entry(profile)
         entry = replace(fresh, seen=profile, reason=Reason.ACTIVE, complaint="")
         if held := held_because(profile):
@@ -186,7 +220,7 @@ class LiveProfiles(Generic[R]):
             return replace(entry, reason=Reason.INVALID_PROFILE, complaint=str(error))
         except PluginError as error:
             return replace(entry, reason=Reason.BUILD_FAILED, complaint=str(error))
-        except Exception as error:  # noqa: BLE001 - plugins' constructors are anybody's code, and none may stop the scheduler
+        except Exception as error:  # noqa: BLE001 - a plugin's constructor is third-party code, and must not stop the scheduler
             return replace(entry, reason=Reason.BUILD_FAILED, complaint=f"{type(error).__name__}: {error}")
         return replace(entry, good=Active(resolved, evaluator))
 
@@ -210,7 +244,7 @@ class LiveProfiles(Generic[R]):
 
 
 def _refuse_another_place(profile: ResolvedProfile, good: Active[R] | None) -> None:
-    """Hold schedulerName and mode, as the API server's own rules do where it knows such rules (Kubernetes 1.25 and later)."""
+    """Refuse another schedulerName or mode, as the API server's rules do from Kubernetes 1.25 on."""
     if good is None:
         return
     modes = (SHADOW if each.shadows is not None else LIVE for each in (profile, good.profile))
@@ -226,13 +260,13 @@ def _is_old_news(profile: SchedulingProfile, seen: SchedulingProfile) -> bool:
 
 
 def _is_held_now(profile: SchedulingProfile, entry: _Entry[R]) -> bool:
-    """Whether the generation that is known has been marked since: a plugin of it hung in some replica."""
+    """Whether the known generation has been marked since, because one of its plugins hung in some replica."""
     same = profile.metadata.generation == entry.seen.metadata.generation
     return same and entry.reason is not Reason.PLUGIN_HANGING and bool(held_because(profile))
 
 
 def _assign(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
-    """Decide who has which schedulerName: from the oldest profile on, its last good generation, else the one that it has already."""
+    """Decide which profile has which schedulerName: from the oldest on, its last good generation, else the one that it already has."""
     assigned = dict(entries)
     taken: dict[str, str] = {}
     for name, entry in sorted(entries.items(), key=lambda item: (_is_shadow(item[1]), item[1].age)):
@@ -251,12 +285,12 @@ def _is_shadow(entry: _Entry[R]) -> bool:
 
 
 def _beside(entry: _Entry[R], others: Mapping[str, _Entry[R]]) -> _Entry[R]:
-    """A shadow is in effect where the profile that it names is, and that places pods."""
+    """Put a shadow in effect if the profile that it names is in effect and places pods."""
     assert entry.good is not None
     wanted = entry.good.profile.shadows or ""
     found = others.get(wanted)
     if found is None or (found.active is None and not _is_shadow(found)):
-        what = "of which there is no profile" if found is None else "of which no generation is in effect"
+        what = "which is no profile's name" if found is None else "a profile without a generation in effect"
         refusal = f"spec.shadows: found {in_json(wanted)}, {what}; allowed the name of a live profile"
     elif _is_shadow(found):
         refusal = f"spec.shadows: found {in_json(wanted)}, which is a shadow itself; allowed the name of a live profile"
@@ -266,7 +300,9 @@ def _beside(entry: _Entry[R], others: Mapping[str, _Entry[R]]) -> _Entry[R]:
 
 
 def _choose(entry: _Entry[R], taken: Mapping[str, str], others: list[Active[R]]) -> _Entry[R]:
-    """What is in effect of one profile, given who has been served before it; the refusal is of its last good generation."""
+    """Choose the generation of one profile that is in effect, after older profiles were served. The refusal is about its last good
+    generation.
+    """
     refusal = None
     for candidate in (entry.good, entry.active):
         if candidate is None:

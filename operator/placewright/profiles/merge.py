@@ -26,13 +26,30 @@ MULTI_POINT: Final = "multiPoint"
 
 
 def plugin_set(plugins: Plugins, point: ExtensionPoint) -> PluginSet:
-    """The profile's own set at a point."""
+    """Read the profile's own set at an extension point.
+
+    Args:
+        plugins: of the profile.
+        point: the extension point.
+
+    Returns:
+        The set.
+    """
     value: PluginSet = getattr(plugins, point.name.lower())
     return value
 
 
 def merge_defaults(chosen: PluginSet, catalogue: Catalogue, added: Sequence[str] = ()) -> list[PluginRef]:
-    """The profile's `multiPoint` merged with the default plugins, and after them those that a preset has added, in run order."""
+    """Merge the profile's `multiPoint` with the default plugins.
+
+    Args:
+        chosen: the profile's `multiPoint`.
+        catalogue: the plugins that exist here.
+        added: by the preset; they run after the default plugins.
+
+    Returns:
+        The plugins in run order.
+    """
     enabled = {ref.name: ref for ref in chosen.enabled or ()}
     disabled = {ref.name for ref in chosen.disabled or ()}
     known = [*default_plugins(catalogue), *(name for name in added if name in catalogue)]
@@ -42,12 +59,30 @@ def merge_defaults(chosen: PluginSet, catalogue: Catalogue, added: Sequence[str]
 
 
 def expand(plugins: Plugins, multi_point: Sequence[PluginRef], catalogue: Catalogue) -> dict[ExtensionPoint, tuple[str, ...]]:
-    """Plugin names in run order for every extension point."""
+    """Expand `multiPoint` at every extension point.
+
+    Args:
+        plugins: of the profile.
+        multi_point: merged with the defaults.
+        catalogue: the plugins that exist here.
+
+    Returns:
+        Plugin names in run order, by extension point.
+    """
     return {point: _expand_at(point, plugin_set(plugins, point), multi_point, catalogue) for point in ExtensionPoint}
 
 
 def score_weights(plugins: Plugins, multi_point: Sequence[PluginRef], catalogue: Catalogue) -> dict[str, int]:
-    """The weight of every plugin that may score; what the score point says goes before what `multiPoint` says."""
+    """Compute the weight of every plugin that may score. The score point's weights precede those of `multiPoint`.
+
+    Args:
+        plugins: of the profile.
+        multi_point: merged with the defaults.
+        catalogue: the plugins that exist here.
+
+    Returns:
+        Weight by plugin.
+    """
     refs = [*(plugins.score.enabled or ()), *multi_point]
     weights: dict[str, int] = {}
     for ref in refs:
@@ -84,12 +119,22 @@ def _expand_at(
     return tuple(overriding + inherited + additional)
 
 
-#: What kube-scheduler's files put into arguments beside their fields.
+#: Fields that kube-scheduler's files add to a plugin's arguments.
 _TYPE_META: Final = frozenset({"apiVersion", "kind"})
 
 
 def origins_of(spec: ProfileSpec, points: Mapping[ExtensionPoint, Iterable[str]], weights: Iterable[str], args: Iterable[str]) -> Origins:
-    """Where the plugins at `points`, the `weights` and the `args` of a profile came from. Only for what the checks have let pass."""
+    """Find out where plugins, weights and arguments came from. Only for a profile that passed the checks.
+
+    Args:
+        spec: of the profile.
+        points: plugin names by extension point.
+        weights: plugins with a weight.
+        args: plugins with arguments.
+
+    Returns:
+        The origins: the defaults, the preset, or a field of the profile.
+    """
     return Origins(
         plugins=MappingProxyType({point: _plugins(spec, point, names) for point, names in points.items()}),
         weights=MappingProxyType({name: _weight(spec, name) for name in weights}),

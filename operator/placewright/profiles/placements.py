@@ -1,8 +1,8 @@
 """The two extension points of a KubeSchedulerConfiguration that place groups: `placementGenerate` and `placementScore`.
 
 kube-scheduler has them since 1.36, behind TopologyAwareWorkloadScheduling, and writes them into every file that it writes. Here
-GangScheduling keeps a group's topology, and among the domains that hold the group the members' own scores decide. So what kube-scheduler
-has by default is left out, and said; anything else would place groups differently, and is refused.
+GangScheduling keeps a group's topology, and the members' own scores choose among the domains that hold the group. So kube-scheduler's
+default entries are left out, with a note. Any other entry would place groups differently here, and is refused.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _INSTEAD: Final = {
     PODS_COUNT: "of the domains that hold a whole group, the one with the highest sum of its members' scores is taken",
     _FIT: "of the domains that hold a whole group, the one with the highest sum of its members' scores is taken",
 }
-#: Without a weight, or with the one that kube-scheduler gives them by default.
+#: No weight, or kube-scheduler's default one.
 _DEFAULT_WEIGHTS: Final = (None, 0, 1)
 
-#: Told of what is left out: the path of the field, and what does its work here.
+#: Told of an entry that is left out: the path of its field, and the plugin or rule that does its work here.
 Say = Callable[[str, str], None]
 
 
@@ -40,7 +40,19 @@ class ConfigPlugins(Plugins, frozen=True):
 
 
 def without_placements(plugins: Plugins, path: str, say: Say = lambda _path, _text: None) -> Plugins:
-    """The plugins but for those that place groups; raises `ProfileError` where groups would be placed differently without them."""
+    """Remove the plugins that place groups.
+
+    Args:
+        plugins: of a profile.
+        path: of the plugins, for messages.
+        say: told of each entry that is left out.
+
+    Returns:
+        The other plugins.
+
+    Raises:
+        ProfileError: without the removed entries groups would be placed differently.
+    """
     if isinstance(plugins, ConfigPlugins):
         problems = [*_wrong_generators(plugins, path), *_wrong_scores(plugins, path)]
         if problems:
@@ -95,7 +107,7 @@ def _say_own(chosen: PluginSet, path: str, say: Say) -> None:
 
 
 def _without_names(chosen: PluginSet, path: str, say: Say) -> PluginSet:
-    """The set for all points without the two plugins that have no other point."""
+    """The set for all points, without the two plugins that have no other point."""
     for name in _named(chosen.enabled):
         say(f"{path}.enabled", f"{name}: {_INSTEAD[name]}")
     for name in _named(chosen.disabled):

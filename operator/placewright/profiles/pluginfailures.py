@@ -1,7 +1,8 @@
-"""What the condition `PluginFailing` says of one profile.
+"""The condition `PluginFailing` of one profile.
 
-True from a failure on until no plugin has failed for `QUIET_SECONDS`, or another generation takes effect. Its message counts, so while it
-stays True it is made anew only every `TELL_SECONDS`: a profile whose every pod fails must not become a stream of writes.
+It is True from a failure until no plugin has failed for `QUIET_SECONDS`, or until another generation takes effect. Its message counts the
+failures. While it stays True the message changes only every `TELL_SECONDS`: a profile whose every pod fails must not cause a stream of
+writes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from placewright.api.objects import Condition
 from placewright.framework.runtime.failures import PluginFailures
 from placewright.profiles.profilestate import PLUGIN_FAILING
 
+#: Seconds without a failure after which the condition becomes False.
 QUIET_SECONDS: Final = 300.0
+#: Seconds between two messages, each of which is a write of the profile's status.
 TELL_SECONDS: Final = 10.0
 #: Reasons of the condition; stable, for alerts and scripts.
 FAILED: Final = "PluginFailed"
@@ -22,10 +25,14 @@ _MOST_CALLS: Final = 3
 
 
 class PluginFailing:
-    """One profile's condition over time."""
+    """The condition of one profile over time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock`: seconds, monotonic."""
+        """Know no failure yet.
+
+        Args:
+            clock: monotonic seconds.
+        """
         self._clock = clock
         self._generation: int | None = None
         self._seen = 0
@@ -34,9 +41,15 @@ class PluginFailing:
         self._told_at = 0.0
 
     def condition(self, generation: int, failures: PluginFailures, shown: Sequence[Condition]) -> Condition | None:
-        """The condition now, without its time; None where no plugin of this profile has ever failed.
+        """Compute the condition now.
 
-        `generation`: the one in effect. `shown`: the conditions that the object has, perhaps by another replica's word.
+        Args:
+            generation: the one in effect.
+            failures: of its plugins, counted since it took effect.
+            shown: the conditions that the object has, perhaps written by another replica.
+
+        Returns:
+            The condition without its time; None when no plugin of this profile has ever failed.
         """
         before = next((each for each in shown if each.type == PLUGIN_FAILING), None)
         if generation != self._generation:
@@ -55,7 +68,7 @@ class PluginFailing:
         first = self._generation is None
         self._generation, self._seen, self._failed_at, self._told = generation, 0, None, None
         if first and before is not None and (before.status, before.observed_generation) == ("True", generation):
-            self._failed_at = self._told_at = self._clock()  # by the replica before us; it may well go on
+            self._failed_at = self._told_at = self._clock()  # another replica wrote it; the plugin may go on failing here
             self._told = before
 
     def _failing(self, generation: int, failures: PluginFailures) -> Condition:

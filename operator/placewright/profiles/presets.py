@@ -1,8 +1,8 @@
-"""Presets: whole ways to place pods, by one word in `spec.preset`.
+"""Presets: whole ways to place pods, chosen by one word in `spec.preset`.
 
-A preset is a layer between the default profile and what the profile itself says: `spec.weights`, `spec.plugins` and `spec.pluginConfig` go
-over it. It changes weights and arguments of the default plugins, may add plugins, and never takes a filter away, so that no preset can
-place a pod where it must not be. A preset's arguments of one plugin belong together: they hold unless the profile says one of the same
+A preset is a layer between the default profile and the profile's own fields: `spec.weights`, `spec.plugins` and `spec.pluginConfig`
+override it. It changes weights and arguments of the default plugins, may add plugins, and never removes a filter, so no preset can place a
+pod on a node where it must not be. A preset's arguments of one plugin belong together: they apply unless the profile sets one of the same
 fields.
 """
 
@@ -26,13 +26,13 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a preset changes of the default profile.
+    """The changes of a preset to the default profile.
 
     Attributes:
-        summary: what it is for, in one line.
-        weights: score weight by plugin; 0 takes it out of scoring.
+        summary: its purpose, in one line.
+        weights: score weight by plugin; 0 takes the plugin out of scoring.
         args: fields of arguments by plugin, as documents spell them.
-        adds: plugins that run besides the default ones, after them, at every extension point that they have.
+        adds: plugins that run after the default ones, at every extension point that they have.
     """
 
     summary: str
@@ -56,7 +56,7 @@ def _soft(topology_key: str) -> dict[str, Any]:
 
 
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
-#: Constraints that a pod brings itself still count; only those that pods without any would get are gone, for they empty nodes evenly.
+#: No constraints for pods that have none: spreading them would empty all nodes evenly. A pod's own constraints still count.
 _NO_DEFAULT_SPREAD: Final[Fields] = {"defaultingType": "List", "defaultConstraints": []}
 _FULL_NODES_FIRST: Final = 5
 _FRAGMENTATION_FIRST: Final = 10
@@ -119,31 +119,71 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
 
 
 def check_preset(name: str | None) -> Iterator[Problem]:
-    """The problem with `spec.preset`, if there is one."""
+    """Check `spec.preset`.
+
+    Args:
+        name: its value.
+
+    Yields:
+        The problem, if the name is unknown.
+    """
     if name is not None and name not in PRESETS:
         yield Problem("spec.preset", in_json(name), f"{', '.join(PRESETS)}{did_you_mean(name, PRESETS)}")
 
 
 def find_preset(name: str | None) -> Preset:
-    """The preset of that name; the default one for none, and for a name that `check_preset` complains about."""
+    """Look a preset up.
+
+    Args:
+        name: of the preset; None for the default one.
+
+    Returns:
+        The preset; the default one for an unknown name, which `check_preset` reports.
+    """
     return PRESETS.get(name or DEFAULT_PRESET, PRESETS[DEFAULT_PRESET])
 
 
 def preset_weights(preset: Preset, plugins: Plugins) -> dict[str, int]:
-    """The preset's weights, but for plugins that the profile enables itself: those have the weight that it says."""
+    """Select the preset's weights. A plugin that the profile enables itself has the weight of that entry instead.
+
+    Args:
+        preset: of the profile.
+        plugins: of the profile.
+
+    Returns:
+        Weight by plugin.
+    """
     own = {ref.name for chosen in (plugins.multi_point, plugins.score) for ref in chosen.enabled or ()}
     return {name: weight for name, weight in preset.weights.items() if name not in own}
 
 
 def preset_fields(preset: Preset, plugin: str, own: Fields | None) -> Fields:
-    """The preset's arguments of a plugin that hold beside the profile's own; null in a document means absent."""
+    """Select the preset's arguments of a plugin. They apply only as a whole, so none does once the profile sets one of the same fields.
+
+    Args:
+        preset: of the profile.
+        plugin: its name.
+        own: the profile's arguments of the plugin; null in a document means absent.
+
+    Returns:
+        The fields.
+    """
     fields = preset.args.get(plugin, {})
     said = {name for name, value in (own or {}).items() if value is not None}
     return {} if said & fields.keys() else fields
 
 
 def with_preset(configs: Iterable[PluginConfig], preset: Preset, known: Iterable[str]) -> Sequence[PluginConfig]:
-    """The profile's `pluginConfig` with the preset's arguments under it; entries keep their places, for messages name these."""
+    """Put the preset's arguments under the profile's `pluginConfig`. Entries keep their places, because messages name these.
+
+    Args:
+        configs: of the profile.
+        preset: of the profile.
+        known: plugins that exist here; arguments of others are left out.
+
+    Returns:
+        The merged entries; those of the preset alone come last.
+    """
     merged = [_over(config, preset_fields(preset, config.name, config.args)) for config in configs]
     named = {config.name for config in merged}
     known = set(known)

@@ -1,7 +1,7 @@
-"""What is wrong with a profile: where, what was found there, what is allowed.
+"""Problems of a profile: the field, the value found, the values allowed.
 
-Nobody reads a thousand lines, and each takes time to word (`did_you_mean` compares a name with all that are known): whoever looks for
-problems stops at `MOST_PROBLEMS`.
+Checks stop at `MOST_PROBLEMS`: no person reads a thousand lines, and each line takes time to word (`did_you_mean` compares a name with all
+known names).
 """
 
 from __future__ import annotations
@@ -13,30 +13,37 @@ from typing import Final, NamedTuple
 
 from placewright.api.bad_input import InputError, printable
 
-#: What is found where a field's name is wrong, and not its value.
+#: The found value of a problem with a field's name.
 UNKNOWN_FIELD: Final = "an unknown field"
 MOST_PROBLEMS: Final = 100
-#: Characters: a path has the keys of the document in it, whatever their length.
+#: Characters of a path in a message: a path contains the keys of the document, which may be long.
 _LONGEST_LINE: Final = 1000
-#: Characters; for a longer name none is looked for that was meant.
+#: Characters of a name; for a longer one no similar name is searched.
 _LONGEST_NAME: Final = 253
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong. Plugins' `Args.validate` may return plain triples of the same order, with paths inside their arguments."""
+    """One problem of a profile. Plugins' `Args.validate` may return plain triples of the same order, with paths inside their arguments."""
 
     path: str
     found: str
     allowed: str
 
     def __str__(self) -> str:
-        """One line, as users read it."""
+        """One line, for people."""
         path = self.path if len(self.path) <= _LONGEST_LINE else f"{self.path[:_LONGEST_LINE]}..."
         where = f"{path}: " if path else ""
         return f"{where}found {self.found}; allowed {self.allowed}"
 
     def inside(self, path: str) -> Problem:
-        """The same problem, its path continued from an outer one."""
+        """Move the problem into an outer field.
+
+        Args:
+            path: of the outer field.
+
+        Returns:
+            The problem, with the outer path before its own.
+        """
         if not self.path:
             return self._replace(path=path)
         joint = "" if self.path.startswith("[") or not path else "."
@@ -44,16 +51,23 @@ class Problem(NamedTuple):
 
 
 def first_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """As many as anybody reads; more are not looked for."""
+    """Take the first `MOST_PROBLEMS`; the search for more ends there.
+
+    Args:
+        problems: found one by one.
+
+    Returns:
+        At most `MOST_PROBLEMS` of them.
+    """
     return tuple(islice(problems, MOST_PROBLEMS))
 
 
 class ProfileError(InputError):
-    """A profile, or a file of profiles, that cannot be used; the text has one line a problem.
+    """A profile, or a file of profiles, that cannot be used. The text has one line a problem.
 
     Attributes:
-        problems: those that were found, in the order of the document; the first `MOST_PROBLEMS` of them.
-        source: the file they were found in, or "".
+        problems: in the order of the document; the first `MOST_PROBLEMS`.
+        source: name of the file, or "".
     """
 
     def __init__(self, problems: Iterable[Problem], source: str = "") -> None:
@@ -64,7 +78,15 @@ class ProfileError(InputError):
 
 
 def closest_name(name: str, known: Iterable[str]) -> str:
-    """The known name that was likely meant, or "" when none comes close. Case does not count, and a few letters do not either."""
+    """Find the known name that was likely meant. Case, and a few letters, may differ.
+
+    Args:
+        name: as written.
+        known: the known names.
+
+    Returns:
+        The name; "" when none is similar.
+    """
     if len(name) > _LONGEST_NAME:
         return ""
     by_lower = {candidate.lower(): candidate for candidate in known}
@@ -73,6 +95,14 @@ def closest_name(name: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` (did you mean 'X'?)`, or "" when nothing known comes close."""
+    """Suggest a known name in a message.
+
+    Args:
+        name: as written.
+        known: the known names.
+
+    Returns:
+        ` (did you mean 'X'?)`; "" when none is similar.
+    """
     close = closest_name(name, known)
     return f" (did you mean {close!r}?)" if close else ""

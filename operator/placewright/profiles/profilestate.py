@@ -1,8 +1,8 @@
-"""How a profile stands, and the status that says so.
+"""The standing of a profile, and its status.
 
-Conditions follow what kstatus, Flux and Argo CD read: `Ready` is always there; `Reconciling` and `Stalled` only while they are true, and so
-is `Advice`, which they do not read. `PluginFailing` is there from the first failure of a plugin on, `PluginHanging` while a generation is
-held because a plugin did not return.
+The conditions are those that kstatus, Flux and Argo CD read: `Ready` is always there; `Reconciling` and `Stalled` only while they are true,
+and so is `Advice`, which these tools do not read. `PluginFailing` is there from a plugin's first failure on, and `PluginHanging` while a
+generation is held because a plugin did not return.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ PLUGIN_FAILING: Final = "PluginFailing"
 PLUGIN_HANGING: Final = "PluginHanging"
 OUR_CONDITIONS: Final = frozenset({READY, RECONCILING, STALLED, ADVICE, PLUGIN_FAILING, PLUGIN_HANGING})
 
+#: Characters of a condition's message; the API allows 32,768, but every watcher of profiles receives it with each change.
 _MAX_MESSAGE: Final = 4096
 
 
@@ -44,21 +45,21 @@ class Reason(enum.StrEnum):
 
     @property
     def stalls(self) -> bool:
-        """True when nothing will change until somebody edits a profile."""
+        """True when nothing changes until a person edits a profile."""
         return self not in (Reason.ACTIVE, Reason.PAUSED, Reason.APPLYING)
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileStanding:
-    """Where a profile stands: the generation that was judged, what came of it, and what is in effect.
+    """The generation of a profile that was judged, the result, and the generation in effect.
 
     Attributes:
         name: of the SchedulingProfile.
         scheduler_name: that the judged generation asks for; empty for a shadow, which claims none.
         observed_generation: the generation that was judged last.
         active_generation: the generation that decisions use; None when no pod is placed by this profile.
-        reason: what came of the judged generation.
-        message: for people; names what is wrong and what stays in effect.
+        reason: result of the judged generation.
+        message: for people; names the problem and the generation that stays in effect.
     """
 
     name: str
@@ -78,16 +79,19 @@ def status_of(
     shadow: ShadowStatus | None = None,
     failing: Condition | None = None,
 ) -> dict[str, Any]:
-    """The body of `status`: all that we say, and nothing that others say.
+    """Build the body of `status`, with our fields and conditions only.
 
     Args:
-        standing: what to say.
-        previous: the conditions that the object carries now; times of unchanged ones are kept.
+        standing: of the profile.
+        previous: the conditions that the object carries now; the times of unchanged ones are kept.
         now: RFC 3339, for conditions whose status flips.
         pending: the profile's pods in the queue.
-        hints: what its author may want to know of the generation in effect.
+        hints: advice about the generation in effect.
         shadow: how a shadow compares; None for other profiles.
-        failing: the condition about plugins that fail, without its time; None where none ever did.
+        failing: the condition about plugins that fail, without its time; None when none ever did.
+
+    Returns:
+        The status, ready for server-side apply.
     """
     total = pending.active + pending.backoff + pending.unschedulable + pending.gated
     told = {} if shadow is None else msgspec.to_builtins(shadow)
@@ -121,7 +125,7 @@ def _conditions(
 
 
 def _current(standing: ProfileStanding, hints: Sequence[Recommendation]) -> Iterator[Condition]:
-    """What holds now, without times."""
+    """The conditions that hold now, without times."""
     reason, about = standing.reason, standing.observed_generation
     ready = "False" if reason.stalls or reason is Reason.APPLYING else "True"
     yield Condition(READY, ready, reason, standing.message, observed_generation=about)

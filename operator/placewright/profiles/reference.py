@@ -1,4 +1,4 @@
-"""Writes docs/reference.md: every field, rule, preset, plugin and argument, from what checks them.
+"""Writes docs/reference.md: every field, rule, preset, plugin and argument, from the code that checks them.
 
 `python -m placewright.profiles.reference > docs/reference.md`
 """
@@ -43,7 +43,14 @@ _RULES: Final = "x-kubernetes-validations"
 
 
 def reference(catalogue: Catalogue) -> str:
-    """The page, in Markdown, for these plugins."""
+    """Write the page.
+
+    Args:
+        catalogue: the plugins to describe.
+
+    Returns:
+        Markdown.
+    """
     schema = openapi_schema()
     spec, status = schema["properties"]["spec"], schema["properties"]["status"]
     parts = [
@@ -66,7 +73,7 @@ def reference(catalogue: Catalogue) -> str:
 
 
 def _spec_fields(spec: Schema) -> Iterator[tuple[str, Schema]]:
-    """All fields, those of one extension point standing for those of all."""
+    """All fields. The fields of one extension point stand for those of all."""
     for path, schema in _walk(spec, "spec"):
         if path.startswith("spec.plugins."):
             if path.startswith("spec.plugins.filter."):
@@ -76,7 +83,7 @@ def _spec_fields(spec: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def _walk(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
-    """Everything inside a schema that people write, with its path."""
+    """Every field inside a schema that people write, with its path."""
     for name, part in schema.get("properties", {}).items():
         where = f"{path}.{name}" if path else name
         yield where, part
@@ -180,7 +187,7 @@ def _arguments(plugin: type[Plugin]) -> str:
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table, without columns in which nothing stands."""
+    """A Markdown table, without empty columns."""
     cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
     kept = [at for at in range(len(head)) if any(row[at] for row in cells)]
     lines = [[head[at] for at in kept], ["---"] * len(kept), *([row[at] for at in kept] for row in cells)]

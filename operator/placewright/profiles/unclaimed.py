@@ -1,8 +1,8 @@
-"""Pods that no profile takes although they were likely meant for one: by which rule, and in which words.
+"""Pods that no profile takes although they were likely meant for one: the rules, and the messages.
 
-A pod's `schedulerName` may be anybody's, so only three kinds of names count: one that a profile had until it was deleted, one that a
-profile claims of which every generation is refused, and one that differs by a few letters from what a profile has. A name under which
-another scheduler places pods never counts. Whoever asks has looked for that (`placed_by_others`): nobody can ask which schedulers exist.
+Any scheduler may use any `schedulerName`, so only three kinds of names count: a name that a deleted profile had, a name that is claimed by
+a profile whose every generation is refused, and a name that differs by a few letters from a profile's. A name under which another scheduler
+places pods never counts. The caller finds that out from pods (`placed_by_others`), because no API lists the schedulers of a cluster.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from placewright.profiles.problem import closest_name
 
 #: Reason of the event on the pods.
 NO_PROFILE: Final = "NoSchedulingProfile"
-#: Schedulers that many clusters have. A name on this list is theirs, however it resembles one of ours, before they have placed any pod.
+#: Schedulers that many clusters have. Such a name is theirs, however similar to one of ours, even before they have placed a pod.
 OTHER_SCHEDULERS: Final = frozenset(
     {
         "crane-scheduler", "default-scheduler", "godel-scheduler", "hami-scheduler", "kai-scheduler", "koord-scheduler", "kube-batch",
@@ -31,7 +31,7 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 class Why(enum.StrEnum):
-    """Why no profile takes a pod; as metrics name it."""
+    """The reason why no profile takes a pod; the values are labels of metrics."""
 
     DELETED = "deleted"
     REFUSED = "refused"
@@ -44,10 +44,10 @@ class Unclaimed:
     """A schedulerName that no profile in effect has.
 
     Attributes:
-        scheduler_name: what the pods say.
-        why: by which rule they were meant for us.
+        scheduler_name: of the pods.
+        why: the rule by which they were meant for a profile.
         ours: the schedulerName that a profile has, or had.
-        profile: which one had it or claims it; empty for a misspelt name.
+        profile: that had the name or claims it; empty for a misspelt name.
         held: why the profile is held; empty for one that is not.
     """
 
@@ -58,7 +58,7 @@ class Unclaimed:
     held: str = ""
 
     def __str__(self) -> str:
-        """One line, as pods' events and people at a terminal read it."""
+        """One line, for events on the pods and for people at a terminal."""
         return f"no profile takes pods of schedulerName {self.scheduler_name!r}{self._because()}"
 
     def _because(self) -> str:
@@ -74,13 +74,13 @@ class Unclaimed:
 
 @dataclass(frozen=True, slots=True)
 class ProfileNames:
-    """Which schedulerNames profiles have.
+    """The schedulerNames of profiles.
 
     Attributes:
         live: in effect, paused ones included.
-        refused: claimed by a profile of which no generation is in effect, with the profile's name.
-        deleted: had by a profile that is gone, with its name.
-        held: of those refused, the profiles that are held because a plugin did not return, with why.
+        refused: to the profile that claims the name and has no generation in effect.
+        deleted: to the deleted profile that had the name.
+        held: to the reason, by name of a refused profile that is held because a plugin did not return.
     """
 
     live: Collection[str]
@@ -89,7 +89,14 @@ class ProfileNames:
     held: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, scheduler_name: str) -> Unclaimed | None:
-        """Whether pods of this name were likely meant for a profile, if no other scheduler places them; None where not."""
+        """Find out whether pods of a name were likely meant for a profile, if no other scheduler places them.
+
+        Args:
+            scheduler_name: of the pods.
+
+        Returns:
+            The reason; None when they were not.
+        """
         if scheduler_name in self.live:
             return None
         if (profile := self.refused.get(scheduler_name)) in self.held:
@@ -104,11 +111,25 @@ class ProfileNames:
 
 
 def placed_by_others(pod: Pod) -> bool:
-    """Whether a scheduler that is not ours put this pod on its node: it carries no decision of ours, and no node's own file made it."""
+    """Whether another scheduler put a pod on its node: it has a node, carries no decision of ours, and is no static pod.
+
+    Args:
+        pod: as decoded.
+
+    Returns:
+        True when another scheduler placed it.
+    """
     noted = pod.metadata.annotations or {}
     return bool(pod.spec.node_name) and DECISION not in noted and _MIRROR not in noted
 
 
 def looked_at_by_others(conditions: Iterable[Condition] | None) -> bool:
-    """Whether some scheduler has said of a waiting pod why it waits. The API server itself says that of gated pods alone."""
+    """Whether a scheduler has written a reason into a waiting pod. The API server itself writes one for gated pods only.
+
+    Args:
+        conditions: of the pod.
+
+    Returns:
+        True when a scheduler has.
+    """
     return any(each.type == _POD_SCHEDULED and each.reason != _GATED for each in conditions or ())

@@ -1,7 +1,7 @@
-"""Everything that is wrong with a file of profiles, each with its place in the text: what `placewright validate` says.
+"""Checks a file of profiles and places each problem in the text, for `placewright validate`.
 
-The checks are those of the operator and, for manifests, the CRD's schema besides, so that what passes here is taken by the API server and
-comes into effect. Objects of other kinds are passed over: files of a repository are looked at as they come.
+The checks are the operator's and, for manifests, the CRD's schema. So the API server accepts a file that passes, and its profiles take
+effect. Objects of other kinds are skipped: a repository's files are checked as they are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from placewright.profiles.schema import json_schema
 _KIND_OF: Final[Mapping[str, str]] = {GROUP: KIND, "kubescheduler.config.k8s.io": CONFIG_KIND}
 _OURS: Final = (*_KIND_OF, *_KIND_OF.values())
 _NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-#: Fields of a configuration that hold for all of its profiles, by their path in a profile.
+#: Fields of a configuration that apply to all of its profiles, by their path in a profile.
 _FOR_ALL: Final[Mapping[str, str]] = {
     "spec.backoff.initialSeconds": "podInitialBackoffSeconds",
     "spec.backoff.maxSeconds": "podMaxBackoffSeconds",
@@ -51,32 +51,39 @@ _LIMITS: Final[Mapping[str, str]] = {
 
 
 class ValidationFinding(NamedTuple):
-    """One thing that is wrong, and where; the lines and columns of a file begin at 1."""
+    """One problem and its place; lines and columns of a file begin at 1."""
 
     file: str
     place: Place
     problem: Problem
 
     def __str__(self) -> str:
-        """One line, as compilers write it."""
+        """One line, in the form of compilers."""
         return printable(f"{self.file}:{self.place.line}:{self.place.column}: {self.problem}")
 
 
 class Advice(NamedTuple):
-    """What the condition Advice would say of a profile, and where the profile says so."""
+    """One recommendation of the condition Advice, and the place of the field that it is about."""
 
     file: str
     place: Place
     hint: Recommendation
 
     def __str__(self) -> str:
-        """One line, as compilers write it."""
+        """One line, in the form of compilers."""
         return printable(f"{self.file}:{self.place.line}:{self.place.column}: {self.hint.message}")
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found in one file, how many profiles and other objects it has, and advice on what is right, but perhaps not meant so."""
+    """The result of one file.
+
+    Attributes:
+        findings: problems, in the order of the text.
+        profiles: number of profiles.
+        others: number of other objects.
+        advice: on profiles that are right, but perhaps not meant so.
+    """
 
     findings: tuple[ValidationFinding, ...]
     profiles: int = 0
@@ -86,7 +93,7 @@ class Checked:
 
 @dataclass(slots=True)
 class _Notes:
-    """What has been found so far."""
+    """The findings so far."""
 
     problems: list[tuple[Problem, YamlNode]] = field(default_factory=list)
     advice: list[tuple[Recommendation, str, YamlNode]] = field(default_factory=list)
@@ -101,13 +108,22 @@ class _Notes:
 
 
 def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
-    """Check YAML or JSON text; `file` is its name in what is found."""
+    """Check YAML or JSON text.
+
+    Args:
+        text: of the file.
+        file: its name, in findings.
+        catalogue: the plugins that exist here.
+
+    Returns:
+        Problems, counts and advice.
+    """
     notes = _Notes()
     try:
         documents = parse_placed(text) if text.strip() else []
     except UnreadableDocument as error:
         if not any(word in text for word in _OURS):
-            return Checked((), others=1)  # a template, or a format of somebody else's: nothing of ours is lost in it
+            return Checked((), others=1)  # a template, or another format, without any of our kinds in it
         (problem,) = error.problems
         return Checked((ValidationFinding(file, Place(error.line or 1, error.column or 1), problem._replace(path="")),))
     for document in documents:
@@ -118,16 +134,24 @@ def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
 
 
 def _place(problem: Problem, node: YamlNode) -> Place:
-    """Where the value is that is wrong, or the name, if that is."""
+    """The place of the wrong value, or of the name, if the name is wrong."""
     last = problem.path.rpartition(".")[2]
     name_is_wrong = problem.found == UNKNOWN_FIELD or problem.found == in_json(last) or problem.path.endswith(problem.found.strip('"'))
     return place_of(problem.path, node, value=not name_is_wrong)
 
 
 def check_object(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogue: Catalogue) -> list[Problem]:
-    """What is wrong with a SchedulingProfile that is to be stored in place of `old`, None for a new one.
+    """Check a SchedulingProfile that is to be stored.
 
-    A change that leaves `spec` as it was is not held against what `spec` says: labels of a bad profile can be edited, and it can go.
+    A change that leaves `spec` as it was is accepted: the labels of a bad profile can be edited, and it can be deleted.
+
+    Args:
+        new: the object.
+        old: the object that it replaces; None for a new one.
+        catalogue: the plugins that exist here.
+
+    Returns:
+        The problems; empty for none.
     """
     if old is not None and old.get("spec") == new.get("spec"):
         return []
@@ -144,7 +168,7 @@ def check_object(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogu
 
 
 def _check(value: Any, path: str, document: Document, catalogue: Catalogue, notes: _Notes) -> None:
-    """One object; `path` leads to it when it is an item of a List."""
+    """Check one object; `path` leads to an item of a List."""
     if isinstance(value, Mapping) and value.get("kind") == "List" and isinstance(value.get("items"), list):
         for index, item in enumerate(value["items"]):
             _check(item, f"items[{index}]", document, catalogue, notes)
@@ -160,14 +184,14 @@ def _check(value: Any, path: str, document: Document, catalogue: Catalogue, note
 
 
 def _advice(value: Mapping[str, Any], catalogue: Catalogue) -> Iterator[Recommendation]:
-    """On a manifest that is right. A configuration is kube-scheduler's own, or becomes manifests first."""
+    """Advice on a correct manifest. A configuration gets none: it is kube-scheduler's own, or becomes manifests first."""
     if value["kind"] == KIND:
         for profile in _read(value, catalogue):
             yield from advise_beforehand(resolve(profile, catalogue))
 
 
 def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes: _Notes) -> Iterator[Problem]:
-    """What is wrong with one object of ours, with paths inside it."""
+    """Problems of one object of ours, with paths inside it."""
     if group in _KIND_OF and value.get("kind") != _KIND_OF[group]:
         allowed = _KIND_OF[group]
         yield Problem("kind", in_json(value.get("kind")), f"{allowed}{did_you_mean(str(value.get('kind')), [allowed])}")
@@ -190,7 +214,7 @@ def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes:
 
 
 def _read(value: Mapping[str, Any], catalogue: Catalogue) -> list[SchedulingProfile]:
-    """The profiles of a manifest or a configuration; older configurations as `placewright run --config` and `convert` read them."""
+    """The profiles of a manifest or a configuration; older configurations are read as by `placewright run --config` and `convert`."""
     if value["kind"] == CONFIG_KIND and value.get("apiVersion") != CONFIG_API_VERSION:
         return read_configuration(value, catalogue, ConversionFindings())[0]
     return read_profiles(value, "")
@@ -210,7 +234,7 @@ def _repeated(name: str, seen: set[str]) -> Iterator[Problem]:
 
 
 def _of_manifest(value: Mapping[str, Any], profile: SchedulingProfile, found: list[Problem], notes: _Notes) -> Iterator[Problem]:
-    """What the API server alone would say of the object."""
+    """Problems that only the API server would find."""
     name = profile.metadata.name
     if not _NAME.fullmatch(name):
         yield Problem("metadata.name", in_json(name), "lower case letters, digits, '-' and '.', as in the name of a host")
@@ -236,14 +260,14 @@ def _validator() -> jsonschema.protocols.Validator:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Null means absent, as the operator reads it."""
+    """Remove nulls: null means absent, as for the operator."""
     if isinstance(value, Mapping):
         return {str(key): _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _in_configuration(path: str, index: int, value: Mapping[str, Any]) -> str:
-    """The path in a KubeSchedulerConfiguration of what a profile calls so."""
+    """Translate the path of a profile's field into one of a KubeSchedulerConfiguration."""
     for ours, theirs in _FOR_ALL.items():
         if path.startswith(ours):
             return theirs + path.removeprefix(ours)

@@ -1,4 +1,4 @@
-"""Profiles of KubeSchedulerConfiguration v1beta1 to v1beta3 in the words of v1: other defaults, other weights, other names."""
+"""Rewrites profiles of KubeSchedulerConfiguration v1beta1 to v1beta3 for v1, which has other defaults, weights and names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from placewright.profiles.kubescheduler.priorities import Strategy, adopt_strate
 
 
 def upgrade(draft: Draft, version: str, path: str, findings: ConversionFindings) -> None:
-    """Rewrite a profile of that version (`v1beta1` to `v1beta3`) in place, so that it means under v1 what it meant there."""
+    """Rewrite a profile in place, so that it means the same under v1.
+
+    Args:
+        draft: the profile.
+        version: `v1beta1` to `v1beta3`.
+        path: of the profile, for findings.
+        findings: takes differences.
+    """
     if version == "v1beta1":
         _strategies(draft, path, findings)
         _default_constraints(draft, path, findings)
@@ -30,7 +37,7 @@ def upgrade(draft: Draft, version: str, path: str, findings: ConversionFindings)
 
 
 def _former_defaults(draft: Draft, version: str, path: str, findings: ConversionFindings) -> None:
-    """Plugins that were on by default stay on, unless the profile switched them off."""
+    """Keep plugins on that were on by default, unless the profile switched them off."""
     kept = []
     for former in FORMER_DEFAULTS[version]:
         own = draft.sets[former.point]
@@ -39,7 +46,7 @@ def _former_defaults(draft: Draft, version: str, path: str, findings: Conversion
             draft.multi_point.enable(former.name, former.weight)
             kept.append(former.name)
         elif not named:
-            own.forget([former.name])  # nobody brings it any more: there is nothing left to switch off
+            own.forget([former.name])  # v1 has no such default: there is nothing left to switch off
             draft.multi_point.forget([former.name])
     if kept:
         text = f"{', '.join(kept)}: on by default in {version}, therefore enabled; not among today's defaults"
@@ -47,7 +54,7 @@ def _former_defaults(draft: Draft, version: str, path: str, findings: Conversion
 
 
 def _strategies(draft: Draft, path: str, findings: ConversionFindings) -> None:
-    """Three score plugins became three strategies of one, which has one at a time."""
+    """Turn three score plugins into strategies of NodeResourcesFit, which has one strategy at a time."""
     score = draft.score
     own = [Strategy(ref.name, ref.weight or 1, _args(draft, ref.name)) for ref in score.enabled if ref.name in STRATEGIES]
     if not score.drops(DEFAULT_STRATEGY) and DEFAULT_STRATEGY not in [one.name for one in own]:
@@ -62,7 +69,7 @@ def _strategies(draft: Draft, path: str, findings: ConversionFindings) -> None:
 
 
 def _enable_in_place(draft: Draft, chosen: Strategy) -> None:
-    """NodeResourcesFit scores where the strategy's plugin did; it does so by default where that was the default."""
+    """Let NodeResourcesFit score in the place of the strategy's plugin; where that was on by default, NodeResourcesFit is, too."""
     names = draft.score.names()
     if chosen.name in names:
         draft.score.enabled[names.index(chosen.name)] = PluginRef(name=FIT, weight=chosen.weight)
@@ -73,7 +80,7 @@ def _args(draft: Draft, name: str) -> dict[str, Any]:
 
 
 def _default_constraints(draft: Draft, path: str, findings: ConversionFindings) -> None:
-    """Kubernetes 1.19 took a list of constraints without being told that it is one."""
+    """Set the type of a list of constraints: Kubernetes 1.19 took the list without it."""
     args = draft.args.get(SPREAD, {})
     if args.get("defaultConstraints") and not args.get("defaultingType"):
         args["defaultingType"] = "List"

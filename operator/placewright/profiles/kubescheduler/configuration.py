@@ -1,4 +1,4 @@
-"""From a KubeSchedulerConfiguration, v1 or v1beta1 to v1beta3, to profiles."""
+"""Reads KubeSchedulerConfiguration, v1 or v1beta1 to v1beta3, as profiles."""
 
 from __future__ import annotations
 
@@ -28,16 +28,25 @@ from placewright.profiles.placements import ConfigPlugins, without_placements
 from placewright.profiles.problem import Problem, ProfileError, did_you_mean
 
 _OLDER: Final = {f"{CONFIG_GROUP}/{version}": version for version in BETAS}
-#: At these points something must run: without the profile's own plugin, the default one.
+#: Points that need a plugin: without the profile's own one, the default one runs.
 _NEEDED: Final = ("queue_sort", "bind")
 
 
 def read_configuration(
     document: Mapping[str, Any], catalogue: Catalogue, findings: ConversionFindings
 ) -> tuple[list[SchedulingProfile], ProcessSettings]:
-    """Profiles and settings of a configuration; raises `ProfileError` for what cannot be read.
+    """Read a configuration. A plugin that is unknown here is left out, with a finding.
 
-    A plugin that nobody here knows is left out, with a finding.
+    Args:
+        document: as parsed.
+        catalogue: the plugins that exist here.
+        findings: takes differences.
+
+    Returns:
+        (profiles, settings of the process).
+
+    Raises:
+        ProfileError: it cannot be read.
     """
     version = document.get("apiVersion")
     if not isinstance(version, str) or (version != CONFIG_API_VERSION and version not in _OLDER):

@@ -1,6 +1,6 @@
-"""Coscheduling, scheduler-plugins' way to place groups, becomes GangScheduling, which reads the same PodGroups and labels.
+"""Replaces Coscheduling, scheduler-plugins' way to place groups, by GangScheduling, which reads the same PodGroups and labels.
 
-There it has to be enabled, and takes the place of the plugin that sorts the queue; here it is a default plugin, and groups have their
+Coscheduling has to be enabled, and replaces the plugin that sorts the queue. GangScheduling is a default plugin, and groups have their
 place in the queue whichever plugin sorts it.
 """
 
@@ -24,7 +24,13 @@ _WITHOUT_COUNTERPART: Final = {
 
 
 def replace_coscheduling(draft: Draft, path: str, findings: ConversionFindings) -> None:
-    """Put GangScheduling in its place, with what its arguments have a counterpart for."""
+    """Replace the plugin and its arguments, as far as these have a counterpart.
+
+    Args:
+        draft: the profile; changed in place.
+        path: of the profile, for findings.
+        findings: takes arguments without a counterpart.
+    """
     named = any(COSCHEDULING in each.names() for each in draft.sets.values())
     args = draft.args.get(COSCHEDULING)
     if not named and args is None:

@@ -1,4 +1,4 @@
-"""Profiles and configurations as documents: only what is stated, in the order in which people write it, and as YAML."""
+"""Writes profiles and configurations as documents: only fields that are set, in the order in which people write them, and as YAML."""
 
 from __future__ import annotations
 
@@ -15,26 +15,41 @@ from placewright.profiles.config import API_VERSION
 Document = dict[str, Any]
 
 _WIDTH: Final = 120
-#: An object of the API has no status or bookkeeping in a file.
+#: Metadata that a file keeps: the rest is the API server's bookkeeping.
 _KEPT_METADATA: Final = ("name", "labels", "annotations")
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes everything out: an alias means nothing to most readers of Kubernetes' files."""
+    """Writes values out in full: most readers of Kubernetes' files do not expect aliases."""
 
     def ignore_aliases(self, _data: object) -> bool:
-        """No anchors."""
+        """Write no anchors."""
         return True
 
 
 def to_yaml(documents: Iterable[Document], comments: Sequence[str] = ()) -> str:
-    """The documents as YAML text, with the comments before them, a line each."""
+    """Write documents as YAML.
+
+    Args:
+        documents: plain data.
+        comments: lines before the first document.
+
+    Returns:
+        The text.
+    """
     header = "".join(f"# {printable(comment)}\n" for comment in comments)
     return header + "---\n".join(map(yaml_text, documents))
 
 
 def yaml_text(data: object) -> str:
-    """Any plain value as YAML; where a character could be obeyed by a terminal, all that is not ASCII is escaped."""
+    """Write a plain value as YAML. If a character could control a terminal, all characters that are not ASCII are escaped.
+
+    Args:
+        data: plain data.
+
+    Returns:
+        The text.
+    """
     text = _dumped(data, allow_unicode=True)
     return text if text.replace("\n", "").isprintable() else _dumped(data, allow_unicode=False)
 
@@ -45,13 +60,27 @@ def _dumped(data: object, *, allow_unicode: bool) -> str:
 
 
 def manifest(profile: SchedulingProfile) -> Document:
-    """The profile as a manifest, fit for `kubectl apply`."""
+    """Write a profile as a manifest for `kubectl apply`.
+
+    Args:
+        profile: as decoded.
+
+    Returns:
+        Plain data.
+    """
     metadata = {name: value for name, value in msgspec.to_builtins(profile.metadata).items() if name in _KEPT_METADATA and value}
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": stated_spec(profile.spec)}
 
 
 def stated_spec(spec: ProfileSpec) -> Document:
-    """`spec` without what is as it would be anyway; the schedulerName comes first."""
+    """Write `spec` without the fields that have their default; the schedulerName comes first.
+
+    Args:
+        spec: of a profile.
+
+    Returns:
+        Plain data.
+    """
     document: Document = {"schedulerName": spec.scheduler_name} if spec.scheduler_name else {}
     for name, value in msgspec.to_builtins(spec).items():
         if name == "plugins":
@@ -66,7 +95,14 @@ def stated_spec(spec: ProfileSpec) -> Document:
 
 
 def stated_plugins(plugins: Plugins) -> Document:
-    """Plugin sets that say something."""
+    """Write the plugin sets that are not empty.
+
+    Args:
+        plugins: of a profile.
+
+    Returns:
+        Plain data.
+    """
     sets: Mapping[str, Document] = msgspec.to_builtins(plugins)
     stated = {point: {side: refs for side, refs in each.items() if refs} for point, each in sets.items()}
     return {point: each for point, each in stated.items() if each}

@@ -1,4 +1,6 @@
-"""A profile's plugins and arguments while they are being rewritten; structs are frozen, and lists of lists are hard to read."""
+"""A profile's plugins and arguments while they are rewritten. The decoded structs are frozen, and edits of their lists of lists are hard to
+read.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +16,43 @@ from placewright.profiles.merge import ALL
 MULTI_POINT: Final = "multi_point"
 SCORE: Final = "score"
 PRE_SCORE: Final = "pre_score"
-#: What kube-scheduler's files put into arguments beside their fields.
+#: Fields that kube-scheduler's files add to a plugin's arguments.
 _TYPE_META: Final = ("apiVersion", "kind")
 
 
 @dataclass(slots=True)
 class DraftSet:
-    """What is switched on and off at one point."""
+    """The plugins that are enabled and disabled at one point."""
 
     enabled: list[PluginRef] = field(default_factory=list)
     disabled: list[str] = field(default_factory=list)
 
     def names(self) -> list[str]:
-        """The enabled plugins."""
+        """List the enabled plugins.
+
+        Returns:
+            Their names, in order.
+        """
         return [ref.name for ref in self.enabled]
 
     def drops(self, name: str) -> bool:
-        """True when the plugin would not come from the defaults or multiPoint."""
+        """Whether a plugin of the defaults or of multiPoint would be switched off.
+
+        Args:
+            name: of the plugin.
+
+        Returns:
+            True when it, or `*`, is disabled.
+        """
         return name in self.disabled or ALL in self.disabled
 
     def enable(self, name: str, weight: int | None = None) -> None:
-        """Enable the plugin, in its place where it is enabled already."""
+        """Enable a plugin, in its place if it is enabled already.
+
+        Args:
+            name: of the plugin.
+            weight: of its scores; None for none.
+        """
         ref = PluginRef(name=name, weight=weight)
         if name in self.names():
             self.enabled[self.names().index(name)] = ref
@@ -42,25 +60,46 @@ class DraftSet:
             self.enabled.append(ref)
 
     def lead(self, name: str) -> None:
-        """Enable the plugin in the first place, as it is where it is enabled already."""
+        """Enable a plugin in the first place, with its weight if it is enabled already.
+
+        Args:
+            name: of the plugin.
+        """
         known = next((ref for ref in self.enabled if ref.name == name), PluginRef(name=name))
         self.enabled = [known, *(ref for ref in self.enabled if ref.name != name)]
 
     def disable(self, name: str) -> None:
-        """Disable the plugin, whoever brings it."""
+        """Disable a plugin, from whichever layer it comes.
+
+        Args:
+            name: of the plugin.
+        """
         self.enabled = [ref for ref in self.enabled if ref.name != name]
         if not self.drops(name):
             self.disabled.append(name)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Say nothing of these plugins."""
+        """Remove plugins from both lists.
+
+        Args:
+            names: of the plugins.
+        """
         gone = set(names)
         self.enabled = [ref for ref in self.enabled if ref.name not in gone]
         self.disabled = [name for name in self.disabled if name not in gone]
 
 
 class Draft:
-    """Plugins and arguments of one profile."""
+    """Plugins and arguments of one profile.
+
+    Args:
+        plugins: of the profile.
+        configs: its `pluginConfig`.
+
+    Attributes:
+        sets: by field of `Plugins`.
+        args: by plugin.
+    """
 
     def __init__(self, plugins: Plugins, configs: Iterable[PluginConfig] | None) -> None:
         self.sets = {name: _draft(getattr(plugins, name)) for name in plugins.__struct_fields__}
@@ -77,28 +116,51 @@ class Draft:
         return self.sets[SCORE]
 
     def forget(self, names: Iterable[str]) -> None:
-        """Say nothing of these plugins, at any point."""
+        """Remove plugins, at every point, and their arguments.
+
+        Args:
+            names: of the plugins.
+        """
         names = set(names)
         for each in self.sets.values():
             each.forget(names)
         self.args = {name: args for name, args in self.args.items() if name not in names}
 
     def points(self) -> Iterator[tuple[str, DraftSet]]:
-        """Field name, as documents spell it, and set."""
+        """List the sets.
+
+        Returns:
+            (field name as documents spell it, set).
+        """
         spelled = dict(zip(Plugins.__struct_fields__, Plugins.__struct_encode_fields__, strict=True))
         return ((spelled[name], each) for name, each in self.sets.items())
 
     def plugins(self) -> Plugins:
-        """The plugins as they stand now."""
+        """Build the plugins as they are now.
+
+        Returns:
+            The plugin sets.
+        """
         return Plugins(**{name: _built(each) for name, each in self.sets.items()})
 
     def plugin_config(self) -> list[PluginConfig] | None:
-        """The arguments as they stand now."""
+        """Build the arguments as they are now.
+
+        Returns:
+            `pluginConfig`; None without any.
+        """
         return [PluginConfig(name=name, args=args) for name, args in self.args.items()] or None
 
 
 def without_type_meta(args: dict[str, Any] | None) -> dict[str, Any]:
-    """Arguments without the apiVersion and kind that say which version of kube-scheduler they were written for."""
+    """Remove apiVersion and kind, which name the version of kube-scheduler that arguments were written for.
+
+    Args:
+        args: of a plugin.
+
+    Returns:
+        The other fields.
+    """
     return {name: value for name, value in (args or {}).items() if name not in _TYPE_META}
 
 

@@ -1,4 +1,4 @@
-"""What a conversion could not carry over, or carried over in another form."""
+"""Findings of a conversion: settings that could not be carried over, or only in another form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from placewright.profiles.defaults import PACKAGES
 
 
 class Loss(enum.Enum):
-    """How much a finding matters."""
+    """The weight of a finding."""
 
     #: Pods may be placed differently.
     PLACEMENT = enum.auto()
@@ -21,14 +21,14 @@ class Loss(enum.Enum):
 
 
 class ConversionFinding(NamedTuple):
-    """One of them: where in the input, what about it, and how much it matters."""
+    """One finding: the path in the input, the text, and its weight."""
 
     path: str
     text: str
     loss: Loss
 
     def __str__(self) -> str:
-        """One line, as users read it."""
+        """One line, for people."""
         return f"{self.path}: {self.text}"
 
 
@@ -39,19 +39,38 @@ class ConversionFindings:
         self._found: dict[ConversionFinding, None] = {}
 
     def placement(self, path: str, text: str) -> None:
-        """Pods may be placed differently."""
+        """Note that pods may be placed differently.
+
+        Args:
+            path: in the input.
+            text: for people.
+        """
         self._found[ConversionFinding(path, text, Loss.PLACEMENT)] = None
 
     def setting(self, path: str, text: str) -> None:
-        """A setting of the process is gone."""
+        """Note that a setting of the process is lost.
+
+        Args:
+            path: in the input.
+            text: for people.
+        """
         self._found[ConversionFinding(path, text, Loss.SETTING)] = None
 
     def note(self, path: str, text: str) -> None:
-        """Nothing is lost."""
+        """Note a difference in form, by which nothing is lost.
+
+        Args:
+            path: in the input.
+            text: for people.
+        """
         self._found[ConversionFinding(path, text, Loss.NOTE)] = None
 
     def all(self) -> tuple[ConversionFinding, ...]:
-        """In the order in which they were found."""
+        """List the findings.
+
+        Returns:
+            In the order in which they were found.
+        """
         return tuple(self._found)
 
 
@@ -61,5 +80,12 @@ def not_installed(name: str) -> str:
 
 
 def without_counterpart(findings: Iterable[ConversionFinding]) -> tuple[ConversionFinding, ...]:
-    """Those that are more than notes."""
+    """Select the findings that are more than notes.
+
+    Args:
+        findings: of a conversion.
+
+    Returns:
+        Losses of placement and of settings.
+    """
     return tuple(finding for finding in findings if finding.loss is not Loss.NOTE)

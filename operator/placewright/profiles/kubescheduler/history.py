@@ -1,4 +1,4 @@
-"""What earlier kube-schedulers had: plugins that are gone, default weights that have changed, and what both became.
+"""Plugins and defaults of earlier kube-schedulers: plugins that are gone, default weights that have changed, and their successors.
 
 Sources: `pkg/scheduler/apis/config/v1beta1/default_plugins.go` and `.../v1beta2/default_plugins.go` of Kubernetes 1.22 and 1.25, and the
 release notes of the configuration's versions.
@@ -18,7 +18,7 @@ SPREAD: Final = "PodTopologySpread"
 AVOID: Final = "NodePreferAvoidPods"
 AVOID_WEIGHT: Final = 10000
 
-#: Plugins of ours that kube-scheduler has no longer; a configuration v1 cannot name them.
+#: Plugins of ours that kube-scheduler has dropped; a configuration v1 cannot name them.
 GONE: Final = frozenset(
     {AVOID, "SelectorSpread", "NodeLabel", "ServiceAffinity", "EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits"}
 )

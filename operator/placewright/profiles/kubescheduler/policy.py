@@ -1,7 +1,7 @@
-"""From the legacy Policy file to a profile.
+"""Reads the legacy Policy file as a profile.
 
-The profile starts from today's default one. Plugins that a Policy could choose filter and score only where it says so; what came after the
-Policy (scheduling gates, dynamic resources, preemption) stays on, because pods count on it.
+The profile starts from today's default one. Plugins that a Policy could choose filter and score only if the Policy says so. Later plugins
+(scheduling gates, dynamic resources, preemption) stay on, because pods rely on them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,19 @@ _UNITS: Final = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 
 def read_policy(document: Mapping[str, Any], catalogue: Catalogue, findings: ConversionFindings) -> SchedulingProfile:
-    """The profile that places pods as the Policy did; raises `ProfileError` for what cannot be read, or made kube-scheduler die."""
+    """Build the profile that places pods as the Policy did.
+
+    Args:
+        document: as parsed.
+        catalogue: the plugins that exist here.
+        findings: takes differences.
+
+    Returns:
+        The profile.
+
+    Raises:
+        ProfileError: the Policy cannot be read, or made kube-scheduler exit.
+    """
     policy = decode_strict(_with_todays_spelling(document), Policy)
     if policy.api_version != "v1":
         raise ProfileError([Problem("apiVersion", in_json(policy.api_version), "v1")])
@@ -73,7 +85,7 @@ def _leave_out(draft: Draft, filters: Filters, scores: Scores, catalogue: Catalo
 
 
 def _choose(draft: Draft, filtering: Iterable[str], scoring: Mapping[str, int], catalogue: Catalogue) -> dict[str, int]:
-    """Switch plugins on and off; returns the weights of those that score, 0 for those that only filter."""
+    """Switch plugins on and off. Returns the weights of plugins that score, and 0 for plugins that only filter."""
     filtering, weights = set(filtering), dict(scoring)
     for name in _CHOSEN:
         plugin = catalogue.get(name)
@@ -122,7 +134,7 @@ def _arguments(draft: Draft, policy: Policy, filters: Filters, scores: Scores) -
 
 
 def _with_todays_spelling(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`enableHTTPS` was read too: Go's JSON does not look at case."""
+    """Accept `enableHTTPS`, too: Go's JSON ignores case."""
     extenders = document.get("extenders")
     if not isinstance(extenders, list):
         return document

@@ -26,7 +26,7 @@ class LabelsPresenceArgument(KubeObject, frozen=True):
 
 
 class PredicateArgument(KubeObject, frozen=True):
-    """What makes a predicate of one's own; one of the two."""
+    """The argument of a user's own predicate; exactly one field is set."""
 
     service_affinity: LabelsArgument | None = None
     labels_presence: LabelsPresenceArgument | None = None
@@ -46,7 +46,7 @@ class LabelArgument(KubeObject, frozen=True):
 
 
 class LabelPreferenceArgument(KubeObject, frozen=True):
-    """A label that nodes had better have, or not have."""
+    """A label that nodes should have, or should not have."""
 
     label: str
     presence: bool = False
@@ -60,7 +60,7 @@ class CapacityRatioArguments(KubeObject, frozen=True):
 
 
 class PriorityArgument(KubeObject, frozen=True):
-    """What makes a priority of one's own; one of the three."""
+    """The argument of a user's own priority; exactly one field is set."""
 
     service_anti_affinity: LabelArgument | None = None
     label_preference: LabelPreferenceArgument | None = None
@@ -76,7 +76,7 @@ class PriorityPolicy(KubeObject, frozen=True):
 
 
 class LegacyExtender(KubeObject, frozen=True):
-    """An extender; `http_timeout` is a whole number of nanoseconds, and HTTPS is spelt otherwise than today."""
+    """An extender. `http_timeout` is a whole number of nanoseconds, and `enableHttps` has another spelling than today."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -93,7 +93,7 @@ class LegacyExtender(KubeObject, frozen=True):
 
 
 class Policy(KubeObject, frozen=True):
-    """The file. A list that is absent means the default set, an empty one none."""
+    """The file. An absent list means the default set, an empty one means none."""
 
     kind: str
     api_version: str = "v1"

@@ -1,4 +1,4 @@
-"""Predicates of the legacy Policy: which plugins filter."""
+"""Predicates of the legacy Policy: the plugins that filter."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DEFAULT_PREDICATES: Final = (
 MANDATORY_PREDICATES: Final = ("PodToleratesNodeTaints", "CheckNodeUnschedulable")
 
 _AS_TAINT: Final = "the state of a node is a taint today, which TaintToleration reads, always on"
-#: Predicates that were gone before 1.22, and what does their work.
+#: Predicates that were dropped before 1.22, to the plugins that do their work, and a note.
 _REPLACED: Final[Mapping[str, tuple[tuple[str, ...], str]]] = MappingProxyType(
     {
         "CheckNodeCondition": ((), _AS_TAINT),
@@ -61,7 +61,7 @@ _REPLACED: Final[Mapping[str, tuple[tuple[str, ...], str]]] = MappingProxyType(
 
 @dataclass(slots=True)
 class Filters:
-    """What the predicates come to: plugins that filter, and labels for the two that take some."""
+    """The result of the predicates: plugins that filter, and labels for the two that take some."""
 
     plugins: set[str] = field(default_factory=set)
     affinity_labels: list[str] = field(default_factory=list)
@@ -70,7 +70,18 @@ class Filters:
 
 
 def read_predicates(predicates: Sequence[PredicatePolicy] | None, findings: ConversionFindings) -> Filters:
-    """The filters of a policy; raises `ProfileError` for arguments that contradict each other. A name that nobody knows is a finding."""
+    """Read the predicates of a policy. An unknown name is a finding.
+
+    Args:
+        predicates: None for the default ones.
+        findings: takes differences.
+
+    Returns:
+        The filters.
+
+    Raises:
+        ProfileError: arguments contradict each other.
+    """
     filters = Filters()
     chosen = [PredicatePolicy(name=name) for name in DEFAULT_PREDICATES] if predicates is None else predicates
     for i, predicate in enumerate(chosen):

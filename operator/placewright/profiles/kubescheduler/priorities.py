@@ -1,4 +1,4 @@
-"""Priorities of the legacy Policy: which plugins score, how much each counts, and which strategy NodeResourcesFit gets."""
+"""Priorities of the legacy Policy: the plugins that score, their weights, and the strategy of NodeResourcesFit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SELECTOR_SPREAD: Final = "SelectorSpreadPriority"
 #: Priority to plugin; kube-scheduler 1.22, `pkg/scheduler/framework/plugins/legacy_registry.go`.
 PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        # 1.20 to 1.22 spread by PodTopologySpread's system defaults; SelectorSpread itself was for those who switched that off.
+        # 1.20 to 1.22 spread by PodTopologySpread's system defaults; SelectorSpread ran only where these were switched off.
         _SELECTOR_SPREAD: SPREAD,
         "ServiceSpreadingPriority": SPREAD,
         "EvenPodsSpreadPriority": SPREAD,
@@ -28,7 +28,7 @@ PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
         "ImageLocalityPriority": "ImageLocality",
     }
 )
-#: Priorities that became strategies of NodeResourcesFit, by the plugin that they were between.
+#: Priorities that became strategies of NodeResourcesFit, to the plugin that they were in between.
 STRATEGY_PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "LeastRequestedPriority": "NodeResourcesLeastAllocated",
@@ -54,12 +54,12 @@ _SPREADS_BY_SYSTEM: Final = frozenset({_SELECTOR_SPREAD, "ServiceSpreadingPriori
 
 @dataclass(slots=True)
 class Scores:
-    """What the priorities come to.
+    """The result of the priorities.
 
     Attributes:
         weights: by plugin, without the strategies of NodeResourcesFit.
-        strategies: those.
-        present_labels, absent_labels: that nodes had better have, or not have.
+        strategies: of NodeResourcesFit.
+        present_labels, absent_labels: that nodes should have, or should not have.
         anti_affinity_labels: over whose values the pods of a Service are spread.
         system_spread: whether pods without constraints of their own are spread.
     """
@@ -72,14 +72,27 @@ class Scores:
     system_spread: bool = False
 
     def add(self, plugin: str, weight: int) -> None:
-        """A plugin that several priorities ask for has the highest of their weights."""
+        """Set a plugin's weight; of several priorities for one plugin the highest weight counts.
+
+        Args:
+            plugin: its name.
+            weight: 1 or more.
+        """
         self.weights[plugin] = max(weight, self.weights.get(plugin, 0))
 
 
 def read_priorities(priorities: Sequence[PriorityPolicy] | None, findings: ConversionFindings) -> Scores:
-    """The scores of a policy; raises `ProfileError` for weights and arguments that kube-scheduler died of.
+    """Read the priorities of a policy. An unknown name is a finding.
 
-    A name that nobody knows is a finding.
+    Args:
+        priorities: None for the default ones.
+        findings: takes differences.
+
+    Returns:
+        The scores.
+
+    Raises:
+        ProfileError: a weight or an argument is one that made kube-scheduler exit.
     """
     scores = Scores()
     defaults = [PriorityPolicy(name=name, weight=weight) for name, weight in DEFAULT_PRIORITIES.items()]
@@ -123,7 +136,7 @@ def _add_strategy(scores: Scores, strategy: Strategy, path: str) -> None:
 
 
 def _read_own(argument: PriorityArgument, weight: int, path: str, scores: Scores, labels: dict[str, int]) -> None:
-    """A priority of the user's own, under any name."""
+    """Read a user's own priority; its name is free."""
     ratio, preference, spread = (
         argument.requested_to_capacity_ratio_arguments,
         argument.label_preference,
@@ -144,14 +157,14 @@ def _read_own(argument: PriorityArgument, weight: int, path: str, scores: Scores
 
 
 def _same_weight(labels: dict[str, int], plugin: str, weight: int, path: str) -> None:
-    """One plugin does the work of all of them, with one weight; kube-scheduler refused others, too."""
+    """Require one weight of all priorities for one plugin, as kube-scheduler did: the plugin has one weight."""
     before = labels.setdefault(plugin, weight)
     if before != weight:
         raise ProfileError([Problem(f"{path}.weight", str(weight), f"{before}, as of the priority of this sort before it")])
 
 
 class Strategy(NamedTuple):
-    """One way to score, under the name of its former plugin, with that plugin's arguments (`resources`, `shape`)."""
+    """A way to score, under the name of its former plugin, with that plugin's arguments (`resources`, `shape`)."""
 
     name: str
     weight: int
@@ -159,7 +172,16 @@ class Strategy(NamedTuple):
 
 
 def heaviest(strategies: Sequence[Strategy], path: str, findings: ConversionFindings) -> Strategy | None:
-    """The one with the highest weight, the first of equals; the others are lost."""
+    """Choose a strategy; the others are lost, with a finding each.
+
+    Args:
+        strategies: that score.
+        path: for findings.
+        findings: takes the others.
+
+    Returns:
+        The strategy of the highest weight, the first of equals; None without any.
+    """
     chosen = max(strategies, key=lambda one: one.weight, default=None)
     for other in strategies:
         if chosen is not None and other is not chosen:
@@ -169,7 +191,12 @@ def heaviest(strategies: Sequence[Strategy], path: str, findings: ConversionFind
 
 
 def adopt_strategy(args: dict[str, dict[str, Any]], chosen: Strategy) -> None:
-    """Write the strategy into the arguments of NodeResourcesFit, unless it is the default one."""
+    """Write a strategy into the arguments of NodeResourcesFit, unless it is the default one.
+
+    Args:
+        args: arguments by plugin; changed in place.
+        chosen: the strategy.
+    """
     strategy: dict[str, Any] = {"type": STRATEGIES[chosen.name]}
     if chosen.args.get("resources"):
         strategy["resources"] = chosen.args["resources"]

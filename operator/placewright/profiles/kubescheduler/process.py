@@ -1,4 +1,4 @@
-"""What a configuration says of the process: what of it `placewright run --config` takes, and what has no counterpart."""
+"""Settings of the process in a configuration: those that `placewright run --config` uses, and those without a counterpart."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from placewright.profiles.kubescheduler.findings import ConversionFindings
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """Settings of the process; None where the file does not say.
+    """Settings of the process; None where the file sets none.
 
     Attributes:
-        leader_elect: whether replicas elect one that is active.
+        leader_elect: whether replicas elect an active one.
         kubeconfig: path of a kubeconfig.
         qps: requests a second to the API server; 0 or less: no limit.
-        burst: how many of them may come at once.
+        burst: requests that may be sent at once.
     """
 
     leader_elect: bool | None = None
@@ -29,7 +29,11 @@ class ProcessSettings:
     burst: int | None = None
 
     def flags(self) -> Iterator[tuple[str, str]]:
-        """What is said, as field of the file and flag of `placewright run`. That replicas elect one is what they do anyway."""
+        """List the settings as flags. `leaderElect: true` is left out, because it is the default.
+
+        Yields:
+            (field of the file, flag of `placewright run`).
+        """
         if self.leader_elect is False:
             yield "leaderElection.leaderElect", "--leader-elect=false"
         if self.kubeconfig:
@@ -40,7 +44,11 @@ class ProcessSettings:
             yield "clientConnection.burst", f"--kube-api-burst {self.burst}"
 
     def document(self) -> dict[str, Any]:
-        """What is said, as the two parts of a KubeSchedulerConfiguration that it stands in."""
+        """Write the settings as parts of a KubeSchedulerConfiguration.
+
+        Returns:
+            `leaderElection` and `clientConnection`, with the fields that are set.
+        """
         client = {"kubeconfig": self.kubeconfig, "qps": self.qps, "burst": self.burst}
         parts: dict[str, dict[str, Any]] = {"leaderElection": {"leaderElect": self.leader_elect}, "clientConnection": client}
         stated = {part: {name: value for name, value in fields.items() if value is not None} for part, fields in parts.items()}
@@ -48,14 +56,22 @@ class ProcessSettings:
 
 
 class OlderConfiguration(KubeSchedulerConfiguration, frozen=True):
-    """A configuration of v1beta1 to v1beta3, which had two fields more."""
+    """A configuration of v1beta1 to v1beta3, which has two more fields."""
 
     healthz_bind_address: str | None = None
     metrics_bind_address: str | None = None
 
 
 def process_settings(config: KubeSchedulerConfiguration, findings: ConversionFindings) -> ProcessSettings:
-    """The settings that `placewright run --config` takes; all others that are stated are findings."""
+    """Select the settings that `placewright run --config` uses. All others that are set become findings.
+
+    Args:
+        config: as decoded.
+        findings: takes the others.
+
+    Returns:
+        The settings.
+    """
     if config.parallelism is not None:
         findings.setting("parallelism", "all nodes are evaluated at once, on columns")
     for name, value in (

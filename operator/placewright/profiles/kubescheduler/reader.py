@@ -1,4 +1,4 @@
-"""The way in: any file that says how a scheduler places pods, as SchedulingProfiles, with a list of what has no counterpart."""
+"""Reads any file about placing pods as SchedulingProfiles, with a list of the settings that have no counterpart."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _KINDS: Final = f"{KIND}, {CONFIG_KIND} or {POLICY_KIND}"
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]+")
 _DOTS: Final = re.compile(r"[.-]*\.[.-]*")
 _LONGEST_NAME: Final = 253
-#: Values in a document, those behind aliases counted each time: a configuration has hundreds.
+#: Values in a document, each alias counted as if written out; a configuration has hundreds.
 _MOST_VALUES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What came of a file.
+    """The result of a file.
 
     Attributes:
         profiles: each of them resolves.
-        settings: of the process; what manifests of profiles cannot hold.
-        findings: what has no counterpart, or looks different now.
+        settings: of the process, which manifests of profiles cannot hold.
+        findings: settings without a counterpart, or in another form.
     """
 
     profiles: tuple[SchedulingProfile, ...]
@@ -45,7 +45,19 @@ class Conversion:
 
 
 def convert(text: str, source: str, catalogue: Catalogue) -> Conversion:
-    """Read YAML or JSON; raise `ProfileError`, one line a problem, for what cannot be read or would not be accepted as a profile."""
+    """Read YAML or JSON.
+
+    Args:
+        text: manifests, configurations, policies, or ConfigMaps that hold them.
+        source: name of the file, for messages.
+        catalogue: the plugins that exist here.
+
+    Returns:
+        The profiles and the findings.
+
+    Raises:
+        ProfileError: the text cannot be read, or gives a profile that would not be accepted; one line a problem.
+    """
     findings = ConversionFindings()
     try:
         read = [_read(document, catalogue, findings) for document in _documents(parse_documents(text))]
@@ -61,7 +73,7 @@ def convert(text: str, source: str, catalogue: Catalogue) -> Conversion:
 
 
 def _documents(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """Documents, items of lists, and what a ConfigMap carries under any name: schedulers are often given their file in one."""
+    """Documents, items of lists, and the data of ConfigMaps: many schedulers get their file from one."""
     for document in documents:
         _refuse_endless(document)
         if not isinstance(document, Mapping):
@@ -82,7 +94,7 @@ def _refuse_nothing(profiles: Sequence[SchedulingProfile]) -> None:
 
 
 def _refuse_endless(document: Any) -> None:
-    """Aliases can make a short text an endless document; it is written out in full later."""
+    """Refuse a document that aliases make endless: it is written out in full later."""
     waiting, seen = [document], 0
     while waiting:
         seen += 1
@@ -111,7 +123,7 @@ def _read(
 
 
 def _with_scheduler_name(profile: SchedulingProfile, findings: ConversionFindings) -> SchedulingProfile:
-    """Older versions read a profile without a schedulerName as one for the default scheduler's pods."""
+    """Add the schedulerName that older versions assumed."""
     if profile.spec.scheduler_name or profile.spec.is_shadow:
         return profile
     said = f"{DEFAULT_SCHEDULER_NAME}, which went without saying in older versions; no kube-scheduler may place these pods, too"
@@ -120,7 +132,7 @@ def _with_scheduler_name(profile: SchedulingProfile, findings: ConversionFinding
 
 
 def _with_object_names(profiles: Iterable[SchedulingProfile]) -> list[SchedulingProfile]:
-    """The names that files give need not be names of objects: those that are not become some."""
+    """Turn the names in files, which need not be names of objects, into such names."""
     named: dict[str, SchedulingProfile] = {}
     for profile in profiles:
         wanted = object_name(profile.metadata.name)
@@ -133,7 +145,14 @@ def _with_object_names(profiles: Iterable[SchedulingProfile]) -> list[Scheduling
 
 
 def object_name(text: str) -> str:
-    """A name that the API server takes, as near to the text as it goes."""
+    """Turn a text into a name that the API server accepts.
+
+    Args:
+        text: any.
+
+    Returns:
+        A DNS subdomain name, as similar as possible.
+    """
     return _DOTS.sub(".", _NOT_IN_NAMES.sub("-", text.lower()))[:_LONGEST_NAME].strip("-.") or "profile"
 
 
