@@ -156,7 +156,7 @@ async def test_a_shadow_stands_with_the_profile_that_it_shadows(stage: Stage) ->
         await until_ready(stage)
         names = stage.pods(3)
         await stage.until(lambda: stage.placed(*names) and told(stage).get("decided") == 3)
-    assert 'spec.shadows: found "default", of which there is no profile' in stalled["message"]
+    assert 'spec.shadows: found "default", which names no profile' in stalled["message"]
     assert told(stage)["decided"] == 3
 
 

@@ -290,7 +290,7 @@ def _beside(entry: _Entry[R], others: Mapping[str, _Entry[R]]) -> _Entry[R]:
     wanted = entry.good.profile.shadows or ""
     found = others.get(wanted)
     if found is None or (found.active is None and not _is_shadow(found)):
-        what = "which is no profile's name" if found is None else "a profile without a generation in effect"
+        what = "which names no profile" if found is None else "a profile of which no generation is in effect"
         refusal = f"spec.shadows: found {in_json(wanted)}, {what}; allowed the name of a live profile"
     elif _is_shadow(found):
         refusal = f"spec.shadows: found {in_json(wanted)}, which is a shadow itself; allowed the name of a live profile"
@@ -300,8 +300,9 @@ def _beside(entry: _Entry[R], others: Mapping[str, _Entry[R]]) -> _Entry[R]:
 
 
 def _choose(entry: _Entry[R], taken: Mapping[str, str], others: list[Active[R]]) -> _Entry[R]:
-    """Choose the generation of one profile that is in effect, after older profiles were served. The refusal is about its last good
-    generation.
+    """Choose the generation of one profile that is in effect, after older profiles were served.
+
+    The refusal is about its last good generation.
     """
     refusal = None
     for candidate in (entry.good, entry.active):
@@ -373,7 +374,16 @@ def _still(active: Active[R] | None) -> str:
 
 
 def said_of(plugin: str, point: str, seconds: float) -> str:
-    """What the mark says."""
+    """Write the message of the mark on a generation.
+
+    Args:
+        plugin: that did not return.
+        point: at which it was asked.
+        seconds: for which the process waited.
+
+    Returns:
+        A sentence for the condition.
+    """
     return (
         f'{point} plugin "{plugin}" did not return for {seconds:.0f} s, and the process was ended; '
         "no pods of this profile are taken until its spec changes"
@@ -381,7 +391,14 @@ def said_of(plugin: str, point: str, seconds: float) -> str:
 
 
 def held_because(profile: SchedulingProfile) -> str:
-    """What the mark on this generation of a profile says; empty where there is none."""
+    """Read the mark on this generation of a profile.
+
+    Args:
+        profile: as decoded.
+
+    Returns:
+        The mark's message; empty without one.
+    """
     for condition in profile.status.conditions or ():
         if (condition.type, condition.status) == (PLUGIN_HANGING, "True"):
             return condition.message if condition.observed_generation == profile.metadata.generation else ""

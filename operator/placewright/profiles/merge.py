@@ -1,12 +1,11 @@
-"""From what a profile switches on and off to the plugins that run at each extension point.
+"""Computes the plugins that run at each extension point from a profile's lists.
 
-Two steps, as kube-scheduler does them. First the default plugins, which all sit in `multiPoint`, are merged with the profile's
-`multiPoint`: what it disables is dropped, what it names again keeps its place with the new weight, anything else is appended. Then
-`multiPoint` is expanded into every point that its plugins implement, where a point's own list comes first or last, depending on whether
-the plugin is also in `multiPoint`.
+Two steps, as in kube-scheduler. First the default plugins, which all belong to `multiPoint`, are merged with the profile's `multiPoint`: a
+disabled one is dropped, one that is named again keeps its place with the new weight, and any other is appended. Then `multiPoint` is
+expanded into every point that its plugins implement; a point's own plugins come first if they are also in `multiPoint`, else last.
 
-Names and duplicates are `check`'s business; here an unknown name is skipped. Where each part came from (the defaults, the preset, or which
-field of the profile) follows what is decided here; a test holds the two together.
+`check` reports unknown names and duplicates; this module skips an unknown name. The origin of each part (the defaults, the preset, or a
+field of the profile) follows from the same decisions; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue, default_plugins
 from placewright.profiles.presets import find_preset, preset_fields, preset_weights
 
-#: In `disabled`: everything that would come from elsewhere.
+#: In `disabled`: every plugin that multiPoint or the defaults would bring.
 ALL: Final = "*"
 MULTI_POINT: Final = "multiPoint"
 

@@ -1,4 +1,4 @@
-"""Conversion between SchedulingProfiles and the files that kube-scheduler has had: its configuration, and the Policy before that.
+"""Conversion between SchedulingProfiles and kube-scheduler's files: its configuration, and before that the Policy.
 
-`reading.convert` is the way in, `configuration.to_configuration` the way out. Both say what has no counterpart on the other side.
+`reader.convert` reads these files, `writer.to_configuration` writes one. Both list the settings without a counterpart.
 """

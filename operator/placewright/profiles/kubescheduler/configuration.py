@@ -75,7 +75,7 @@ def _rewritten(
 
 
 def _refuse_repeated_configs(profile: ConfigProfile, path: str) -> None:
-    """A draft holds one a plugin; the second would take the first's place without a word."""
+    """Refuse a second entry of one plugin: a draft holds one a plugin, and would silently keep the second."""
     seen: set[str] = set()
     for i, config in enumerate(profile.plugin_config or ()):
         if config.name in seen:
@@ -84,7 +84,14 @@ def _refuse_repeated_configs(profile: ConfigProfile, path: str) -> None:
 
 
 def drop_unknown(draft: Draft, path: str, catalogue: Catalogue, findings: ConversionFindings) -> None:
-    """Take out plugins that neither this build nor kube-scheduler has."""
+    """Remove plugins that neither this build nor kube-scheduler has, with a finding each.
+
+    Args:
+        draft: the profile; changed in place.
+        path: of the profile, for findings.
+        catalogue: the plugins that exist here.
+        findings: takes the removed plugins.
+    """
     for point, each in draft.points():
         for name in each.names():
             if name not in catalogue:

@@ -1,5 +1,6 @@
-"""A profile's plugins and arguments while they are rewritten. The decoded structs are frozen, and edits of their lists of lists are hard to
-read.
+"""A profile's plugins and arguments while they are rewritten.
+
+The decoded structs are frozen, and edits of their lists of lists are hard to read.
 """
 
 from __future__ import annotations

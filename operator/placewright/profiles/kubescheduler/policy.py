@@ -151,7 +151,7 @@ def _extender(legacy: LegacyExtender, path: str) -> ExtenderSpec:
 
 
 def _duration(timeout: int | str, path: str) -> str:
-    """Go wrote durations as nanoseconds; today's are in the largest unit that is whole."""
+    """Convert Go's nanoseconds into the largest unit that gives a whole number."""
     if isinstance(timeout, str):
         return timeout
     if timeout < 0:
