@@ -347,6 +347,6 @@ async def test_whoever_may_look_at_little_hears_what_was_not_looked_at(clinic: C
     assert err == "" and code in (0, 1)
     by_check = {each["check"]: each for each in findings}
     for check in ("definitions", "operator", "leader", "unclaimed-pods", "second-scheduler"):
-        assert by_check[check]["level"] == "warn" and by_check[check]["says"].startswith("not looked at: 403"), check
+        assert by_check[check]["level"] == "warn" and by_check[check]["says"].startswith("not checked: 403"), check
     assert by_check["rights"]["level"] == "warn"
     assert by_check["api-server"]["level"] == "ok"

@@ -153,7 +153,7 @@ async def test_show_of_a_bad_profile_without_history_says_what_is_wrong(desk: De
 async def test_show_of_an_unknown_profile_is_one_line(desk: Desk) -> None:
     ran = await desk("show", "nobody")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "placewright: error: there is no profile 'nobody'; placewright profiles list shows those there are\n"
+    assert ran.err == "placewright: error: there is no profile 'nobody'; placewright profiles list shows all\n"
 
 
 def test_a_file_is_shown_without_any_cluster(

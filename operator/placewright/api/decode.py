@@ -66,7 +66,7 @@ def convert(body: Mapping[str, Any], kind: type[T]) -> T:
 def _written(body: Mapping[str, Any], kind: type[T]) -> bytes:
     try:
         return msgspec.json.encode(body)
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:  # what came from YAML need not be JSON
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:  # values of YAML need not be valid in JSON
         raise DecodeError(f"{kind.__name__}: {error}") from None
 
 

@@ -33,7 +33,7 @@ class ClaimMeta(ObjectMeta, frozen=True):
     finalizers: tuple[str, ...] | None = None
 
 
-# --- what drivers publish ----------------------------------------------------------------------------------------------------
+# --- published by drivers ----------------------------------------------------------------------------------------------------
 
 
 class DeviceAttribute(KubeObject, frozen=True):

@@ -239,7 +239,7 @@ class VolcanoPodGroup(KubeObject, frozen=True):
     spec: VolcanoSpec = VolcanoSpec()
 
 
-# --- what they mean ------------------------------------------------------------------------------------------------------------
+# --- their common meaning ------------------------------------------------------------------------------------------------------
 
 _NOTHING: Final[Labels] = {}
 GroupObject = CoschedulingPodGroup | NativePodGroup | Workload | VolcanoPodGroup

@@ -20,16 +20,20 @@ _HIGHEST_PORT: Final = 65535
 
 
 def add_admission_options(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Declare the options.
+
+    Args:
+        parser: of the command.
+    """
     group = parser.add_argument_group("checking profiles before they are stored")
     group.add_argument(
         "--admission", default=_OFF, metavar="ADDRESS:PORT", help="answer the API server's questions here, over TLS (default: off)"
     )
     group.add_argument(
-        "--admission-certificates", type=Path, metavar="FOLDER", help="tls.crt, tls.key and perhaps ca.crt (default: self-made ones)"
+        "--admission-certificates", type=Path, metavar="FOLDER", help="tls.crt, tls.key and perhaps ca.crt (default: made at the start)"
     )
     group.add_argument(
-        "--admission-service", metavar="NAMESPACE/NAME[:PORT]", help="the Service in front of it (default: the address itself is called)"
+        "--admission-service", metavar="NAMESPACE/NAME[:PORT]", help="the Service that the API server calls (default: the address itself)"
     )
     group.add_argument(
         "--admission-configuration",
@@ -41,12 +45,22 @@ def add_admission_options(parser: argparse.ArgumentParser) -> None:
         "--admission-failure-policy",
         choices=("Ignore", "Fail"),
         default="Ignore",
-        help="whether profiles are taken unseen while nobody answers (default: %(default)s)",
+        help="whether the API server stores profiles unchecked while the webhook does not answer (default: %(default)s)",
     )
 
 
 def admission_options(args: argparse.Namespace) -> AdmissionOptions | None:
-    """What they come to; None when the webhook is off. Raises `InputError`."""
+    """Read the options.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        The options of the webhook; None when it is off.
+
+    Raises:
+        InputError: a value is wrong, or options contradict each other.
+    """
     if args.admission == _OFF:
         return None
     address, port = _address(args.admission)

@@ -1,4 +1,4 @@
-"""`placewright convert`: between SchedulingProfiles and the files of kube-scheduler, old and new."""
+"""`placewright convert`: translates between SchedulingProfiles and the files of kube-scheduler, old and new."""
 
 from __future__ import annotations
 
@@ -32,13 +32,20 @@ def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("convert", help="translate kube-scheduler's configuration or Policy into profiles, and back")
     kinds = "a KubeSchedulerConfiguration (v1, v1beta1 to v1beta3), a legacy Policy (JSON or YAML), SchedulingProfiles; - for stdin"
     parser.add_argument("file", metavar="FILE", help=kinds)
-    parser.add_argument("--to", choices=(PROFILES, CONFIGURATION), default=PROFILES, help=f"what to write (default: {PROFILES})")
-    parser.add_argument("--strict", action="store_true", help="exit with 2 when anything has no counterpart")
+    parser.add_argument("--to", choices=(PROFILES, CONFIGURATION), default=PROFILES, help=f"kind to write (default: {PROFILES})")
+    parser.add_argument("--strict", action="store_true", help="exit with 2 when a setting has no counterpart")
     parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print YAML on stdout, and what has no counterpart there, as comments, and on stderr."""
+    """Print YAML; settings without a counterpart are printed as comments, and on standard error.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        2 with `--strict` and a setting without a counterpart, else 0.
+    """
     registry = in_tree().extended(installed_plugins())
     documents, findings = _converted(convert(read_file(args.file), args.file, registry), args.to, registry)
     lines = [f"{_WORDS[finding.loss]}: {finding}" for finding in findings]
@@ -48,7 +55,17 @@ def main(args: argparse.Namespace) -> int:
 
 
 def read_file(name: str) -> str:
-    """The text of a file, or of standard input for `-`; raises `InputError`."""
+    """Read a file.
+
+    Args:
+        name: of the file; `-` for standard input.
+
+    Returns:
+        Its text.
+
+    Raises:
+        InputError: it cannot be read, or is too large.
+    """
     try:
         text = sys.stdin.read(_LARGEST + 1) if name == "-" else _text(Path(name))
     except (OSError, UnicodeDecodeError) as error:
@@ -71,6 +88,6 @@ def _converted(conversion: Conversion, to: str, registry: Registry) -> tuple[Seq
 
 
 def _flags(conversion: Conversion) -> Iterable[ConversionFinding]:
-    """A profile does not hold settings of the process; flags do."""
+    """Settings of the process, which a profile cannot hold, as flags."""
     for field, flag in conversion.settings.flags():
         yield ConversionFinding(field, f"a setting of the process, not of a profile: placewright run {flag}", Loss.SETTING)

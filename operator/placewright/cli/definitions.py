@@ -1,4 +1,4 @@
-"""Where the custom resource definitions are: in a checkout beside the source root, in an installed package inside it."""
+"""Finds the custom resource definitions: in a checkout beside the source root, in an installed package inside it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from placewright.api.yamldocs import read_documents
 
 
 def crd_folders() -> tuple[Path, ...]:
-    """Folders of YAML definitions that a cluster of its own needs for Placewright, groups of pods included; empty when none is found."""
+    """Find the folders of definitions that a cluster needs for Placewright, groups of pods included.
+
+    Returns:
+        The folders; none when no definitions are found.
+    """
     package = Path(__file__).resolve().parents[1]
     candidates = (package / "crds", package.parents[1] / "crds")
     found = next((folder for folder in candidates if folder.is_dir()), None)
@@ -18,7 +22,11 @@ def crd_folders() -> tuple[Path, ...]:
 
 
 def shipped_definitions() -> Iterator[dict[str, Any]]:
-    """The custom resource definitions in those folders, in order of file name."""
+    """Read the custom resource definitions.
+
+    Yields:
+        The definitions, in the order of file names.
+    """
     for file in (file for folder in crd_folders() for file in sorted(folder.glob("*.yaml"))):
         for document in read_documents(file.read_text("utf-8"), str(file)):
             if document.value.get("kind") == "CustomResourceDefinition":

@@ -1,7 +1,7 @@
-"""What `--help` says of each command beside its options: a first sentence, and two examples or more.
+"""The text of `--help` for each command: a first sentence, and two examples or more.
 
-A table, so that the commands are explained in one voice, and so that a test can hold that none is left out and every example is one that
-the command takes. Commands of other packages bring a table of their own. In an example, what follows ` # ` is for people.
+It is a table, so that all commands are explained in one voice, and so that a test can hold that no command is missing and that each command
+accepts its examples. Commands of other packages bring a table of their own. In an example, the text after ` # ` is a comment.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 
 class HelpText(NamedTuple):
-    """The words above and below a command's options."""
+    """The texts above and below a command's options."""
 
     says: str
     examples: tuple[str, ...]
@@ -29,7 +29,7 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         ),
     ),
     "explain": HelpText(
-        "Say why a pod of a cluster is on its node, or on none, and what would have to change.",
+        "Explain why a pod is on its node, or on none, and which changes would find it a node.",
         (
             "placewright explain web -n shop",
             "placewright explain shop/web -o json",
@@ -44,11 +44,11 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         ),
     ),
     "schema": HelpText(
-        "Print the JSON Schema of a plugin's arguments or of a SchedulingProfile; without a name, list what there is.",
+        "Print the JSON Schema of a plugin's arguments or of a SchedulingProfile; without a name, list the schemas.",
         ("placewright schema NodeResourcesFit", "placewright schema SchedulingProfile > schedulingprofile.schema.json"),
     ),
     "validate": HelpText(
-        "Check files of profiles without a cluster; of what is wrong it says the file, the line, what was found and what is allowed.",
+        "Check files of profiles without a cluster. Each problem is printed with its file and line, the value found, and the allowed ones.",
         (
             "placewright validate profiles/ clusters/",
             "kubectl get schedprof -o yaml | placewright validate -",
@@ -56,23 +56,23 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         ),
     ),
     "profiles": HelpText(
-        "Look at the profiles of a cluster, compare and change them, and go back.",
+        "List, show, compare and change the profiles of a cluster, and roll changes back.",
         ("placewright profiles list", "placewright profiles set bin-packing NodeResourcesFit=5"),
     ),
     "profiles list": HelpText(
-        "List the profiles there are, and which generation of each is in effect; below them, how many pods wait that no profile takes.",
+        "List the profiles, the generation of each that is in effect, and how many pods wait that no profile takes.",
         ("placewright profiles list", "placewright profiles list -o wide # with weights, and who changed them last"),
     ),
     "profiles show": HelpText(
-        "Show a profile in effect: every plugin, where it runs, its weight and arguments, and where they came from.",
+        "Show a profile in effect: every plugin, its extension points, its weight and arguments, and the origin of each.",
         ("placewright profiles show bin-packing", "placewright profiles show bin-packing@3 -o yaml", "placewright profiles show new.yaml"),
     ),
     "profiles diff": HelpText(
-        "Say how two profiles, files or revisions differ in effect; exit code 1 when they do.",
+        "Compare two profiles, files or revisions in effect; the exit code is 1 when they differ.",
         ("placewright profiles diff bin-packing@2 bin-packing", "placewright profiles diff bin-packing new.yaml -o json"),
     ),
     "profiles set": HelpText(
-        "Change weights of a profile, and see whether it took.",
+        "Change weights of a profile, and report whether the change took effect.",
         (
             "placewright profiles set bin-packing NodeResourcesFit=5 ImageLocality=0",
             "placewright profiles set bin-packing NodeResourcesFit- --dry-run server # takes the weight back",
@@ -83,27 +83,27 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         ("placewright profiles promote packed", "placewright profiles promote packed -o yaml # prints both profiles, for Git"),
     ),
     "profiles history": HelpText(
-        "Say who changed a profile, when, what that changed in effect, and whether it took.",
+        "List the changes of a profile: the author, the time, the changes in effect, and whether they took effect.",
         ("placewright profiles history bin-packing", "placewright profiles history bin-packing -o json"),
     ),
     "profiles rollback": HelpText(
-        "Go back to an earlier revision of a profile.",
+        "Write an earlier revision of a profile again.",
         ("placewright profiles rollback bin-packing", "placewright profiles rollback bin-packing --to-revision 2 --dry-run server"),
     ),
     "doctor": HelpText(
-        "Say what is wrong with an installation, and what to do: definitions, operator, image, rights, leader, profiles, clocks, "
-        "a second scheduler. It looks with your own rights, changes nothing, and ends with exit code 1 when a check failed.",
+        "Check an installation, and print what to do about each problem: definitions, operator, image, rights, leader, profiles, clocks, "
+        "a second scheduler. It uses your own rights, changes nothing, and ends with exit code 1 when a check failed.",
         ("placewright doctor", "placewright doctor --operator-namespace scheduling -o json"),
     ),
     "version": HelpText(
-        "Print the versions of Placewright and of what it stands on.",
+        "Print the versions of Placewright, Python and Kopf.",
         ("placewright version", "kubectl placewright version # the same, through kubectl"),
     ),
 }
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Folds sentences to the terminal, and leaves the lines of examples as they are."""
+    """Folds sentences to the width of the terminal, and leaves the lines of examples as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines = (each if each.startswith(" ") else textwrap.fill(each, width) for each in text.splitlines())
@@ -111,7 +111,13 @@ class _Formatter(argparse.HelpFormatter):
 
 
 def describe(parser: argparse.ArgumentParser, path: str, texts: Mapping[str, HelpText]) -> None:
-    """Give a parser, and those of its subcommands, their words. `path`: the command's words, as the keys of `texts` have them."""
+    """Give a parser and the parsers of its subcommands their texts.
+
+    Args:
+        parser: of a command.
+        path: words of the command, as in the keys of `texts`.
+        texts: by command.
+    """
     text = texts.get(path)
     if text is not None:
         parser.description = text.says.replace("%", "%%")
@@ -122,7 +128,14 @@ def describe(parser: argparse.ArgumentParser, path: str, texts: Mapping[str, Hel
 
 
 def subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Names and parsers of a parser's subcommands."""
+    """List the subcommands of a parser.
+
+    Args:
+        parser: of a command.
+
+    Yields:
+        (name, parser).
+    """
     for action in parser._actions:  # noqa: SLF001 - argparse has no other way to ask
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             yield from action.choices.items()

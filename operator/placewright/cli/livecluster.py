@@ -1,4 +1,4 @@
-"""What of a live cluster can be read for a snapshot or a recording, and what a person should know about the rest."""
+"""Finds out which collections of a live cluster a snapshot or a recording can read, and describes the effect of the missing ones."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _PROFILES: Final = Reflected(Wanted(GROUP, PLURAL, (VERSION,), "SchedulingProfil
 
 @dataclass(slots=True)
 class Readable:
-    """What there is to read.
+    """The collections that can be read.
 
     Attributes:
-        server: what the API server is, for people.
+        server: the API server, for people.
         sources: the collections; pods are the first.
         left_out: collections that exist and may not be read.
-        notes: what that means, and what the server does not serve.
+        notes: the effect of that, and the collections that the server does not serve.
     """
 
     server: str
@@ -43,14 +43,27 @@ class Readable:
 
 
 def now_in_words() -> str:
-    """This second in RFC 3339."""
+    """Write the current time.
+
+    Returns:
+        RFC 3339, to the second.
+    """
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def readable(client: ApiClient, pod_selector: str = "") -> Readable:
-    """Ask the server what it serves, and of each collection whether we may list it.
+    """Ask the server for its collections, and for each whether we may list it.
 
-    Raises `InputError` where nodes or pods may not be listed, and `RequestError` where nobody answers.
+    Args:
+        client: of the API server.
+        pod_selector: field selector of the pods to read.
+
+    Returns:
+        The collections that can be read.
+
+    Raises:
+        InputError: nodes or pods may not be listed.
+        RequestError: the server refused or did not answer.
     """
     version = await server_version(client)
     rows = (*reflected_rows(Registry(installed_plugins()).sources.values()), _PROFILES)

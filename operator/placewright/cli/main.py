@@ -1,9 +1,10 @@
-"""`placewright`: finds the subcommand and turns what went wrong into one line and an exit code.
+"""`placewright`: finds the subcommand, and turns an error of the input into one line and an exit code.
 
-Exit codes: 0 done, 1 done but not as wished (a run that did not finish, for example), 2 wrong input, 130 interrupted.
-A subcommand is a module with `register(subparsers)` and `main(args) -> int`. The operator's own are here; further ones are found by the
-entry point group `placewright.commands`. A module is imported only when its command is named or when help is asked for, so that
-`placewright version` need not load what a scheduler needs.
+Exit codes: 0 done, 1 done with a negative result (a run that did not finish, for example), 2 wrong input, 130 interrupted.
+
+A subcommand is a module with `register(subparsers)` and `main(args) -> int`. The operator's own are here; the entry point group
+`placewright.commands` names those of other packages. A module is imported only when its command is named or when help is asked for, so that
+`placewright version` does not load a scheduler.
 """
 
 from __future__ import annotations
@@ -22,30 +23,38 @@ from placewright.cli.options import Subparsers
 from placewright.framework.errors import PluginError, PluginRegistrationError
 from placewright.kube.errors import ConfigError
 
-#: The entry point group in which other packages have further commands, `placewright_lab` among them.
+#: The entry point group for commands of other packages, `placewright_lab` among them.
 ENTRY_POINT_GROUP: Final = "placewright.commands"
-#: Top-level names of this distribution's packages: none of them can be missing for want of an extra.
+#: Top-level packages of this distribution: a missing one is a defect, not an extra that is not installed.
 _OWN_PACKAGES: Final = frozenset({"placewright", "placewright_lab", "kubesandbox"})
-#: What people wrote and we cannot use, plugins of theirs included; everything else that is raised is a defect and keeps its traceback.
+#: Errors of a person's input, plugins included. Every other error is a defect and keeps its traceback.
 _INPUT_ERRORS: Final = (InputError, ConfigError, DecodeError, PluginError, PluginRegistrationError)
 
 
 class Command(Protocol):
-    """A module that adds a subcommand. Its parser has a default `main`: from the parsed arguments to the exit code."""
+    """A module that adds a subcommand. It sets the parser's default `main`, a function from the parsed arguments to the exit code."""
 
     def register(self, subparsers: Subparsers) -> None:
         """Add the subcommand."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Wrong options are bad input too: one line, the same words."""
+    """Reports a wrong option as every other wrong input: in one line."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
         raise InputError(f"{message}; see {self.prog} --help")
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "placewright") -> int:
-    """Run one subcommand; returns the exit code. `program`: what people type before the arguments."""
+    """Run one subcommand.
+
+    Args:
+        arguments: of the command line; None for the process's.
+        program: the words that a person types before the arguments.
+
+    Returns:
+        The exit code.
+    """
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         parsed = make_parser(words, program).parse_args(words)
@@ -63,14 +72,14 @@ def main(arguments: Sequence[str] | None = None, program: str = "placewright") -
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output left; the interpreter must not complain when it flushes.
+        # The reader of our output, such as `head`, has ended; the interpreter must not complain when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code
 
 
 def _is_ours(module: str | None) -> bool:
-    """Whether a module that is missing is one of this distribution's, which is a defect and not for want of an extra."""
+    """Whether a missing module belongs to this distribution, which is a defect."""
     return module is None or module.partition(".")[0] in _OWN_PACKAGES
 
 
@@ -79,21 +88,37 @@ def _install(module: str | None) -> str:
 
 
 def kubectl_plugin() -> int:
-    """`kubectl placewright …`: kubectl runs `kubectl-placewright` with what follows."""
+    """Run `kubectl placewright …`: kubectl starts `kubectl-placewright` with the words that follow.
+
+    Returns:
+        The exit code.
+    """
     return main(program="kubectl placewright")
 
 
 def commands() -> dict[str, Callable[[], Command]]:
-    """What loads each command, by name: the operator's own first, then those of the entry point group."""
+    """List the commands.
+
+    Returns:
+        By name, a function that loads the command: the operator's own first, then those of the entry point group.
+    """
     others = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda each: each.name)
     return {**OWN_COMMANDS, **{each.name: each.load for each in others if each.name not in OWN_COMMANDS}}
 
 
 def make_parser(words: Sequence[str] = (), program: str = "placewright") -> argparse.ArgumentParser:
-    """The parser of the command that the words name; of all commands where they name none."""
+    """Build the parser of the command that the words name.
+
+    Args:
+        words: of the command line; where they name no command, all commands are loaded.
+        program: the words that a person types before the arguments.
+
+    Returns:
+        The parser.
+    """
     parser = _Parser(prog=program, description="A Kubernetes scheduler whose profiles are custom resources.")
     subparsers = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
-    # Looking for entry points reads the metadata of all that is installed: only where the command is none of ours.
+    # A search for entry points reads the metadata of every installed package, so it is left out for the operator's own commands.
     there = OWN_COMMANDS if words and words[0] in OWN_COMMANDS else commands()
     named = next((word for word in words if word in there), None)
     for name in there if named is None else (named,):
@@ -157,7 +182,7 @@ def _version() -> Command:
     return version
 
 
-#: What loads each command of the operator's own: a function each, so that a command need not load what another needs.
+#: A function that loads each command of the operator, so that no command loads the modules of another.
 OWN_COMMANDS: Final[Mapping[str, Callable[[], Command]]] = {
     "run": _run,
     "explain": _explain,

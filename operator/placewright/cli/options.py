@@ -1,4 +1,4 @@
-"""What the subcommands share to declare themselves: the type of their registry, and types of options that say what is allowed."""
+"""Parts that all subcommands share to declare their options: the type of the parsers' registry, cluster options, and checked types."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    #: What `add_subparsers` returns; argparse has no public name for it.
+    #: The result of `add_subparsers`; argparse has no public name for its type.
     Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
-    #: What `add_argument_group` returns, likewise.
+    #: The result of `add_argument_group`, likewise.
     Group: TypeAlias = argparse._ArgumentGroup  # noqa: SLF001
 else:
     Subparsers = Group = object
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> Group:
-    """`--kubeconfig` and `--context`, as kubectl has them; returns their group."""
+    """Add `--kubeconfig` and `--context`, as kubectl has them.
+
+    Args:
+        parser: of a command.
+
+    Returns:
+        Their group.
+    """
     group = parser.add_argument_group("cluster")
     found = "KUBECONFIG, ~/.kube/config, or the pod's service account"
     group.add_argument("--kubeconfig", metavar="FILE", help=f"kubeconfig (default: {found})")
@@ -25,7 +32,15 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> Group:
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """An argparse type: a whole number within bounds."""
+    """Make an argparse type for a whole number.
+
+    Args:
+        least: smallest value.
+        most: largest value.
+
+    Returns:
+        The type.
+    """
 
     def parse(text: str) -> int:
         value = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else least - 1

@@ -1,4 +1,4 @@
-"""What is wrong with files, in the formats that people, scripts and code hosts read."""
+"""Writes the problems of files in the formats of people, scripts and code hosts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,38 @@ _RULE: Final = "profile"
 
 
 def as_text(findings: Sequence[ValidationFinding]) -> str:
-    """A line each: `file:line:column: path: found X; allowed Y`."""
+    """Write a line for each problem: `file:line:column: path: found X; allowed Y`.
+
+    Args:
+        findings: the problems.
+
+    Returns:
+        The text.
+    """
     return "".join(f"{finding}\n" for finding in findings)
 
 
 def as_json(findings: Sequence[ValidationFinding]) -> str:
-    """A list of objects."""
+    """Write a list of objects.
+
+    Args:
+        findings: the problems.
+
+    Returns:
+        JSON text.
+    """
     return json.dumps([_fields(finding) for finding in findings], indent=2) + "\n"
 
 
 def as_github(findings: Sequence[ValidationFinding]) -> str:
-    """Workflow commands of GitHub Actions, which become annotations of a pull request's lines."""
+    """Write workflow commands of GitHub Actions, which become annotations of a pull request's lines.
+
+    Args:
+        findings: the problems.
+
+    Returns:
+        The text.
+    """
     return "".join(
         f"::error file={_property(finding.file)},line={finding.place.line},col={finding.place.column}"
         f",title=Scheduling profile::{_data(str(finding.problem))}\n"
@@ -38,7 +59,14 @@ def as_github(findings: Sequence[ValidationFinding]) -> str:
 
 
 def as_sarif(findings: Sequence[ValidationFinding]) -> str:
-    """SARIF 2.1.0, as code scanning takes it."""
+    """Write SARIF 2.1.0, the format of code scanning.
+
+    Args:
+        findings: the problems.
+
+    Returns:
+        JSON text.
+    """
     rule = {"id": _RULE, "shortDescription": {"text": "A scheduling profile that would not come into effect"}}
     driver = {"name": "placewright", "version": installed("placewright"), "rules": [rule]}
     run = {"tool": {"driver": driver}, "results": [_result(finding) for finding in findings]}

@@ -1,4 +1,4 @@
-"""`placewright run`: the operator, against the current kubeconfig context or from inside a cluster."""
+"""`placewright run`: runs the operator against the current kubeconfig context, or from inside a cluster."""
 
 from __future__ import annotations
 
@@ -33,14 +33,21 @@ def register(subparsers: Subparsers) -> None:
     add_flags(parser)
     add_serving_options(parser)
     add_admission_options(parser)
-    check = "for development: notice when a plugin that is not ours writes into objects that it is shown; compares them at every call"
+    check = "for development: report a third-party plugin that changes the objects it is given; compares them at every call"
     parser.add_argument("--check-plugins", action="store_true", help=check)
     parser.add_argument("--exit-with-stdin", action="store_true", help=argparse.SUPPRESS)
     parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run until a signal ends it."""
+    """Run until a signal ends the process.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        The exit code.
+    """
     if args.version:
         return version.main(args)
     registry = in_tree().extended(installed_plugins())
@@ -67,7 +74,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _beside(args: argparse.Namespace) -> StandBeside:
-    """What is open for as long as the engine is there."""
+    """The listeners and endpoints that are open while the engine exists."""
     # Here and not above: they load aiohttp, the engine and Kopf, which other commands, and the help, do without.
     from placewright.engine.beside import together  # noqa: PLC0415
     from placewright.observability.decisionlog import decision_log  # noqa: PLC0415
@@ -79,7 +86,7 @@ def _beside(args: argparse.Namespace) -> StandBeside:
 
 
 def _write_configuration(path: Path, settings: RunSettings, registry: Registry) -> int:
-    """What the file comes to, with every default of its version stated where today's differs."""
+    """Write the file as a configuration of today; defaults of its version are written out where today's differ."""
     document, lost = to_configuration(settings.profiles or (), registry)
     lines = [str(finding) for finding in lost]
     try:
@@ -91,7 +98,7 @@ def _write_configuration(path: Path, settings: RunSettings, registry: Registry) 
 
 
 def _end_with_input() -> None:
-    """Whoever started us holds the other end of standard input: when they die, however they die, we end in order."""
+    """End in order when standard input ends: the process that started us holds its other end, and has died."""
     while os.read(sys.stdin.fileno(), 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

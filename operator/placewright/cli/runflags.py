@@ -1,6 +1,6 @@
-"""The flags of `placewright run`: kube-scheduler's names where kube-scheduler has them, and what a configuration file adds.
+"""The flags of `placewright run`, with kube-scheduler's names where it has them, and their merge with a configuration file.
 
-A flag goes before the file, which goes before the default. A flag that could have no effect is refused.
+A flag precedes the file, and the file precedes the default. A flag that could have no effect is refused.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from placewright.profiles.kubescheduler.reader import convert
 _TRUE: Final = ("true", "True", "TRUE", "t", "T", "1")
 _FALSE: Final = ("false", "False", "FALSE", "f", "F", "0")
 _MOST_REQUESTS: Final = 1_000_000
-#: Seconds. A record is renewed each second at best, and `leadership.peers` believes none that claims more than an hour.
+#: Seconds. A record is renewed at most once a second, and `leadership.peers` believes no lifetime above an hour.
 _SHORTEST_LIFETIME: Final = 2
 _LONGEST_LIFETIME: Final = 3600
-#: klog's levels: up to here what happens is told, from here on also why.
+#: klog's level from which on debug lines are logged.
 _DEBUG_FROM: Final = 4
 _MOST_VERBOSE: Final = 10
 _MILLION: Final = 1_000_000
@@ -36,12 +36,12 @@ _MILLION: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """What to run with.
+    """The settings of a run.
 
     Attributes:
         process: of flags and file together.
         profiles: of the file; None: custom resources are watched.
-        unused: what the file says and nothing here listens to.
+        unused: settings of the file that have no effect here.
     """
 
     process: ProcessSettings
@@ -55,34 +55,38 @@ class RunSettings:
 
     @property
     def burst(self) -> int:
-        """Requests at once; client-go's default is as much above the rate."""
+        """Requests at once; by default twice the rate, in client-go's proportion."""
         return max(self.process.burst or int(2 * self.qps), 1)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
+    """Declare the flags.
+
+    Args:
+        parser: of the command.
+    """
     found = "KUBECONFIG, ~/.kube/config, or the pod's service account"
     parser.add_argument("--kubeconfig", metavar="FILE", help=f"kubeconfig (default: {found})")
     parser.add_argument("--context", metavar="NAME", help="kubeconfig context (default: the current one)")
     file = "profiles from a KubeSchedulerConfiguration, Policy or SchedulingProfile manifests, instead of custom resources"
     parser.add_argument("--config", metavar="FILE", help=file)
-    parser.add_argument("--write-config-to", metavar="FILE", help="write what --config comes to as a KubeSchedulerConfiguration, and end")
-    alone = "false: this is the only replica, nothing keeps others away"
+    parser.add_argument("--write-config-to", metavar="FILE", help="write --config as a KubeSchedulerConfiguration of today, and end")
+    alone = "false: this is the only replica, and nothing keeps a second one from running"
     elect = f"elect one replica (default: true); {alone}"
     parser.add_argument("--leader-elect", type=_boolean, nargs="?", const=True, metavar="BOOL", help=elect)
-    lifetime = "how long a replica that vanished keeps its lead, whole seconds as Go writes them (default: 15s)"
+    lifetime = "how long a replica that vanished keeps its lead, in whole seconds, such as 15s (default: 15s)"
     parser.add_argument("--leader-elect-lease-duration", type=_lifetime, default=15, metavar="DURATION", help=lifetime)
     rate = "requests a second to the API server, without watches, Bindings first (default: no limit)"
     parser.add_argument("--kube-api-qps", type=_rate, metavar="N", help=rate)
     most = whole_number(1, _MOST_REQUESTS)
-    parser.add_argument("--kube-api-burst", type=most, metavar="N", help="of these at once (default: twice the rate)")
+    parser.add_argument("--kube-api-burst", type=most, metavar="N", help="requests that may be sent at once (default: twice the rate)")
     _add_log_flags(parser)
     parser.add_argument("--version", action="store_true", help="print the version, and end")
 
 
 def _add_log_flags(parser: argparse.ArgumentParser) -> None:
-    """What is logged and traced: docs/logs.md."""
-    form = "how log lines read: text, or json for one object a line (default: %(default)s)"
+    """Declare the flags about logs and traces: docs/logs.md."""
+    form = "form of log lines: text, or json for one object a line (default: %(default)s)"
     formats = [each.value for each in LogFormat]
     parser.add_argument("--logging-format", choices=formats, default=LogFormat.TEXT.value, metavar="FORMAT", help=form)
     rate = "attempts to place a pod that are traced by OpenTelemetry (default: as OTEL_TRACES_SAMPLER says; none without it)"
@@ -91,7 +95,18 @@ def _add_log_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(args: argparse.Namespace, registry: Registry) -> RunSettings:
-    """Flags and file together; raises `InputError` for what cannot be, and for a file whose profiles would place pods otherwise."""
+    """Merge flags and file.
+
+    Args:
+        args: as parsed.
+        registry: the plugins that exist here.
+
+    Returns:
+        The settings.
+
+    Raises:
+        InputError: flags contradict each other, or the file's profiles would place pods otherwise here.
+    """
     if args.config is None:
         if args.write_config_to is not None:
             raise InputError("--write-config-to: nothing to write without --config; profiles in a cluster: kubectl get schedprof -o yaml")
@@ -117,24 +132,38 @@ def _merged(args: argparse.Namespace, file: ProcessSettings) -> ProcessSettings:
 
 
 def log_options(args: argparse.Namespace) -> LogOptions:
-    """What the flags about logs come to."""
+    """Read the flags about logs.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        The options.
+    """
     return LogOptions(LogFormat(args.logging_format), log_level(args.v))
 
 
 def log_level(verbosity: int) -> int:
-    """The level of Python's logging for klog's `-v`."""
+    """Translate klog's `-v`.
+
+    Args:
+        verbosity: 0 to 10.
+
+    Returns:
+        A level of Python's logging.
+    """
     return logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO
 
 
 def _boolean(text: str) -> bool:
-    """As Go's flags read it."""
+    """Parse a boolean as Go's flags do."""
     if text not in _TRUE + _FALSE:
         raise argparse.ArgumentTypeError(f"found {text!r}; allowed true or false")
     return text in _TRUE
 
 
 def _lifetime(text: str) -> int:
-    """Kopf's peering counts in whole seconds."""
+    """Parse a duration in whole seconds, the unit of Kopf's peering."""
     found = seconds(text)
     if found is None or not found.is_integer() or not _SHORTEST_LIFETIME <= found <= _LONGEST_LIFETIME:
         allowed = f"whole seconds from {_SHORTEST_LIFETIME}s to {_LONGEST_LIFETIME}s, such as 15s"

@@ -1,4 +1,4 @@
-"""`placewright schema`: the JSON Schema of a plugin's arguments, or of a whole profile."""
+"""`placewright schema`: prints the JSON Schema of a plugin's arguments, or of a whole profile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,14 @@ def register(subparsers: Subparsers) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the schema; without a name, what there is to ask for, a line each."""
+    """Print the schema; without a name, the names of all schemas, a line each.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        0.
+    """
     registry = in_tree().extended(installed_plugins())
     if args.name is None:
         sys.stdout.writelines(f"{name}\n" for name in _known(registry))

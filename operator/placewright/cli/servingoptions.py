@@ -1,4 +1,4 @@
-"""The options of `placewright run` about what it serves: kube-scheduler's names where kube-scheduler has them. docs/endpoints.md."""
+"""The options of `placewright run` about its endpoints, with kube-scheduler's names where it has them. docs/endpoints.md."""
 
 from __future__ import annotations
 
@@ -19,24 +19,38 @@ _LONGEST_HANG: Final = 3600
 
 
 def add_serving_options(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Declare the options.
+
+    Args:
+        parser: of the command.
+    """
     group = parser.add_argument_group("health, metrics and debug pages")
     port = whole_number(0, _HIGHEST_PORT)
     group.add_argument("--secure-port", type=port, default=_SECURE_PORT, metavar="PORT", help="HTTPS; 0: none (default: %(default)s)")
-    everywhere = "where HTTPS is served (default: %(default)s, all addresses of both families)"
+    everywhere = "address that serves HTTPS (default: %(default)s, all addresses of both families)"
     group.add_argument("--bind-address", type=_address, default="0.0.0.0", metavar="ADDRESS", help=everywhere)  # noqa: S104
     files = "read again when it is replaced (default: a certificate made at the start)"
     group.add_argument("--tls-cert-file", type=Path, metavar="FILE", help=f"certificate for HTTPS, {files}")
-    group.add_argument("--tls-private-key-file", type=Path, metavar="FILE", help="its key")
+    group.add_argument("--tls-private-key-file", type=Path, metavar="FILE", help="key of that certificate")
     plain = "plain HTTP on 127.0.0.1 for health alone; 0: none (default: %(default)s)"
-    patience = "end the process when its event loop has not turned for so many seconds, as it does in a plugin that blocks"
+    patience = "end the process when its event loop has stood still for so many seconds, because a plugin blocks it, for example"
     patience += " (default: %(default)s)"
     group.add_argument("--hang-timeout", type=whole_number(1, _LONGEST_HANG), default=60, metavar="SECONDS", help=patience)
     group.add_argument("--health-port", type=port, default=0, metavar="PORT", help=plain)
 
 
 def serving_options(args: argparse.Namespace) -> ServingOptions:
-    """What they come to. Raises `InputError`."""
+    """Read the options.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        The options of the endpoints.
+
+    Raises:
+        InputError: options contradict each other.
+    """
     certificate, key = args.tls_cert_file, args.tls_private_key_file
     if (certificate is None) != (key is None):
         raise InputError("--tls-cert-file, --tls-private-key-file: found one of them; allowed both, or neither")

@@ -1,6 +1,6 @@
-"""Text of other people on its way to a terminal: names, labels and messages come from whoever may write a pod, a node or a profile.
+"""Prints text of other people on a terminal: a writer of pods, nodes or profiles chooses names, labels and messages.
 
-No markup is read in it, and no character of it moves the cursor, changes colours, turns the direction of writing or begins a line.
+No markup in it is read. No character of it moves the cursor, changes colours, reverses the direction of writing or begins a line.
 """
 
 from __future__ import annotations
@@ -15,24 +15,47 @@ from placewright.api.bad_input import printable
 
 
 def plain(text: object, style: str = "") -> Text:
-    """One line, whatever the text holds."""
+    """Make one printable line of a text.
+
+    Args:
+        text: any.
+        style: of rich.
+
+    Returns:
+        The line.
+    """
     return Text(printable(str(text)), style=style)
 
 
 def lines(texts: Iterable[object]) -> Text:
-    """Several lines, one for each text."""
+    """Make printable lines of texts, one for each.
+
+    Args:
+        texts: any.
+
+    Returns:
+        The lines.
+    """
     return Text("\n".join(printable(str(text)) for text in texts))
 
 
 def print_json(data: object) -> None:
-    """`-o json` of what msgspec can encode, structs and data classes included."""
+    """Print `-o json`.
+
+    Args:
+        data: any value that msgspec can encode, structs and data classes included.
+    """
     sys.stdout.write(printable_json(msgspec.json.format(msgspec.json.encode(data)).decode()) + "\n")
 
 
 def printable_json(text: str) -> str:
-    """The same JSON with every character that a terminal might obey as an escape, which all readers of JSON know.
+    """Escape every character that could control a terminal; all readers of JSON know these escapes.
 
-    Outside strings JSON has none but line ends, and these stay.
+    Args:
+        text: JSON. Outside of strings it has no such characters but line ends, which stay.
+
+    Returns:
+        The same JSON.
     """
     return text if text.replace("\n", "").isprintable() else "".join(map(_escaped, text))
 

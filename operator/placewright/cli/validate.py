@@ -1,6 +1,6 @@
-"""`placewright validate`: are these profiles right? For CI, pre-commit and before `kubectl apply`; needs no cluster.
+"""`placewright validate`: checks profiles for CI, pre-commit and before `kubectl apply`; needs no cluster.
 
-Exit code 2 when anything is wrong, 0 when not. Advice, as in the condition of that name, goes to standard error and changes no exit code.
+The exit code is 2 for a problem, else 0. Advice, as in the condition of that name, goes to standard error and changes no exit code.
 """
 
 from __future__ import annotations
@@ -32,13 +32,20 @@ def register(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="SchedulingProfiles or KubeSchedulerConfigurations, YAML or JSON; a folder stands for all in it, - for standard input",
     )
-    parser.add_argument("-o", "--output", choices=sorted(FORMATS), default="text", help="how to say what is wrong (default: %(default)s)")
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing when nothing is wrong, and give no advice")
+    parser.add_argument("-o", "--output", choices=sorted(FORMATS), default="text", help="form of the problems (default: %(default)s)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing when there is no problem, and no advice")
     parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check all files; 2 when something is wrong with any of them."""
+    """Check all files.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        2 when a file has a problem, else 0.
+    """
     catalogue: Catalogue = in_tree().extended(installed_plugins())
     checked = [check_file(text, name, catalogue) for name, text in _texts(args.files)]
     findings = [finding for one in checked for finding in one.findings]

@@ -1,4 +1,4 @@
-"""`placewright version`: what is installed here."""
+"""`placewright version`: prints the installed versions."""
 
 from __future__ import annotations
 
@@ -12,19 +12,26 @@ from placewright.cli.options import Subparsers
 
 def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("version", help="print the version of placewright and of what it stands on")
+    parser = subparsers.add_parser("version", help="print the versions of Placewright, Python and Kopf")
     parser.set_defaults(main=main)
 
 
 def main(_args: argparse.Namespace) -> int:
-    """Print one line."""
+    """Print one line, and return 0."""
     python = platform.python_version()
     sys.stdout.write(f"placewright {installed('placewright')} (Python {python}, Kopf {installed('kopf')})\n")
     return 0
 
 
 def installed(distribution: str) -> str:
-    """The installed version of a distribution, or `unknown` when the code runs without being installed."""
+    """Find the installed version of a distribution.
+
+    Args:
+        distribution: its name on PyPI.
+
+    Returns:
+        The version; `unknown` when the code runs without being installed.
+    """
     try:
         return version(distribution)
     except PackageNotFoundError:

@@ -52,7 +52,7 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 NO_PARAMS: Final[Params] = {}
 
 USER_AGENT: Final = "placewright"
-#: Watch data taken from the socket before the reader must catch up, bytes; also what is decoded in one go of the event loop.
+#: Bytes of a watch that are taken from the socket before the reader must catch up, and that are decoded in one turn of the event loop.
 _READ_BUFFER: Final = 2**17
 
 

@@ -16,7 +16,7 @@ TOO_MANY_REQUESTS: Final = 429
 NOT_FOUND: Final = 404
 FORBIDDEN: Final = 403
 UNAUTHORIZED: Final = 401
-#: How the API server begins the message of what a webhook denied.
+#: Beginning of the API server's message about an object that a webhook denied.
 _BY_A_WEBHOOK: Final = 'admission webhook "'
 #: Statuses of proxies and starting servers: no API server has handled the request.
 AWAY: Final = frozenset({502, 503, 504})

@@ -131,7 +131,7 @@ class HistoryStore:
         """Write a new revision. Two replicas cannot both add one generation: its name follows from the profile and the generation (409).
 
         Args:
-            revision: what to record.
+            revision: the new entry.
         """
         await self._client.post(self._path, _manifest(revision, self.namespace))
 

@@ -167,7 +167,7 @@ class KeptConnection(asyncio.Protocol):
             self._transport.close()
         self._lose("the connection was closed")
 
-    # --- what the loop calls ---------------------------------------------------------------------------------------------------
+    # --- called by the loop ----------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open, its TLS included. The event loop calls this."""

@@ -80,7 +80,7 @@ class Object(Protocol):
 
 
 T = TypeVar("T", bound=Object)
-#: `namespace/name`, or `name` for what has no namespace.
+#: `namespace/name`, or `name` for an object without a namespace.
 ObjectKey = str
 
 

@@ -91,7 +91,7 @@ class ProfileEvents:
             RequestError: the server refused, or did not answer.
         """
         now = self._now()
-        # Without eventTime: with it, Kubernetes 1.20 refuses events about what has no namespace.
+        # Without eventTime: with it, Kubernetes 1.20 refuses events about objects without a namespace.
         body = {
             "apiVersion": "v1",
             "kind": "Event",

@@ -308,7 +308,7 @@ class LeaseFence:
     def _stamp(self) -> str:
         return micro_stamp(self._now())
 
-    # --- what is seen ---
+    # --- observations ---
 
     def _observe(self, lease: Lease | None) -> None:
         self._note(lease)

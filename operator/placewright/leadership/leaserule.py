@@ -145,7 +145,7 @@ class Tenure:
         self._acquired = ""
         self._stamped = ""
 
-    # --- what follows from it ---
+    # --- answers ---
 
     @property
     def ours(self) -> bool:
@@ -195,7 +195,7 @@ class Tenure:
         """
         return self._until is not None and now < self._until
 
-    # --- what is seen ---
+    # --- observations ---
 
     def observe(self, sight: Sight | None, now: Moment) -> None:
         """Take in the Lease as it is.
@@ -227,7 +227,7 @@ class Tenure:
             earlier = 0 if before is None else min(before.record.duration, _MORE_PATIENT * self._timing.lease)
             self._free_at = now + max(self._timing.lease, said, earlier)
 
-    # --- what is written ---
+    # --- writes ---
 
     def claim(self, stamp: str, now: Moment) -> LeaseRecord:
         """Build the record that takes or renews the Lease. Send it now.

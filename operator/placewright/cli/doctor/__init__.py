@@ -1,1 +1,1 @@
-"""What `placewright doctor` looks at: one module for each part of an installation, and what its checks have in common."""
+"""The checks of `placewright doctor`: a module for each part of an installation, and one for their common parts."""

@@ -1,4 +1,4 @@
-"""`placewright doctor`: what is wrong with an installation, with the rights of whoever asks; a line for each check, and what to do."""
+"""`placewright doctor`: checks an installation with the rights of its user; a line for each check, and what to do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 
-#: In this order: later ones use what earlier ones found.
+#: In this order, because later checks use results of earlier ones.
 _CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("clock", clock),
     ("openapi", openapi),
@@ -45,14 +45,21 @@ _TIMEOUT: Final = 10.0
 
 def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("doctor", help="say what is wrong with an installation, and what to do")
+    parser = subparsers.add_parser("doctor", help="check an installation, and print what to do about each problem")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     add_operator_options(parser)
     parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print a line for each check; exit code 1 when any failed."""
+    """Print a line for each check.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        1 when a check failed, else 0.
+    """
     found = asyncio.run(diagnosed(load_config(args.kubeconfig, args.context), args.namespace))
     counts = Counter(each.level for each in found)
     if args.output == "json":
@@ -66,7 +73,16 @@ def main(args: argparse.Namespace) -> int:
 async def diagnosed(
     access: ClusterAccess, namespace: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> list[CheckResult]:
-    """What all checks find; `now` is this machine's clock."""
+    """Run all checks.
+
+    Args:
+        access: address of the API server and the user's credentials.
+        namespace: the operator's.
+        now: this machine's clock.
+
+    Returns:
+        The results, in the order of the checks.
+    """
     async with ApiClient(access, user_agent="placewright-cli", timeout=_TIMEOUT) as client:
         patient = Patient(client, namespace, installed("placewright"), now)
         try:

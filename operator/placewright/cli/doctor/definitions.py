@@ -1,4 +1,4 @@
-"""The custom resource definitions: whether they are there, in effect, and those of this placewright."""
+"""Checks the custom resource definitions: present, in effect, and those of this placewright."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ _PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _PROFILES: Final = "schedulingprofiles.placewright.dev"
 _PEERINGS: Final = "clusterkopfpeerings.kopf.dev"
 _APPLY: Final = "kubectl apply --server-side -k crds"
-#: Rules across fields; servers before this minor version of Kubernetes 1 drop them.
+#: Rules across fields. Servers before this minor version of Kubernetes 1 drop them.
 _RULES: Final = "x-kubernetes-validations"
 _SINCE_RULES: Final = 23
 
 
 async def definitions(patient: Patient) -> list[CheckResult]:
-    """Both, each with a line of its own where something is wrong with it."""
+    """Check both definitions.
+
+    Args:
+        patient: the cluster.
+
+    Returns:
+        A result for each problem.
+    """
     found: list[CheckResult] = []
     for name in (_PROFILES, _PEERINGS):
         installed = await patient.read(f"{_PATH}/{name}")
@@ -31,16 +38,16 @@ def _problem(patient: Patient, name: str, installed: Object | None) -> CheckResu
     if installed is None:
         return fail("definitions", f"{name} is not there", f"{_APPLY}, before the operator")
     if condition(installed, "Established").get("status") != "True":
-        told = condition(installed, "NamesAccepted").get("message") or "nobody says why"
+        told = condition(installed, "NamesAccepted").get("message") or "the API server gives no reason"
         return fail("definitions", f"{name} is not established: {told}", f"kubectl wait --for condition=established crd/{name}")
     wanted = _shipped(name)
     stored = (installed.get("status") or {}).get("storedVersions") or []
     known = [each["name"] for each in wanted["spec"]["versions"]]
     if strange := sorted(set(stored) - set(known)):
         said = f"{name} stores versions that this placewright does not know: {', '.join(strange)}"
-        return warn("definitions", said, "use the placewright that the definitions are of")
+        return warn("definitions", said, "use the placewright whose definitions these are")
     if name != _PROFILES:
-        return None  # Kopf's own, which other operators may have brought along
+        return None  # Kopf's definition, which another operator may have installed
     old = patient.minor is not None and patient.minor < _SINCE_RULES
     if where := _difference(wanted["spec"]["versions"], installed["spec"]["versions"], "spec.versions", old=old):
         said = f"{name} is not that of placewright {patient.version}: {where}"
@@ -53,7 +60,7 @@ def _shipped(name: str) -> Object:
 
 
 def _difference(wanted: Any, found: Any, path: str, *, old: bool) -> str:
-    """Where the installed one differs first; what an API server adds of its own does not count, but for further fields."""
+    """Find the first difference of the installed definition. Fields that an API server adds do not count, except new properties."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         names = [name for name in wanted if not (old and name == _RULES)]
         if path.endswith(".properties") and (more := sorted(set(found) - set(wanted))):

@@ -1,4 +1,4 @@
-"""The operator: its version, its pods, and which replica leads."""
+"""Checks the operator: its version, its pods, and the replica that leads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CRASHES: Final = frozenset({"CrashLoopBackOff", "RunContainerError", "CreateCon
 _BUILD: Final = (
     "no image is published: build the Dockerfile, push it, and name it in `images` of a kustomization or image.repository of the chart"
 )
-#: Between a Lease's end and the next look of whoever waits for it.
+#: Seconds between the end of a Lease and the moment at which a waiting replica takes it.
 _GRACE_SECONDS: Final = 5.0
 _INSTALL: Final = (
     "install it (README.md), or name its namespace with --operator-namespace; `placewright run` on another machine is not seen here"
@@ -38,7 +38,14 @@ _INSTALL: Final = (
 
 
 async def operator(patient: Patient) -> list[CheckResult]:
-    """The Deployment, and whether it is of this version."""
+    """Check that the Deployment exists and has this version.
+
+    Args:
+        patient: the cluster; its `deployment` is set.
+
+    Returns:
+        The result.
+    """
     found = patient.deployment = await patient.read(f"/apis/apps/v1/namespaces/{patient.namespace}/deployments/{DEPLOYMENT}")
     if found is None:
         return [warn("operator", f"there is no Deployment {DEPLOYMENT} in namespace {patient.namespace}", _INSTALL)]
@@ -48,12 +55,19 @@ async def operator(patient: Patient) -> list[CheckResult]:
         return [warn("operator", f"the Deployment does not say its version (label {_VERSION})", "apply the manifests of a version")]
     if version != patient.version:
         said = f"the operator is {version}, this placewright is {patient.version}"
-        return [warn("operator", said, "use the same version: what one checks and explains, the other may do otherwise")]
+        return [warn("operator", said, "use the same version: another one may check and explain differently from the operator")]
     return [ok("operator", f"version {version}, as this placewright")]
 
 
 async def pods(patient: Patient) -> list[CheckResult]:
-    """Whether the Deployment's pods run, and whether their image can be had."""
+    """Check that the Deployment's pods run, and that their image can be pulled.
+
+    Args:
+        patient: the cluster.
+
+    Returns:
+        The results.
+    """
     if patient.deployment is None:
         return []
     wanted = int(patient.deployment["spec"].get("replicas", 1))
@@ -71,7 +85,7 @@ async def pods(patient: Patient) -> list[CheckResult]:
 def _how_many(patient: Patient, found: list[Object], wanted: int) -> CheckResult:
     if not found:
         assert patient.deployment is not None
-        told = condition(patient.deployment, "ReplicaFailure").get("message") or "nobody says why"
+        told = condition(patient.deployment, "ReplicaFailure").get("message") or "its status gives no reason"
         do = f"kubectl -n {patient.namespace} describe replicaset"
         return fail("pods", f"the Deployment wants {wanted} pods, and there is none: {told}", do)
     ready = sum(condition(pod, "Ready").get("status") == "True" for pod in found)
@@ -81,7 +95,7 @@ def _how_many(patient: Patient, found: list[Object], wanted: int) -> CheckResult
 
 
 def _has_image(pod: Object) -> bool:
-    """Whether a container got as far as to be started."""
+    """Whether a container was started."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     return any((each.get("state") or {}).keys() & {"running", "terminated"} for each in statuses)
 
@@ -107,7 +121,14 @@ def _problems(namespace: str, pod: Object) -> Iterator[CheckResult]:
 
 
 async def leader(patient: Patient) -> list[CheckResult]:
-    """Which replica holds the Lease, and whether it renews it."""
+    """Check which replica holds the Lease, and that it renews it.
+
+    Args:
+        patient: the cluster.
+
+    Returns:
+        The results.
+    """
     if patient.deployment is not None and "--leader-elect=false" in _arguments(patient.deployment):
         return [ok("leader", "the only replica, by --leader-elect=false")]
     found: list[CheckResult] = []
@@ -122,7 +143,7 @@ async def leader(patient: Patient) -> list[CheckResult]:
 def _held(patient: Patient, spec: Object, *, exists: bool) -> CheckResult:
     logs = _INSTALL if patient.deployment is None else f"kubectl -n {patient.namespace} get pods, and their logs"
     if not spec.get("holderIdentity"):
-        what = "nobody holds" if exists else "there is no"
+        what = "no replica holds" if exists else "there is no"
         return fail("leader", f"{what} Lease {patient.namespace}/{LEASE_NAME}: no replica leads, so no pod of a profile is placed", logs)
     renewed = moment(spec.get("renewTime"))
     since = seconds_since(patient, renewed) if renewed else 0.0

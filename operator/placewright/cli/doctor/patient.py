@@ -1,4 +1,4 @@
-"""A cluster that is looked at, with the rights of whoever asks, and what is found."""
+"""The cluster that the checks examine, with the rights of their user, and the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEPLOYMENT: Final = "placewright"
 
 
 class Level(enum.StrEnum):
-    """How bad it is. FAIL: pods are not placed, or not as they should be, or soon."""
+    """The severity of a result. FAIL: pods are not placed, or wrongly, now or soon."""
 
     OK = "ok"
     WARN = "warn"
@@ -31,9 +31,10 @@ class CheckResult:
     """One line.
 
     Attributes:
-        check: what was looked at; stable, for programs.
-        says: what was found.
-        do: what to do about it; empty where nothing is to be done.
+        check: name of the check; stable, for programs.
+        level: its severity.
+        says: the finding.
+        do: what to do about it; empty where there is nothing to do.
     """
 
     check: str
@@ -43,32 +44,59 @@ class CheckResult:
 
 
 def ok(check: str, says: str) -> CheckResult:
-    """All is well."""
+    """Build the result of a check without a problem.
+
+    Args:
+        check: its name.
+        says: the finding.
+
+    Returns:
+        The result.
+    """
     return CheckResult(check, Level.OK, says)
 
 
 def warn(check: str, says: str, do: str) -> CheckResult:
-    """Something may be wrong, or could not be looked at."""
+    """Build the result of a check that found a possible problem, or could not look.
+
+    Args:
+        check: its name.
+        says: the finding.
+        do: what to do.
+
+    Returns:
+        The result.
+    """
     return CheckResult(check, Level.WARN, says, do)
 
 
 def fail(check: str, says: str, do: str) -> CheckResult:
-    """Something is wrong."""
+    """Build the result of a check that found a problem.
+
+    Args:
+        check: its name.
+        says: the finding.
+        do: what to do.
+
+    Returns:
+        The result.
+    """
     return CheckResult(check, Level.FAIL, says, do)
 
 
 @dataclass(slots=True)
 class Patient:
-    """What the checks share.
+    """The cluster, and the facts that checks share.
 
     Attributes:
         client: of the API server.
         namespace: the operator's.
-        version: of the placewright that asks.
+        version: of this placewright.
         now: this machine's clock.
         ahead: how far that clock is before the API server's, as far as is known.
         minor: of Kubernetes 1; None where the server does not tell.
         deployment: the operator's; None where there is none, or it may not be read.
+        profiles: as the API server shows them; filled by the check of profiles.
     """
 
     client: ApiClient
@@ -82,11 +110,23 @@ class Patient:
 
     @property
     def server_now(self) -> datetime:
-        """What the API server's clock shows."""
+        """The time on the API server's clock."""
         return self.now() - self.ahead
 
     async def read(self, path: str, params: Params = NO_PARAMS) -> Object | None:
-        """An object or a list; None where there is none. Raises `RequestError`."""
+        """Read an object or a list.
+
+        Args:
+            path: of the object.
+            params: the query.
+
+        Returns:
+            The object; None where there is none.
+
+        Raises:
+            RequestError: the server refused or did not answer.
+            Malformed: the answer is no JSON.
+        """
         try:
             found = msgspec.json.decode(await self.client.get(path, params))
         except ApiError as problem:
@@ -98,7 +138,19 @@ class Patient:
         return found if isinstance(found, dict) else {}
 
     async def items(self, path: str, params: Params = NO_PARAMS) -> list[Object]:
-        """What a collection holds; nothing where it does not exist. Raises `RequestError`."""
+        """Read the items of a collection.
+
+        Args:
+            path: of the collection.
+            params: the query.
+
+        Returns:
+            The items; none where the collection does not exist.
+
+        Raises:
+            RequestError: the server refused or did not answer.
+            Malformed: the answer is no JSON.
+        """
         found = await self.read(path, params)
         return list((found or {}).get("items") or ())
 
@@ -107,24 +159,48 @@ Check = Callable[[Patient], Awaitable[list[CheckResult]]]
 
 
 async def examined(name: str, check: Check, patient: Patient) -> list[CheckResult]:
-    """What a check finds; a check that may not look says so."""
+    """Run a check. A check that could not look becomes a warning.
+
+    Args:
+        name: of the check.
+        check: the check.
+        patient: the cluster.
+
+    Returns:
+        Its results.
+    """
     try:
         return await check(patient)
     except (RequestError, Malformed) as problem:
         words = " ".join(str(problem).split())
         denied = isinstance(problem, ApiError) and problem.status == FORBIDDEN
-        do = "ask somebody with more rights" if denied else "look at the API server, and ask again"
-        return [warn(name, f"not looked at: {words}", do)]
+        do = "ask a person with more rights to run it" if denied else "look at the API server, and run it again"
+        return [warn(name, f"not checked: {words}", do)]
 
 
 def condition(content: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """The condition of this type in an object's status; empty where there is none."""
+    """Find a condition in an object's status.
+
+    Args:
+        content: the object.
+        kind: type of the condition.
+
+    Returns:
+        The condition; empty where there is none.
+    """
     conditions = (content.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each.get("type") == kind), {})
 
 
 def moment(text: object) -> datetime | None:
-    """A time as objects have it; None for what is none."""
+    """Parse a time of an object.
+
+    Args:
+        text: RFC 3339.
+
+    Returns:
+        The time; None for any other text.
+    """
     try:
         found = datetime.fromisoformat(str(text))
     except ValueError:

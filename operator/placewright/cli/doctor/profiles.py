@@ -1,4 +1,4 @@
-"""Profiles, the pods that none takes, and a second scheduler that takes the same pods."""
+"""Checks the profiles, the pods that no profile takes, and whether a second scheduler takes the same pods."""
 
 from __future__ import annotations
 
@@ -21,12 +21,19 @@ _DEFAULT: Final = "default-scheduler"
 _LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 _GUIDE: Final = "docs/beside-default-scheduler.md"
 _SAMPLE: Final = "500"
-#: Conditions that say how a profile stands; every other one that is True is a warning.
+#: Conditions about a profile's standing. Every other condition that is True is a warning.
 _STANDING: Final = frozenset({"Ready", "Stalled", "Reconciling"})
 
 
 async def profiles(patient: Patient) -> list[CheckResult]:
-    """Whether each is in effect as it was written."""
+    """Check that each profile is in effect as written.
+
+    Args:
+        patient: the cluster; its `profiles` are set.
+
+    Returns:
+        The results.
+    """
     try:
         found = patient.profiles = await list_profiles(patient.client)
     except ApiError as problem:
@@ -45,7 +52,7 @@ def _problems(profile: Object) -> list[CheckResult]:
     name, (reason, ready, message) = profile["metadata"]["name"], state(profile)
     found: list[CheckResult] = []
     if ready == UNKNOWN:
-        found.append(warn("profiles", f"{name}: {message}", "see what is said of the leader"))
+        found.append(warn("profiles", f"{name}: {message}", "see the result of the check leader"))
     elif ready != "True" and reason != "Paused":
         do = f"placewright profiles history {name} shows the last good one; placewright validate checks a file before it is applied"
         found.append(fail("profiles", f"{name}: {reason}: {message}", do))
@@ -56,7 +63,14 @@ def _problems(profile: Object) -> list[CheckResult]:
 
 
 async def unclaimed(patient: Patient) -> list[CheckResult]:
-    """Pods that wait and that no profile takes."""
+    """Check for waiting pods that no profile takes.
+
+    Args:
+        patient: the cluster.
+
+    Returns:
+        The results.
+    """
     found = await unclaimed_pods(patient.client, patient.profiles, HistoryStore(patient.client, patient.namespace))
     return [
         (warn if each.why is Why.MISSPELT else fail)(
@@ -67,7 +81,14 @@ async def unclaimed(patient: Patient) -> list[CheckResult]:
 
 
 async def second_scheduler(patient: Patient) -> list[CheckResult]:
-    """Whether kube-scheduler lives while a profile takes the pods that name no scheduler."""
+    """Check that kube-scheduler does not run while a profile takes pods of its schedulerName.
+
+    Args:
+        patient: the cluster.
+
+    Returns:
+        The result.
+    """
     takers = [each for each in patient.profiles if _takes_default(each)]
     lease = await patient.read(_LEASE)
     spec = (lease or {}).get("spec") or {}
@@ -95,7 +116,7 @@ def _takes_default(profile: Object) -> bool:
 
 
 async def _placed_since(patient: Patient, profile: Object) -> str:
-    """A pod of the profile's name that somebody else has placed since the profile is there; empty where none is found."""
+    """A pod of the profile's schedulerName that another scheduler has placed since the profile was created; empty for none."""
     since = moment(profile["metadata"].get("creationTimestamp"))
     params = {"fieldSelector": f"spec.schedulerName={_DEFAULT},spec.nodeName!=", "limit": _SAMPLE}
     page = Wire(Pod).page(await patient.client.get(PODS, params))

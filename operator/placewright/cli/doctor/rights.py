@@ -1,4 +1,4 @@
-"""What the operator's service account may do, beside what it needs."""
+"""Compares the rights of the operator's service account with the rights that it needs."""
 
 from __future__ import annotations
 
@@ -34,23 +34,30 @@ class _Right(NamedTuple):
         return f"{self.verb} {resource}{where}{f'/{part}' if part else ''}"
 
     def attributes(self) -> dict[str, str]:
-        """As a review asks for it."""
+        """The right in the form of an access review."""
         resource, _, part = self.resource.partition("/")
         asked = {"verb": self.verb, "group": self.group, "resource": resource, "subresource": part}
         return {key: value for key, value in {**asked, "name": self.name, "namespace": self.namespace}.items() if value}
 
 
 async def rights(patient: Patient) -> list[CheckResult]:
-    """Whether each right that the operator needs is there."""
+    """Check each right that the operator needs.
+
+    Args:
+        patient: the cluster.
+
+    Returns:
+        The results.
+    """
     account = _account(patient)
     if patient.deployment is None and await patient.read(f"/api/v1/namespaces/{patient.namespace}/serviceaccounts/{account}") is None:
-        said = f"there is no service account {account} in namespace {patient.namespace}: no rights to look at"
+        said = f"there is no service account {account} in namespace {patient.namespace}: it has no rights to check"
         return [warn("rights", said, "none is needed by an operator that runs with a kubeconfig; otherwise apply manifests/base")]
     wanted = [(need, right) for need in _needs() for right in _rights_of(need, patient.namespace)]
     allowed = await _allowed(patient, account, [right for _, right in wanted])
     if allowed is None:
-        said = "not looked at: you may not create subjectaccessreviews.authorization.k8s.io"
-        return [warn("rights", said, "ask somebody who may, such as a cluster-admin")]
+        said = "not checked: you may not create subjectaccessreviews.authorization.k8s.io"
+        return [warn("rights", said, "ask a person who may, such as a cluster-admin")]
     lacking = [(need, right) for (need, right), granted in zip(wanted, allowed, strict=True) if not granted]
     return list(_told(account, lacking)) or [ok("rights", f"service account {account} has the {len(wanted)} rights that it needs")]
 
@@ -76,7 +83,7 @@ def _rights_of(need: Permission, namespace: str) -> Iterator[_Right]:
 
 
 def _told(account: str, lacking: list[tuple[Permission, _Right]]) -> Iterator[CheckResult]:
-    """What is always needed is a failure; what one plugin needs may have been left out on purpose."""
+    """Report missing rights: a failure for rights that are always needed, a warning for one plugin's, which may be left out on purpose."""
     always = [right for need, right in lacking if not need.plugin]
     if always:
         yield fail("rights", f"service account {account} may not {_some(always)}", _APPLY)
@@ -88,7 +95,7 @@ def _told(account: str, lacking: list[tuple[Permission, _Right]]) -> Iterator[Ch
     for plugin, missing in by_plugin.items():
         apply = _APPLY_OTHERS if plugin in others else _APPLY
         said = f"service account {account} may not {_some(missing)}: pods wait that need {plugin} for that"
-        yield warn("rights", said, f"nothing, if no profile needs it; otherwise {apply}")
+        yield warn("rights", said, f"nothing, if no profile needs that plugin; otherwise {apply}")
 
 
 def _some(missing: list[_Right]) -> str:
@@ -103,7 +110,7 @@ def _account(patient: Patient) -> str:
 
 
 async def _allowed(patient: Patient, account: str, asked: list[_Right]) -> list[bool] | None:
-    """For each right whether the account has it; None where we may not ask."""
+    """Whether the account has each right; None where we may not ask."""
     turn = asyncio.Semaphore(_AT_ONCE)
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{patient.namespace}", "system:authenticated"]
     subject = {"user": f"system:serviceaccount:{patient.namespace}:{account}", "groups": groups}
@@ -119,7 +126,7 @@ async def _allowed(patient: Patient, account: str, asked: list[_Right]) -> list[
         return bool((answer.get("status") or {}).get("allowed"))
 
     try:
-        first = await one(asked[0])  # if we may ask at all
+        first = await one(asked[0])  # alone, so that one refusal is enough where we may not ask
     except ApiError as problem:
         if problem.status == FORBIDDEN:
             return None

@@ -1,4 +1,4 @@
-"""The API server: whether it answers, how old it is, what its clock shows, and whether kubectl can check manifests with it."""
+"""Checks the API server: whether it answers, its version, its clock, and whether kubectl can check manifests with it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,27 @@ from placewright.cli.doctor.patient import CheckResult, Patient, fail, ok, warn
 from placewright.kube.errors import ApiError
 from placewright.kube.serverversion import server_version
 
-#: Older ones lack APIs that the operator reads.
+#: Oldest supported minor version of Kubernetes 1; older ones lack APIs that the operator reads.
 _OLDEST: Final = 20
-#: The Date of an answer has whole seconds; a difference that matters is larger than this.
+#: Error of the comparison: the header Date has whole seconds, and the request takes time.
 _UNCERTAIN: Final = timedelta(seconds=2)
-#: How long a record of the peering lives, which is compared with clocks.
+#: Lifetime of a record of the peering, which earlier builds judge by their clocks.
 _LIFETIME: Final = timedelta(seconds=15)
 
 
 async def api_server(patient: Patient) -> list[CheckResult]:
-    """Whether it is there; the one check without which there are no others."""
+    """Check that the server answers. Without it no other check runs.
+
+    Args:
+        patient: the cluster; its `minor` is set.
+
+    Returns:
+        The result.
+    """
     version = await server_version(patient.client)
     where = patient.client.access.server
     if version is None:
-        return [ok("api-server", f"{where} answers, and does not tell its version")]
+        return [ok("api-server", f"{where} answers without its version")]
     patient.minor = version.minor
     if version.minor < _OLDEST:
         return [fail("api-server", f"{version} at {where}", f"upgrade Kubernetes: 1.{_OLDEST} and newer are meant to work")]
@@ -31,10 +38,17 @@ async def api_server(patient: Patient) -> list[CheckResult]:
 
 
 async def clock(patient: Patient) -> list[CheckResult]:
-    """This machine's clock beside the API server's."""
+    """Compare this machine's clock with the API server's.
+
+    Args:
+        patient: the cluster; its `ahead` is set.
+
+    Returns:
+        The result.
+    """
     before = patient.now()
     try:
-        # Only the second is told; its middle is the best guess.
+        # The header has whole seconds; the middle of the second is the best estimate.
         told = parsedate_to_datetime(await patient.client.date()).astimezone(UTC) + timedelta(seconds=0.5)
     except ValueError:
         return [ok("clock", "the API server does not tell the time")]
@@ -49,7 +63,14 @@ async def clock(patient: Patient) -> list[CheckResult]:
 
 
 async def openapi(patient: Patient) -> list[CheckResult]:
-    """Whether kubectl finds what it checks manifests with, and what `kubectl explain` shows."""
+    """Check for the OpenAPI documents with which kubectl checks manifests and explains fields.
+
+    Args:
+        patient: the cluster.
+
+    Returns:
+        The result.
+    """
     problems = []
     for path in ("/openapi/v2", "/openapi/v3"):
         try:
@@ -64,10 +85,18 @@ async def openapi(patient: Patient) -> list[CheckResult]:
     return [ok("openapi", "served: kubectl can check manifests and explain fields")]
 
 
-#: Kubernetes 1 minor version from which /openapi/v3 is there without being asked for.
+#: Minor version of Kubernetes 1 from which on /openapi/v3 is served by default.
 _SINCE_V3: Final = 24
 
 
 def seconds_since(patient: Patient, then: datetime) -> float:
-    """How long ago that was, by the API server's clock."""
+    """Compute the age of a time by the API server's clock.
+
+    Args:
+        patient: the cluster.
+        then: the time.
+
+    Returns:
+        Seconds, 0 or more.
+    """
     return max((patient.server_now - then).total_seconds(), 0.0)

@@ -1,1 +1,1 @@
-"""Where `placewright explain` gets its answer from: an operator, or the API server's objects."""
+"""The sources of `placewright explain`: an operator, or the API server's objects."""

@@ -1,6 +1,6 @@
-"""`placewright explain`, also `kubectl placewright explain`: why a pod is on its node, or why it is on none and what would change that.
+"""`placewright explain`, also `kubectl placewright explain`: why a pod is on its node, or on none, and which changes would help.
 
-The active replica is asked, which remembers the pod's last attempts. Where none can be reached, the pod is evaluated here, from the API
+It asks the active replica, which remembers the pod's last attempts. Where none can be reached, it evaluates the pod here, from the API
 server's objects.
 """
 
@@ -37,7 +37,7 @@ from placewright.kube.history import DEFAULT_NAMESPACE
 
 def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("explain", help="say why a pod is on its node, or on none, and what would change that")
+    parser = subparsers.add_parser("explain", help="explain why a pod is on its node, or on none, and which changes would help")
     parser.add_argument("pod", metavar="POD", help="name, or NAMESPACE/NAME")
     parser.add_argument("-n", "--namespace", metavar="NAME", help="the pod's (default: the kubeconfig context's)")
     parser.add_argument("--uid", default="", help="of the pod, where several had the name one after the other")
@@ -46,17 +46,24 @@ def register(subparsers: Subparsers) -> None:
     group = parser.add_argument_group("operator")
     group.add_argument("--server", metavar="URL", help="its HTTPS port, forwarded to this machine (default: kubectl forwards it)")
     group.add_argument(
-        "--token", metavar="TOKEN", help="what it is shown (default: the kubeconfig's, if --server is on this machine)"
+        "--token", metavar="TOKEN", help="bearer token for it (default: the kubeconfig's, if --server is on this machine)"
     )
     group.add_argument(
         "--operator-namespace", default=DEFAULT_NAMESPACE, metavar="NAME", help="where the operator runs (default: %(default)s)"
     )
-    group.add_argument("--here", action="store_true", help="ask no operator: evaluate from the API server's objects")
+    group.add_argument("--here", action="store_true", help="ask no operator: evaluate the pod from the API server's objects")
     parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the explanation."""
+    """Print the explanation.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        0.
+    """
     found = asyncio.run(_explained(args, _subject(args)))
     for note in found.notes:
         sys.stderr.write(f"placewright: {printable(note)}\n")
@@ -98,7 +105,7 @@ async def _explained(args: argparse.Namespace, pod: Subject) -> Explanation:
 
 
 async def _looked_up(client: ApiClient, pod: Subject, found: Explanation) -> Explanation:
-    """A pod of which the operator knows only the past: whether it is there at all, the API server says."""
+    """Add the API server's view of a pod of which the operator knows only the past."""
     try:
         here = await explained_here(client, pod, "the operator has tried the pod, and has it neither on a node nor in its queue now")
     except InputError:
@@ -117,7 +124,7 @@ async def _explained_at(args: argparse.Namespace, pod: Subject) -> Explanation:
 
 
 def _own_token(args: argparse.Namespace) -> str:
-    """The kubeconfig's token. It is shown on this machine alone: it is worth as much as its owner's rights in the cluster."""
+    """The kubeconfig's token. It is sent to this machine only, because it gives all of its owner's rights in the cluster."""
     if not on_this_machine(args.server):
         raise CannotAsk(f"{args.server} is not on this machine, so the kubeconfig's token is not sent there; give --token")
     token = bearer_token(load_config(args.kubeconfig, args.context))

@@ -1,4 +1,7 @@
-"""Explains a pod from the API server's objects alone: what a scheduler with the same profile would say now. It remembers no attempts."""
+"""Explains a pod from the API server's objects alone.
+
+It computes the decision that a scheduler with the same profile would make now; past attempts are unknown.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,19 @@ from placewright.scheduler.decisiondetail import cut
 
 
 async def explained_here(client: ApiClient, subject: Subject, why: str) -> Explanation:
-    """What can be said without an operator; `why` there is none goes into the notes.
+    """Explain a pod without an operator.
 
-    Raises `InputError` for a pod that does not exist and a profile that cannot be used, `RequestError` where nobody answers.
+    Args:
+        client: of the API server.
+        subject: the pod.
+        why: why no operator was asked; goes into the notes.
+
+    Returns:
+        The explanation.
+
+    Raises:
+        InputError: the pod does not exist, or its profile cannot be used.
+        RequestError: the server refused or did not answer.
     """
     pod = await _pod(client, subject)
     about = Explanation(
@@ -47,7 +60,7 @@ async def explained_here(client: ApiClient, subject: Subject, why: str) -> Expla
     if pod.pod_group is not None or pod.pod.spec.resource_claims:
         try:
             about = _with_company(about, pod, await _seen(client))
-        except InputError as problem:  # what is left needs no more than the pod
+        except InputError as problem:  # the rest of the explanation needs the pod only
             about = replace(about, notes=(*about.notes, str(problem)))
     return _with_decision(about, pod)
 
@@ -74,7 +87,7 @@ def _with_decision(about: Explanation, pod: PodInfo) -> Explanation:
 
 @dataclass(slots=True)
 class _Seen:
-    """What the API server lists."""
+    """The objects that the API server lists."""
 
     cluster: Cluster = field(default_factory=Cluster)
     profiles: list[SchedulingProfile] = field(default_factory=list)
@@ -105,7 +118,7 @@ async def _seen(client: ApiClient) -> _Seen:
 
 
 def _with_company(about: Explanation, pod: PodInfo, seen: _Seen) -> Explanation:
-    """With the pod's group and its claims."""
+    """Add the pod's group and its claims."""
     pod_groups, claims = seen.cluster.pod_groups, claim_facts(pod, seen.cluster.objects.devices.claims)
     group = None if pod.pod_group is None else group_facts(pod_groups, pod.pod_group, seen.waiting.members(pod.pod_group))
     return replace(about, group=group, claims=claims, notes=(*about.notes, *seen.notes))
@@ -131,7 +144,7 @@ def _evaluated(about: Explanation, pod: PodInfo, seen: _Seen) -> Explanation:
 
 
 def _lacking(group: GroupFacts, pod: PodInfo, evaluator: Evaluator, seen: _Seen) -> GroupFacts:
-    """With what the group lacks; nothing else can be asked of the cluster afterwards."""
+    """Add the shortages of the group. Afterwards the cluster cannot be asked anything else."""
     pod_group = None if pod.pod_group is None else seen.cluster.pod_groups.get(pod.pod_group)
     if pod_group is None:
         return group
@@ -141,5 +154,5 @@ def _lacking(group: GroupFacts, pod: PodInfo, evaluator: Evaluator, seen: _Seen)
 
 
 def _oldest(profiles: list[SchedulingProfile]) -> SchedulingProfile | None:
-    """Of several with one schedulerName the older one counts."""
+    """Of several profiles with one schedulerName the oldest counts."""
     return min(profiles, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name), default=None)

@@ -1,4 +1,4 @@
-"""Asks the active replica about a pod, at a forwarded port: its debug endpoints answer nobody from elsewhere."""
+"""Asks the active replica about a pod, through a forwarded port: its debug endpoints answer on loopback only."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from placewright.leadership.leaseobject import LEASE_NAME
 _DEFAULT: Final = "default"
 _PORT: Final = 10259
 _SECONDS: Final = 15.0
-#: An answer is bounded by what the operator keeps of a pod; whoever sends more is no operator.
+#: Bytes of an answer; an operator's is far smaller, because it keeps little of a pod.
 _LARGEST: Final = 8 * 2**20
 _FORWARDING: Final = re.compile(rb"Forwarding from (127\.0\.0\.1):(\d+) ")
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A pod by name; `uid` is empty where the one that has the name now is meant."""
+    """A pod by name. An empty `uid` means the pod that has the name now."""
 
     namespace: str
     name: str
@@ -48,12 +48,12 @@ class Subject:
 
 
 class CannotAsk(Exception):
-    """No operator answers; the message says why, in one line."""
+    """No operator answers. The message gives the reason in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """The cluster in which the operator runs, as kubectl finds it."""
+    """The cluster of the operator, as kubectl finds it."""
 
     client: ApiClient
     kubeconfig: str | None
@@ -70,7 +70,19 @@ class _Lease(msgspec.Struct):
 
 
 async def ask_forwarded(cluster: Forwarded, pod: Subject, token: str | None) -> Explanation | None:
-    """Ask the replica that holds the Lease, through `kubectl port-forward`; None when it knows nothing of the pod. Raises `CannotAsk`."""
+    """Ask the replica that holds the Lease, through `kubectl port-forward`.
+
+    Args:
+        cluster: of the operator.
+        pod: to explain.
+        token: bearer token; None for the kubeconfig's.
+
+    Returns:
+        The explanation; None when the replica does not know the pod.
+
+    Raises:
+        CannotAsk: no replica can be asked.
+    """
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         raise CannotAsk("there is no kubectl to forward its port; --server names a port that is forwarded already")
@@ -83,9 +95,21 @@ async def ask_forwarded(cluster: Forwarded, pod: Subject, token: str | None) -> 
 
 
 async def ask_at(server: str, pod: Subject, token: str) -> Explanation | None:
-    """Ask whoever serves there; None when it knows nothing of the pod. Raises `CannotAsk`.
+    """Ask the operator at an address.
 
-    An operator makes its own certificate, which nobody can check: on loopback it is taken as it is, anywhere else it must be a known one.
+    An operator makes its own certificate, which cannot be verified: on loopback it is accepted, at any other address it must be a trusted
+    one.
+
+    Args:
+        server: URL.
+        pod: to explain.
+        token: bearer token; empty for none.
+
+    Returns:
+        The explanation; None when the operator does not know the pod.
+
+    Raises:
+        CannotAsk: it does not answer, or refuses.
     """
     url = _url(server).with_path("/debug/explain").with_query({"pod": pod.key, **({"uid": pod.uid} if pod.uid else {})})
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -120,12 +144,29 @@ def _url(server: str) -> URL:
 
 
 def on_this_machine(server: str) -> bool:
-    """Whether a URL names this machine. Raises `CannotAsk` for what is no https URL."""
+    """Whether a URL names this machine.
+
+    Args:
+        server: URL.
+
+    Returns:
+        True for a loopback address.
+
+    Raises:
+        CannotAsk: it is no https URL.
+    """
     return _is_loopback(_url(server))
 
 
 def bearer_token(access: ClusterAccess) -> str:
-    """The token with which a kubeconfig's user asks the API server; "" for users who have a certificate or a password."""
+    """Read the token of a kubeconfig's user.
+
+    Args:
+        access: as loaded.
+
+    Returns:
+        The token; "" for users with a certificate or a password.
+    """
     return access.authorization.removeprefix("Bearer ") if access.authorization.startswith("Bearer ") else ""
 
 
@@ -145,7 +186,7 @@ def _tls(url: URL) -> ssl.SSLContext:
 
 
 async def _active_replica(cluster: Forwarded) -> str:
-    """The pod of the replica that holds the Lease: identities begin with it."""
+    """The pod of the replica that holds the Lease: a replica's identity begins with its name."""
     path = f"/apis/coordination.k8s.io/v1/namespaces/{cluster.namespace}/leases/{LEASE_NAME}"
     try:
         lease = await cluster.client.get_as(path, _Lease)
@@ -158,7 +199,7 @@ async def _active_replica(cluster: Forwarded) -> str:
         raise CannotAsk(f"the Lease {cluster.namespace}/{LEASE_NAME} cannot be read: {problem}") from None
     holder = ((lease.spec and lease.spec.holder_identity) or "").partition("/")[0]
     if not holder or holder.startswith("-"):
-        raise CannotAsk(f"nobody holds the Lease {cluster.namespace}/{LEASE_NAME}: no replica is active")
+        raise CannotAsk(f"no replica holds the Lease {cluster.namespace}/{LEASE_NAME}")
     return holder
 
 
@@ -199,11 +240,19 @@ async def _port(child: asyncio.subprocess.Process, replica: str) -> int:
 
 
 def current_namespace(kubeconfig: str | None, context: str | None) -> str:
-    """The namespace that kubectl would look into."""
+    """Find the namespace that kubectl would use.
+
+    Args:
+        kubeconfig: a file; None for the environment's.
+        context: name of a context; None for the current one.
+
+    Returns:
+        The namespace.
+    """
     try:
         contexts, active = list_kube_config_contexts(kubeconfig)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError, TypeError, KeyError):
-        return _DEFAULT  # in a pod, say; whether there is a cluster at all is found out by whoever asks it
+        return _DEFAULT  # in a pod, for example; a missing cluster is reported by the first request
     named = next((each for each in contexts if each.get("name") == context), None) if context else active
     namespace = ((named or {}).get("context") or {}).get("namespace")
     return namespace if isinstance(namespace, str) and namespace else _DEFAULT

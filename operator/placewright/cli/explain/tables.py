@@ -1,4 +1,4 @@
-"""An explanation as text and tables that a person can read."""
+"""Prints an explanation as text and tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ _HOUR: Final = 3600.0
 
 
 def show_explanation(console: Console, found: Explanation, now: float | None = None) -> None:
-    """Print where the pod is and why. `now`: seconds since 1970."""
+    """Print where the pod is, and why.
+
+    Args:
+        console: to print on.
+        found: the explanation.
+        now: seconds since 1970; None for the current time.
+    """
     clock = time.time() if now is None else now
     profile = f", profile {found.profile} generation {found.generation}" if found.profile else ""
     say(console, f"pod {found.namespace}/{found.name}{profile}")
@@ -50,7 +56,7 @@ def _standing(found: Explanation) -> Iterable[str]:
 
 
 def _group(found: Explanation) -> Iterable[str]:
-    """The group, in a line or a few."""
+    """The group, in a few lines."""
     group = found.group
     if group is None:
         return
@@ -82,7 +88,7 @@ def _group_does_not_fit(found: Explanation) -> bool:
 
 
 def _shortage(short: Shortage) -> Iterable[str]:
-    """How much of a resource there is for the group, and who has the rest."""
+    """How much of a resource is there for the group, and which pods hold the rest."""
     free = f"{short.free} of {short.total} are free, "
     free += f"{short.short} too few" if short.short else f"in pieces that hold {short.fit} of the {short.members}"
     yield f"  {short.members} member{'' if short.members == 1 else 's'} want {short.wanted} of {short.resource}: {free}"

@@ -1,4 +1,4 @@
-"""`placewright profiles`, also `kubectl placewright profiles`: look at the profiles of a cluster, compare them, change them, go back."""
+"""`placewright profiles`, also `kubectl placewright profiles`: lists, compares and changes the profiles of a cluster, and rolls back."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from placewright.cli.options import Subparsers
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the subcommand and its own."""
-    parser = subparsers.add_parser("profiles", help="look at profiles, compare and change them, go back")
+    """Add the subcommand and its own subcommands."""
+    parser = subparsers.add_parser("profiles", help="list, show, compare and change profiles, and roll back")
     commands = parser.add_subparsers(title="commands", dest="profiles_command", required=True, metavar="COMMAND")
-    # Of these, only this command needs any: `placewright run` reads a module of this package, too.
+    # Imported here, because `placewright run` imports this package, too, and needs none of these modules.
     from placewright.cli.profiles import (  # noqa: PLC0415
         profilediff,
         profilehistory,
@@ -23,13 +23,13 @@ def register(subparsers: Subparsers) -> None:
     )
 
     for name, module, purpose in (
-        ("list", profilelist, "the profiles there are, and which generation of each is in effect"),
-        ("show", profileview, "a profile in effect: every plugin, where it runs, its weight and arguments, and where they came from"),
-        ("diff", profilediff, "how two profiles, files or revisions differ in effect; exit code 1 when they do"),
-        ("set", weights, "change weights of a profile, and see whether it took"),
+        ("list", profilelist, "list the profiles, and the generation of each that is in effect"),
+        ("show", profileview, "show a profile in effect: every plugin, its extension points, its weight and arguments, and their origin"),
+        ("diff", profilediff, "compare two profiles, files or revisions in effect; exit code 1 when they differ"),
+        ("set", weights, "change weights of a profile, and report whether the change took effect"),
         ("promote", promote, "give a live profile the settings of its shadow, and pause the shadow"),
-        ("history", profilehistory, "who changed a profile, when, what that changed in effect, and whether it took"),
-        ("rollback", rollback, "go back to an earlier revision of a profile"),
+        ("history", profilehistory, "list the changes of a profile: author, time, changes in effect, and whether they took effect"),
+        ("rollback", rollback, "write an earlier revision of a profile again"),
     ):
         command: argparse.ArgumentParser = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
         module.add_options(command)

@@ -1,4 +1,4 @@
-"""Which cluster the commands speak to, as kubectl's users expect it, and what they do with its answers."""
+"""Connects the commands to a cluster, by kubectl's rules, and turns its refusals into one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ T = TypeVar("T")
 
 
 def add_operator_options(parser: argparse.ArgumentParser) -> None:
-    """`--kubeconfig`, `--context` and `--operator-namespace`; `-n`, as that was once called, is a pod's namespace elsewhere."""
+    """Add `--kubeconfig`, `--context` and `--operator-namespace`; also `-n`, its old name, which elsewhere is a pod's namespace.
+
+    Args:
+        parser: of a command.
+    """
     group = add_cluster_options(parser)
     group.add_argument(
         "--operator-namespace",
@@ -31,7 +35,18 @@ def add_operator_options(parser: argparse.ArgumentParser) -> None:
 
 
 def ask(args: argparse.Namespace, work: Callable[[ApiClient], Awaitable[T]]) -> T:
-    """Do the work with a client of the cluster that the options name; what the API server refuses is one line, as `InputError`."""
+    """Do work with a client of the cluster that the options name.
+
+    Args:
+        args: as parsed.
+        work: gets the client.
+
+    Returns:
+        The result of the work.
+
+    Raises:
+        InputError: the API server refused or did not answer.
+    """
     access = load_config(args.kubeconfig, args.context)
 
     async def connected() -> T:
@@ -45,17 +60,40 @@ def ask(args: argparse.Namespace, work: Callable[[ApiClient], Awaitable[T]]) -> 
 
 
 def in_words(problem: RequestError) -> str:
-    """What went wrong, in one line."""
+    """Write an error in one line.
+
+    Args:
+        problem: of a request.
+
+    Returns:
+        The line.
+    """
     return " ".join(str(problem).split())
 
 
 def history_of(client: ApiClient, args: argparse.Namespace) -> HistoryStore:
-    """The history beside the operator."""
+    """Open the history in the operator's namespace.
+
+    Args:
+        client: of the API server.
+        args: as parsed.
+
+    Returns:
+        The history.
+    """
     return HistoryStore(client, args.namespace)
 
 
 def no_history(problem: RequestError, namespace: str) -> str:
-    """Why there is no history to be read, and what to do."""
+    """Explain why the history cannot be read, and what to do.
+
+    Args:
+        problem: of the request.
+        namespace: the operator's.
+
+    Returns:
+        One line.
+    """
     if isinstance(problem, ApiError) and problem.status == FORBIDDEN:
         wanted = f"the right to list controllerrevisions.apps in namespace {namespace} is missing; Kubernetes' role view has it"
         return f"the history cannot be read: {wanted}"

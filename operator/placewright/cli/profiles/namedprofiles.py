@@ -1,4 +1,4 @@
-"""What people name on the command line: a profile of the cluster, a revision of it, or a file."""
+"""Finds the profile that a person names: a profile of the cluster, a revision of it, or a file."""
 
 from __future__ import annotations
 
@@ -32,13 +32,23 @@ NAMED: Final = "NAME, NAME@REVISION, or a file"
 
 @dataclass(frozen=True, slots=True)
 class NamedProfile:
-    """A profile, and how it is called in what is printed."""
+    """A profile, and its name in output."""
 
     label: str
     profile: SchedulingProfile
 
     def resolved(self, catalogue: Registry) -> ResolvedProfile:
-        """The effective profile; raises `ProfileError` that names the subject."""
+        """Resolve the profile.
+
+        Args:
+            catalogue: the plugins that exist here.
+
+        Returns:
+            The effective profile.
+
+        Raises:
+            ProfileError: it does not resolve; the message names it.
+        """
         try:
             return resolve(self.profile, catalogue)
         except ProfileError as error:
@@ -46,22 +56,51 @@ class NamedProfile:
 
 
 def catalogue() -> Registry:
-    """The plugins that this placewright has; the operator may have others."""
+    """List the plugins that are installed here; the operator may have others.
+
+    Returns:
+        The plugins.
+    """
     return in_tree().extended(installed_plugins())
 
 
 def names_file(text: str) -> bool:
-    """Whether the text names a file: it looks like one, or is one and no profile could be called so."""
+    """Whether a text names a file: no profile could have such a name.
+
+    Args:
+        text: of the command line.
+
+    Returns:
+        True for `-`, a path, and the endings of YAML and JSON.
+    """
     return text == "-" or os.sep in text or text.endswith(_FILES)
 
 
 def needs_cluster(text: str) -> bool:
-    """Whether a cluster has to be asked."""
+    """Whether a text names a profile of the cluster.
+
+    Args:
+        text: of the command line.
+
+    Returns:
+        True when it names no file.
+    """
     return not names_file(text)
 
 
 def from_file(text: str, wanted: str = "") -> NamedProfile:
-    """The only profile of a file, or the one called `wanted`; raises `InputError`."""
+    """Read a profile from a file.
+
+    Args:
+        text: its name; `-` for standard input.
+        wanted: name of one of several profiles; empty for the only one.
+
+    Returns:
+        The profile.
+
+    Raises:
+        InputError: it cannot be read, or the file has no or several such profiles.
+    """
     try:
         content = sys.stdin.read() if text == "-" else Path(text).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -73,7 +112,20 @@ def from_file(text: str, wanted: str = "") -> NamedProfile:
 
 
 async def from_cluster(client: ApiClient, history: HistoryStore, text: str) -> NamedProfile:
-    """A profile as it is, or a revision of it; raises `InputError` and `RequestError`."""
+    """Read a profile or a revision.
+
+    Args:
+        client: of the API server.
+        history: of the profiles.
+        text: NAME or NAME@REVISION.
+
+    Returns:
+        The profile.
+
+    Raises:
+        InputError: there is none.
+        RequestError: the server refused or did not answer.
+    """
     revision = _REVISION.fullmatch(text)
     if revision is None:
         return NamedProfile(text, profile_of(await existing(client, text)))
@@ -81,7 +133,19 @@ async def from_cluster(client: ApiClient, history: HistoryStore, text: str) -> N
 
 
 async def existing(client: ApiClient, name: str) -> Object:
-    """The profile as the API server shows it; raises `InputError` when there is none of that name."""
+    """Read a profile.
+
+    Args:
+        client: of the API server.
+        name: of the profile.
+
+    Returns:
+        The profile as the API server shows it.
+
+    Raises:
+        InputError: there is none of that name.
+        RequestError: the server refused or did not answer.
+    """
     if not re.fullmatch(r"[a-z0-9][-a-z0-9.]*", name):
         raise bad_field("profile", name, f"a name; see placewright profiles list ({NAMED})")
     try:
@@ -89,11 +153,21 @@ async def existing(client: ApiClient, name: str) -> Object:
     except ApiError as error:
         if error.status != NOT_FOUND:
             raise
-        raise InputError(f"there is no profile {name!r}; placewright profiles list shows those there are") from None
+        raise InputError(f"there is no profile {name!r}; placewright profiles list shows all") from None
 
 
 def profile_of(body: Object) -> SchedulingProfile:
-    """The profile in an object; raises `InputError` where it is none."""
+    """Decode a profile.
+
+    Args:
+        body: as the API server shows it.
+
+    Returns:
+        The profile.
+
+    Raises:
+        InputError: it has another shape.
+    """
     try:
         return convert(body, SchedulingProfile)
     except DecodeError as error:
@@ -101,7 +175,19 @@ def profile_of(body: Object) -> SchedulingProfile:
 
 
 def find(revisions: list[Revision], name: str, number: int) -> Revision:
-    """The revision of that number; raises `InputError` with those there are."""
+    """Find a revision by its number.
+
+    Args:
+        revisions: of the profile.
+        name: of the profile, for messages.
+        number: of the revision.
+
+    Returns:
+        The revision.
+
+    Raises:
+        InputError: there is none; the message lists the numbers.
+    """
     for revision in reversed(revisions):
         if revision.number == number:
             return revision
@@ -110,28 +196,70 @@ def find(revisions: list[Revision], name: str, number: int) -> Revision:
 
 
 def of_revision(revision: Revision) -> NamedProfile:
-    """The profile as it was; raises `InputError` where it was none."""
+    """Decode the profile of a revision.
+
+    Args:
+        revision: as recorded.
+
+    Returns:
+        The profile.
+
+    Raises:
+        InputError: it has another shape.
+    """
     return NamedProfile(f"{revision.recorded.profile}@{revision.number}", recorded_profile(revision.recorded))
 
 
 def recorded_profile(recorded: RecordedGeneration) -> SchedulingProfile:
-    """The profile that was recorded; raises `InputError` where it was none."""
+    """Decode a recorded profile.
+
+    Args:
+        recorded: the generation.
+
+    Returns:
+        The profile.
+
+    Raises:
+        InputError: it has another shape.
+    """
     body: dict[str, Any] = {"metadata": {"name": recorded.profile, "uid": recorded.uid, "generation": recorded.generation}}
     return profile_of({**body, "spec": recorded.spec})
 
 
 def took(revision: Revision) -> bool:
-    """Whether the generation came into effect, as far as anybody knows."""
+    """Whether a generation took effect, as far as the history tells.
+
+    Args:
+        revision: as recorded.
+
+    Returns:
+        True when it did.
+    """
     return revision.result in set(Reason) and not Reason(revision.result).stalls
 
 
 def active_generation(body: Object) -> int:
-    """The generation that decisions use; 0 for none."""
+    """Read the generation that decisions use.
+
+    Args:
+        body: of the profile.
+
+    Returns:
+        The generation; 0 for none.
+    """
     return int((body.get("status") or {}).get("activeGeneration") or 0)
 
 
 async def in_effect(history: HistoryStore, body: Object) -> NamedProfile | None:
-    """The generation that decisions use, from the history; None where that does not have it."""
+    """Find the generation that decisions use in the history.
+
+    Args:
+        history: of the profiles.
+        body: of the profile.
+
+    Returns:
+        The profile; None where the history does not have it, or may not be read.
+    """
     meta = convert(body["metadata"], ObjectMeta)
     try:
         revisions = await history.revisions(meta.name)

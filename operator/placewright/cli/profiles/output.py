@@ -1,4 +1,4 @@
-"""Tables and text that fit a terminal of any width, and plain lines where there is no terminal."""
+"""Prints tables and text that fit a terminal of any width, and plain lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.table import Table
 from placewright.cli.terminal import plain, printable_json
 from placewright.profiles.kubescheduler.documents import yaml_text
 
-#: Wide enough that nothing is folded where a program reads.
+#: Columns of an output that is no terminal: no line is folded for a program.
 _NO_TERMINAL: Final = 10_000
 _NONE: Final = "none"
 BAD: Final = "red"
@@ -24,13 +24,28 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
 def console(*, unfolded: bool = False) -> Console:
-    """Standard output; `unfolded`: lines go on, however narrow the terminal is. Colours are for terminals without NO_COLOR."""
+    """Open standard output. Colours are for terminals without NO_COLOR.
+
+    Args:
+        unfolded: do not fold lines, however narrow the terminal is.
+
+    Returns:
+        The console.
+    """
     narrow = not unfolded and (sys.stdout.isatty() or os.environ.get("COLUMNS"))
     return Console(width=None if narrow else _NO_TERMINAL, highlight=False)
 
 
 def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
-    """Columns as kubectl prints them. What does not fit goes on in the next line: a name cut short is no name."""
+    """Make a table as kubectl prints it. A long cell goes on in the next line, because a name that is cut is no name.
+
+    Args:
+        columns: titles.
+        numbers: titles of columns that are aligned on the right.
+
+    Returns:
+        The empty table.
+    """
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         made.add_column(plain(column), overflow="fold", justify="right" if column in numbers else "left")
@@ -38,20 +53,35 @@ def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
 
 
 def say(to: Console, *lines: str) -> None:
-    """Print lines of text as they are."""
+    """Print lines of text as they are.
+
+    Args:
+        to: the console.
+        lines: of text.
+    """
     for line in lines:
         to.print(plain(line), soft_wrap=True)
 
 
 def print_table(to: Console, made: Table) -> None:
-    """Print the table, without the blanks that fill its last column: a narrow terminal would make lines of them."""
+    """Print a table without the blanks that fill its last column: a narrow terminal would make lines of them.
+
+    Args:
+        to: the console.
+        made: the table.
+    """
     with to.capture() as captured:
         to.print(made)
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def print_data(data: object, output: str) -> None:
-    """`-o json` and `-o yaml`."""
+    """Print `-o json` or `-o yaml`.
+
+    Args:
+        data: plain data.
+        output: `json` or `yaml`.
+    """
     if output == "json":
         sys.stdout.write(printable_json(json.dumps(data, indent=2, ensure_ascii=False)) + "\n")
     else:
@@ -59,7 +89,14 @@ def print_data(data: object, output: str) -> None:
 
 
 def compact(value: Any) -> str:
-    """Any value in one line, as YAML writes it."""
+    """Write a value in one line of YAML.
+
+    Args:
+        value: plain data.
+
+    Returns:
+        The line; `none` for None.
+    """
     if value is None:
         return _NONE
     if isinstance(value, str):
@@ -69,7 +106,15 @@ def compact(value: Any) -> str:
 
 
 def age(timestamp: str | None, now: datetime | None = None) -> str:
-    """How long ago an RFC 3339 time was, as kubectl says it: two digits at least before the next unit."""
+    """Write the age of a time as kubectl does: in the largest unit of which there are two or more.
+
+    Args:
+        timestamp: RFC 3339.
+        now: None for the current time.
+
+    Returns:
+        Such as `5m`; `unknown` for no time.
+    """
     try:
         then = datetime.fromisoformat(str(timestamp))
     except ValueError:

@@ -1,4 +1,4 @@
-"""`placewright profiles diff`: what differs in effect, not in text."""
+"""`placewright profiles diff`: differences in effect, not in text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from placewright.profiles.difference import Difference, differences
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be said to it."""
+    """Add the command's options.
+
+    Args:
+        parser: of the command.
+    """
     parser.add_argument("before", metavar="BEFORE", help=NAMED)
     parser.add_argument("after", metavar="AFTER", help="the same; of a file with several profiles, the one that has BEFORE's name")
     parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
@@ -24,7 +28,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print a line a difference; exit code 1 when there are any, as diff has it."""
+    """Print a line for each difference.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        1 when there are differences, as with diff, else 0.
+    """
     before, after = _subjects(args)
     plugins = catalogue()
     found = differences(before.resolved(plugins), after.resolved(plugins))
@@ -55,7 +66,14 @@ def _subjects(args: argparse.Namespace) -> tuple[NamedProfile, NamedProfile]:
 
 
 def print_differences(to: Console, found: Iterable[Difference], before: str, after: str) -> None:
-    """A table with what each side has."""
+    """Print a table of differences.
+
+    Args:
+        to: the console.
+        found: the differences.
+        before: title of the first side.
+        after: title of the second side.
+    """
     made = table("WHAT", before, after)
     for each in found:
         made.add_row(plain(each.what), plain(compact(each.before)), plain(compact(each.after)))

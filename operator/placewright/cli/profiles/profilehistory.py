@@ -1,4 +1,4 @@
-"""`placewright profiles history`."""
+"""`placewright profiles history`: the changes of a profile, and their effect."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _MOST_SHOWN: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A revision, and what it changed in effect compared with the one in effect before it.
+    """A revision, and its differences in effect from the revision that was in effect before it.
 
     Attributes:
+        revision: as recorded.
         changes: empty for the first, for a refused one, and where nothing changed in effect.
         note: in place of changes: why there are none.
         in_effect: decisions use it now.
@@ -41,14 +42,25 @@ class Entry:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be said to it."""
+    """Add the command's options.
+
+    Args:
+        parser: of the command.
+    """
     parser.add_argument("name", metavar="NAME", help="of the profile; one that was deleted has its history still")
     parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
     add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print a line a revision, the newest last."""
+    """Print a line for each revision, the newest last.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        0.
+    """
     revisions, active = ask(args, lambda client: _read(client, args))
     entries = list(told(revisions, active, catalogue()))
     if args.output != "table":
@@ -84,7 +96,16 @@ async def _read(client: ApiClient, args: argparse.Namespace) -> tuple[list[Revis
 
 
 def told(revisions: Sequence[Revision], active: tuple[str, int], plugins: Registry) -> Iterator[Entry]:
-    """Each revision with what it changed; those that did not take changed nothing."""
+    """Compare each revision with the one in effect before it. A revision that did not take effect changed nothing.
+
+    Args:
+        revisions: oldest first.
+        active: uid and generation that decisions use.
+        plugins: that exist here.
+
+    Yields:
+        An entry for each revision.
+    """
     before: ResolvedProfile | None = None
     for revision in revisions:
         in_effect = (revision.recorded.uid, revision.recorded.generation) == active

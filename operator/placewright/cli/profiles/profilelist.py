@@ -1,4 +1,4 @@
-"""`placewright profiles list`."""
+"""`placewright profiles list`: the profiles of a cluster, and the pods that no profile takes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,24 @@ UNKNOWN: Final = "Unknown"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be said to it."""
+    """Add the command's options.
+
+    Args:
+        parser: of the command.
+    """
     parser.add_argument("-o", "--output", choices=("table", "wide", "yaml", "json"), default="table", help="default: table")
     add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print a line for each profile, and how many pods wait that none takes."""
+    """Print a line for each profile, and the number of pods that no profile takes.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        0.
+    """
     if args.output in ("yaml", "json"):
         print_data([_without_bookkeeping(profile) for profile in ask(args, list_profiles)], args.output)
         return 0
@@ -53,7 +64,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 async def _with_unclaimed(client: ApiClient, args: argparse.Namespace) -> tuple[list[Object], list[tuple[Unclaimed, int]]]:
-    """Profiles, and how many pods none of them takes."""
+    """The profiles, and the pods that none of them takes."""
     profiles = await list_profiles(client)
     try:
         return profiles, await unclaimed_pods(client, profiles, history_of(client, args))
@@ -96,11 +107,18 @@ def _more(profile: Object) -> Sequence[Text]:
 
 
 def state(profile: Object) -> tuple[str, str, str]:
-    """Reason, status and message of the condition Ready; `Unknown` where no operator has looked at this generation."""
+    """Read the condition Ready.
+
+    Args:
+        profile: as the API server shows it.
+
+    Returns:
+        (reason, status, message); `Unknown` where no operator has judged this generation.
+    """
     status: Mapping[str, Any] = profile.get("status") or {}
     found = next((each for each in status.get("conditions") or () if each.get("type") == "Ready"), None)
     if found is None or int(status.get("observedGeneration") or 0) < int(profile["metadata"].get("generation") or 0):
-        return UNKNOWN, UNKNOWN, "no operator has looked at this generation yet"
+        return UNKNOWN, UNKNOWN, "no operator has judged this generation yet"
     return str(found.get("reason")), str(found.get("status")), str(found.get("message"))
 
 
@@ -110,7 +128,7 @@ def _plugins_fail(profile: Object) -> bool:
 
 
 def _in_effect(profile: Object) -> str:
-    """Which generation decisions use, and of how many when it is not the newest."""
+    """The generation that decisions use, and the newest one where it is another."""
     active, newest = active_generation(profile), profile["metadata"].get("generation", 0)
     if active == newest:
         return str(active)

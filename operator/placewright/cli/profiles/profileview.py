@@ -1,4 +1,4 @@
-"""`placewright profiles show`: the effective profile."""
+"""`placewright profiles show`: prints the effective profile."""
 
 from __future__ import annotations
 
@@ -39,14 +39,21 @@ _IN_WORDS: Final = frozenset({"paused", "percentageOfNodesToScore", "backoff.ini
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be said to it."""
+    """Add the command's options."""
     parser.add_argument("profile", metavar="PROFILE", help=NAMED)
     parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
     add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the profile; where the newest generation was refused, the one that is in effect."""
+    """Print the profile; where the newest generation was refused, the one that is in effect.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        0.
+    """
     plugins = catalogue()
     note = ""
     if names_file(args.profile):
@@ -117,7 +124,7 @@ def _plugins(profile: ResolvedProfile, plugins: Registry) -> Table:
 
 
 def _arguments(profile: ResolvedProfile) -> Table:
-    """A line for the plugin and below it one for each of its arguments: both names in one column would not fit."""
+    """A line for the plugin, and below it one for each of its arguments: both names in one column would not fit."""
     made = table("ARGUMENT", "VALUE", "FROM")
     for plugin in effective_plugins(profile):
         if plugin.args:

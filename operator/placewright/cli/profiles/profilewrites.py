@@ -1,7 +1,7 @@
-"""How `set`, `promote` and `rollback` write: by server-side apply, as a person with kubectl would, and they print that person's line.
+"""Writes for `set`, `promote` and `rollback`: by server-side apply, as a person with kubectl would, whose command line is printed.
 
-Apply cannot take away what another manager has put there. Where the wanted spec lacks such a field, a merge patch is written instead; which
-of the two it takes, the API server's own dry runs tell.
+Apply cannot remove a field of another manager. Where the wanted spec lacks such a field, a merge patch is written instead. The API server's
+dry runs tell which of the two is needed.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ from placewright.profiles.validation import check_object
 _LOOK_SECONDS: Final = 0.2
 _PATIENCE: Final = 5
 _MOST_PATIENCE: Final = 3600
-#: How often a change is sent while nothing but the profile's status changes.
+#: How often a change is sent while only the profile's status changes in between.
 _TRIES: Final = 10
 _SAME: Final = ("uid", "generation")
-#: Managers that put back what they have in Git.
+#: Managers that restore the state of a Git repository.
 _GIT: Final = ("argocd", "argo-cd", "flux", "kustomize-controller", "helm-controller")
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileChange:
-    """What is to become of a profile.
+    """A change of one profile.
 
     Attributes:
         current: the profile as the API server shows it.
         wanted: its whole `spec` afterwards.
-        applied: what we apply of it: all that is ours.
-        checked: it was in effect once, so the operator will take it whatever this placewright thinks.
+        applied: the part of it that we apply: all fields that are ours.
+        checked: it was in effect once, so the operator will take it, whatever this placewright finds.
     """
 
     current: Object
@@ -69,7 +69,7 @@ class ProfileChange:
 
     @property
     def name(self) -> str:
-        """Of the profile."""
+        """Name of the profile."""
         return str(self.current["metadata"]["name"])
 
 
@@ -82,7 +82,19 @@ class ProfileWrite:
     force: bool
 
     async def send(self, client: ApiClient, change: ProfileChange, *, dry_run: bool) -> Object:
-        """Write it, to the object that was read and to no other; the profile as it is then."""
+        """Write to the object that was read, and to no other one of its name.
+
+        Args:
+            client: of the API server.
+            change: the change.
+            dry_run: have the server check everything and store nothing.
+
+        Returns:
+            The profile as it is afterwards.
+
+        Raises:
+            RequestError: the server refused or did not answer.
+        """
         metadata = change.current["metadata"]
         if not self.merge:
             body = manifest_of(change.name, self.body["spec"], metadata["uid"])
@@ -92,7 +104,7 @@ class ProfileWrite:
             try:
                 return await merge_profile(client, change.name, {**self.body, "metadata": same}, dry_run=dry_run)
             except ApiError as error:
-                # The operator writes the status whenever it has something to say. Only another generation is another profile.
+                # The operator may have written the status meanwhile. Only another generation means that the spec has changed.
                 metadata = (await read_profile(client, change.name))["metadata"] if error.status == CONFLICT else {}
                 if [metadata.get(key) for key in _SAME] != [change.current["metadata"].get(key) for key in _SAME]:
                     raise
@@ -100,7 +112,15 @@ class ProfileWrite:
         raise refused
 
     def command(self, change: ProfileChange, args: argparse.Namespace) -> str:
-        """For a shell; whoever runs it puts in the private keys, which no terminal gets to see."""
+        """Write the kubectl line, for a shell. Private keys are left out: they belong on no terminal, and a person fills them in.
+
+        Args:
+            change: the change.
+            args: as parsed.
+
+        Returns:
+            The line.
+        """
         cluster = [f"--{option}={value}" for option in ("kubeconfig", "context") if (value := getattr(args, option))]
         manager, body = f"--field-manager={FIELD_MANAGER}", json.dumps(self._shown(), ensure_ascii=False)
         if self.merge:
@@ -113,7 +133,11 @@ class ProfileWrite:
 
 
 def add_change_options(parser: argparse.ArgumentParser) -> None:
-    """What these commands understand."""
+    """Add the options of commands that change a profile.
+
+    Args:
+        parser: of a command.
+    """
     parser.add_argument(
         "--dry-run", choices=("none", "client", "server"), default="none", help="write nothing; server: have the API server try it"
     )
@@ -123,12 +147,25 @@ def add_change_options(parser: argparse.ArgumentParser) -> None:
         type=whole_number(0, _MOST_PATIENCE),
         default=_PATIENCE,
         metavar="SECONDS",
-        help="how long to wait for the operator's word whether it took; 0: not at all (default: %(default)s)",
+        help="how long to wait until the operator has judged the change; 0: not at all (default: %(default)s)",
     )
 
 
 async def write(client: ApiClient, change: ProfileChange, args: argparse.Namespace) -> int:
-    """Check, write, say what that changes, and wait for what comes of it; returns the exit code. Raises `InputError`, `RequestError`."""
+    """Check a change, write it, print its effect, and wait until the operator has judged it.
+
+    Args:
+        client: of the API server.
+        change: the change.
+        args: as parsed.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        InputError: the change has a problem, or would take fields of other managers.
+        RequestError: the server refused or did not answer.
+    """
     if not change.checked:
         _refuse_new_problems(change)
     to = console()
@@ -147,12 +184,12 @@ async def write(client: ApiClient, change: ProfileChange, args: argparse.Namespa
 
 
 def _refuse_new_problems(change: ProfileChange) -> None:
-    """What was wrong before is not held against the change; a plugin that only the operator has is not held against anybody."""
+    """Refuse problems that the change brings. Earlier problems stay allowed, and so does a plugin that only the operator has."""
     plugins = catalogue()
     new = {**change.current, "spec": change.wanted}
     known = check_object(change.current, None, plugins)
     if known and state(change.current)[1] == "True":
-        sys.stderr.write("placewright: the operator has plugins that are not installed here: it will be the judge\n")
+        sys.stderr.write("placewright: the operator has plugins that are not installed here: only it can check the change\n")
         return
     problems = [problem for problem in check_object(new, None, plugins) if problem not in known]
     if problems:
@@ -160,7 +197,7 @@ def _refuse_new_problems(change: ProfileChange) -> None:
 
 
 async def _choose(client: ApiClient, change: ProfileChange, apply: ProfileWrite) -> ProfileWrite:
-    """Apply, unless that leaves something in place that has to go."""
+    """Choose apply, unless that leaves a field in place that has to go."""
     try:
         applied = await apply.send(client, change, dry_run=True)
     except ApiError as error:
@@ -184,7 +221,7 @@ def _refused(error: ApiError, change: ProfileChange) -> Exception:
 
 
 def _in_text(before: Any, after: Any, path: str = "spec") -> Sequence[Difference]:
-    """Where two values differ as they are written."""
+    """The differences of two values as written."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         keys = dict.fromkeys([*before, *after])
         return [each for key in keys for each in _in_text(before.get(key), after.get(key), f"{path}.{key}")]
@@ -192,7 +229,15 @@ def _in_text(before: Any, after: Any, path: str = "spec") -> Sequence[Difference
 
 
 def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Object:
-    """The JSON merge patch (RFC 7386) from one value to another."""
+    """Compute the JSON merge patch (RFC 7386) between two values.
+
+    Args:
+        before: the value now.
+        after: the value to be.
+
+    Returns:
+        The patch.
+    """
     patch: Object = {key: None for key in before if key not in after}
     for key, value in after.items():
         old = before.get(key)
@@ -205,26 +250,33 @@ def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Object:
 
 
 def to_apply(current: Object, wanted: Mapping[str, Any]) -> Object:
-    """What to apply for a whole `spec` to become another: what differs, and of what is ours already all that stays.
+    """Compute the part of a `spec` to apply: the fields that differ, and our own fields that stay.
 
-    Whoever applies a field owns it from then on, so fields that stay as they are, such as defaults of the API server, are left to others.
+    A manager owns the fields that it applies. So fields that stay and are not ours, such as defaults of the API server, are left out.
+
+    Args:
+        current: the profile as the API server shows it.
+        wanted: the whole `spec` afterwards.
+
+    Returns:
+        The part.
     """
     part: Object = _merged(_staying(owned_spec(current), wanted), _differing(current.get("spec") or {}, wanted))
     return part
 
 
 def _differing(before: Any, after: Any) -> Any:
-    """The part of `after` that `before` has not; of a list of named items, the items."""
+    """The part of `after` that differs from `before`; of a list of named items, the items that differ."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         differing = {key: _differing(before.get(key), value) for key, value in after.items() if before.get(key) != value}
-        return {key: value for key, value in differing.items() if value != {} or after[key] == {}}  # what only loses fields gains none
+        return {key: value for key, value in differing.items() if value != {} or after[key] == {}}  # only losses: no part to apply
     if (known := _by_name(before)) is not None and (items := _by_name(after)) is not None:
         return [item for name, item in items.items() if known.get(name) != item]
     return after
 
 
 def _staying(ours: Any, wanted: Any) -> Any:
-    """What `ours` names, as it is in `wanted`; without what is not there."""
+    """The part of `wanted` that `ours` names."""
     if isinstance(ours, Mapping) and isinstance(wanted, Mapping):
         staying = {key: _staying(value, wanted[key]) for key, value in ours.items() if key in wanted}
         return {key: value for key, value in staying.items() if value != {} or ours[key] == {}}
@@ -234,7 +286,7 @@ def _staying(ours: Any, wanted: Any) -> Any:
 
 
 def _merged(one: Any, other: Any) -> Any:
-    """Both parts of one spec."""
+    """Join two parts of one spec."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return {key: _merged(one[key], other[key]) if key in one and key in other else {**one, **other}[key] for key in {**one, **other}}
     if (first := _by_name(one)) is not None and (second := _by_name(other)) is not None:
@@ -250,11 +302,11 @@ def _by_name(items: Any) -> dict[str, Any] | None:
     return None
 
 
-# --- what is said ------------------------------------------------------------------------------------------------------------------
+# --- output ------------------------------------------------------------------------------------------------------------------------
 
 
 def _told(change: ProfileChange) -> list[str]:
-    """What changes in effect; in text, where this placewright cannot tell or one of both cannot take effect."""
+    """The differences in effect; in text, where this placewright cannot resolve one of both."""
     plugins, specs = catalogue(), (change.current.get("spec") or {}, change.wanted)
     try:
         before, after = (resolve(profile_of({**change.current, "spec": spec}), plugins) for spec in specs)
@@ -275,7 +327,7 @@ def _warn_of_git(change: ProfileChange) -> None:
 
 
 async def _outcome(client: ApiClient, written: Object, patience: int) -> int:
-    """Say whether it took; 1 when it did not, or when nobody says so in time."""
+    """Print whether the change took effect. 1 when it did not, or when the operator has not judged it in time."""
     to, generation = console(), written["metadata"]["generation"]
     if patience == 0:
         say(to, f"generation {generation} is written")

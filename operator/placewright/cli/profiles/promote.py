@@ -26,7 +26,7 @@ from placewright.profiles.effective import HIDDEN
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be said to it."""
+    """Add the command's options."""
     parser.add_argument("name", metavar="NAME", help="of the shadow; the live profile is the one that it names")
     parser.add_argument(
         "-o", "--output", choices=("yaml", "json"), help="write nothing, and print both profiles as they would be: for Git"
@@ -36,7 +36,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the live profile, and pause the shadow once that took."""
+    """Write the live profile, and pause the shadow once that took effect.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        The exit code.
+    """
 
     async def promote(client: ApiClient) -> int:
         shadow = await existing(client, args.name)
@@ -53,7 +60,10 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _forced(args: argparse.Namespace) -> argparse.Namespace:
-    """The same with force: whoever applied the shadow holds its `paused`, as the API server wrote the default in their name."""
+    """The same options with force.
+
+    The manager that applied the shadow owns its `paused`, because the API server wrote the default in its name.
+    """
     return argparse.Namespace(**{**vars(args), "force_conflicts": True})
 
 
@@ -80,7 +90,7 @@ def _paused(shadow: Object) -> ProfileChange:
 
 
 def _say_what_is_known(shadow: Object) -> None:
-    """What speaks for it; and on standard error, what speaks against it."""
+    """Print the shadow's results, and on standard error that it was not tried in its present form."""
     name, (reason, ready, message) = shadow["metadata"]["name"], state(shadow)
     if ready != "True":
         sys.stderr.write(f"placewright: {printable(f'shadow {name} was not tried as it is now: {reason}: {message}')}\n")
@@ -88,7 +98,7 @@ def _say_what_is_known(shadow: Object) -> None:
 
 
 def _print(changes: list[ProfileChange], output: str) -> None:
-    """Without private keys, which no terminal gets to see: whoever commits these manifests puts them in."""
+    """Print both profiles without private keys: they belong on no terminal, and the person who commits the manifests fills them in."""
     manifests = [manifest_of(change.name, without_keys(change.wanted, HIDDEN)) for change in changes]
     if output == "json":
         print_data({"apiVersion": "v1", "kind": "List", "items": manifests}, output)

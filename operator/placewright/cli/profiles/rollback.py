@@ -1,4 +1,4 @@
-"""`placewright profiles rollback`: back to what a profile was."""
+"""`placewright profiles rollback`: writes an earlier revision of a profile again."""
 
 from __future__ import annotations
 
@@ -17,17 +17,28 @@ from placewright.kube.profileapi import Object
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be said to it."""
+    """Add the command's options.
+
+    Args:
+        parser: of the command.
+    """
     parser.add_argument("name", metavar="NAME", help="of the profile")
     parser.add_argument(
-        "--to-revision", type=whole_number(0, 2**53), default=0, metavar="N", help="default: the last that took and differs"
+        "--to-revision", type=whole_number(0, 2**53), default=0, metavar="N", help="default: the last revision that took effect and differs"
     )
     add_change_options(parser)
     add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write what differs from the `spec` of a revision that took."""
+    """Write the fields in which the profile differs from a revision that took effect.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        The exit code.
+    """
 
     async def change(client: ApiClient) -> int:
         body = await existing(client, args.name)
@@ -43,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _wanted(revisions: Sequence[Revision], body: Object, args: argparse.Namespace) -> Revision:
-    """The revision that is asked for, or the latest that took and is not as the profile is now."""
+    """The revision that was asked for, or the latest that took effect and differs from the profile now."""
     if args.to_revision:
         revision = find(list(revisions), args.name, args.to_revision)
         if not took(revision):

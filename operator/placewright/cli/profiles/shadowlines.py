@@ -1,4 +1,4 @@
-"""What a shadow found, for people: the lines that `list`, `show` and `promote` print of its status."""
+"""Describes the results of a shadow for people: the lines that `list`, `show` and `promote` print of its status."""
 
 from __future__ import annotations
 
@@ -8,16 +8,30 @@ from placewright.api.profile import Regret, ShadowStatus
 
 
 def in_short(status: ShadowStatus | None) -> str:
-    """A clause; empty where nothing was decided."""
+    """Write the agreement in a clause.
+
+    Args:
+        status: of a shadow.
+
+    Returns:
+        The clause; empty where nothing was decided.
+    """
     if status is None or status.agreement_percent is None:
         return ""
     return f"same node for {status.agreement_percent:g} % of {_pods(status)}"
 
 
 def in_full(status: ShadowStatus | None) -> Iterator[str]:
-    """Lines with every figure that says something."""
+    """Write every figure that is known.
+
+    Args:
+        status: of a shadow.
+
+    Yields:
+        Lines.
+    """
     if status is None:
-        yield "nothing is known yet of how it compares"
+        yield "it has not been compared yet"
         return
     sampled = "" if status.pods == status.decided else f", a sample of {status.sampled_percent:g} % of {status.pods}"
     beside = f", beside generation {status.live_generation} of the live profile" if status.live_generation else ""
@@ -37,7 +51,7 @@ def in_full(status: ShadowStatus | None) -> Iterator[str]:
         )
     yield f"it took {status.time_percent:g} % of the time"
     if status.errors:
-        yield f"{status.errors} times something broke in it, at last: {status.last_error}"
+        yield f"it had {status.errors} errors, the last: {status.last_error}"
 
 
 def _pods(status: ShadowStatus) -> str:

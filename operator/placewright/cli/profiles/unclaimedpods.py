@@ -1,4 +1,4 @@
-"""How many pods wait that no profile takes, by the same rule as the operator's; it need not be there to be asked."""
+"""Counts the waiting pods that no profile takes, by the operator's rule; the operator need not run for that."""
 
 from __future__ import annotations
 
@@ -20,12 +20,24 @@ from placewright.profiles.unclaimed import ProfileNames, Unclaimed, Why, looked_
 
 _PODS: Final = "/api/v1/pods"
 _WAITING: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
-#: Pods on nodes that are asked for, to find out who places pods of a name.
+#: Pods on nodes that are read to find out which scheduler places pods of a name.
 _SAMPLE: Final = 500
 
 
 async def unclaimed_pods(client: ApiClient, profiles: Sequence[Object], history: HistoryStore) -> list[tuple[Unclaimed, int]]:
-    """By schedulerName, how many pods wait that no profile takes. Raises `RequestError` where pods may not be listed."""
+    """Count the waiting pods that no profile takes.
+
+    Args:
+        client: of the API server.
+        profiles: as the API server shows them.
+        history: of the profiles, for names of deleted ones.
+
+    Returns:
+        (the schedulerName and the reason, number of pods).
+
+    Raises:
+        RequestError: pods may not be listed, or the server did not answer.
+    """
     listed = await list_once(client, Source(_PODS, Pod, field_selector=_WAITING))
     by_name: dict[str, list[Pod]] = {}
     for pod in listed.items:
@@ -40,7 +52,7 @@ async def unclaimed_pods(client: ApiClient, profiles: Sequence[Object], history:
 
 
 def _claims(profiles: Iterable[Object]) -> tuple[set[str], dict[str, str]]:
-    """SchedulerNames in effect, or that no operator has looked at yet; and those of profiles that are refused."""
+    """SchedulerNames in effect, or not judged by an operator yet; and those of refused profiles."""
     live: set[str] = set()
     refused: dict[str, str] = {}
     for profile in profiles:
@@ -58,7 +70,7 @@ def _claims(profiles: Iterable[Object]) -> tuple[set[str], dict[str, str]]:
 
 
 def _held(profiles: Iterable[Object]) -> dict[str, str]:
-    """Profiles of which a plugin did not return, with what their status says of it."""
+    """Profiles with a plugin that did not return, with the message of their status."""
     return {
         str(profile["metadata"]["name"]): str(each.get("message"))
         for profile in profiles
@@ -73,11 +85,11 @@ async def _deleted(history: HistoryStore) -> Mapping[str, str]:
     try:
         return await remembered_by(history)()
     except RequestError:
-        return {}  # nobody may read it, or none is kept: then only what resembles a profile's name is told
+        return {}  # without a history only names that resemble a profile's are reported
 
 
 async def _is_others(client: ApiClient, found: Unclaimed, waiting: Iterable[Pod]) -> bool:
-    """Whether another scheduler is at work under this name, as far as some hundred pods tell."""
+    """Whether another scheduler places pods of this name, judged by a few hundred pods."""
     if found.why in (Why.REFUSED, Why.HANGING):
         return False
     if found.why is Why.MISSPELT and any(looked_at_by_others(pod.status.conditions) for pod in waiting):

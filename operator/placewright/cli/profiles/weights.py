@@ -1,4 +1,4 @@
-"""`placewright profiles set`: weights of a profile."""
+"""`placewright profiles set`: changes weights of a profile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALLOWED: Final = f"PLUGIN=WEIGHT with a weight from 0 (does not score) to {MAX_
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be said to it."""
+    """Add the command's options."""
     parser.add_argument("name", metavar="NAME", help="of the profile")
     parser.add_argument("changes", nargs="+", metavar="PLUGIN=WEIGHT", help="0: the plugin does not score; PLUGIN- takes the weight back")
     add_change_options(parser)
@@ -29,7 +29,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write `spec.weights`, and nothing else of the profile."""
+    """Write `spec.weights`, and no other field of the profile.
+
+    Args:
+        args: as parsed.
+
+    Returns:
+        The exit code.
+    """
     weights = dict(_read(args.changes))
 
     async def change(client: ApiClient) -> int:

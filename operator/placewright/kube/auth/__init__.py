@@ -1,1 +1,1 @@
-"""Who we are to an API server: kubeconfig, service account, client certificates, proxies."""
+"""Credentials and address of an API server: kubeconfig, service account, client certificates, proxies."""

@@ -238,7 +238,7 @@ class HttpExtender:
         texts = iter(await self._objects.pods((one for on in victims.values() for one in on.pods), self._readers))
         return preempt_request(whole, {node: _in_full(on, [next(texts) for _ in on.pods]) for node, on in victims.items()}, whole=True)
 
-    # --- what an answer means ------------------------------------------------------------------------------------------------
+    # --- meaning of an answer ------------------------------------------------------------------------------------------------
 
     def _kept(self, answer: FilterAnswer, asked: set[NodeName]) -> tuple[NodeName, ...]:
         """The nodes that the extender kept.

@@ -37,7 +37,7 @@ class BadAnswer(ValueError):
     """An answer that is no JSON, or has another shape than kube-scheduler's. The message names the field."""
 
 
-# --- what is sent ------------------------------------------------------------------------------------------------------------
+# --- questions ---------------------------------------------------------------------------------------------------------------
 
 
 def node_request(pod: Raw, nodes: Sequence[WholeNode] | None, names: Sequence[NodeName] | None) -> bytes:
@@ -154,7 +154,7 @@ class AnswerRoom:
 ANY_ROOM: Final = AnswerRoom()
 
 
-# --- what comes back ---------------------------------------------------------------------------------------------------------
+# --- answers -----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

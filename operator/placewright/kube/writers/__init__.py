@@ -1,1 +1,1 @@
-"""What the scheduler writes to the API server: Bindings, statuses, claims, volumes, evictions, events."""
+"""The scheduler's writes to the API server: Bindings, statuses, claims, volumes, evictions, events."""

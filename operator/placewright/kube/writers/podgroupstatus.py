@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """What the writer reads before it writes.
+    """The state that the writer reads before it writes.
 
     Attributes:
         may_write: whether this replica is the active one; asked before each request.
@@ -209,7 +209,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
             self._complained = True
             _log.warning("status of %s not written: %s (further ones are only counted)", ref, error)
 
-    # --- what is to be said ------------------------------------------------------------------------------------------------------
+    # --- the status to write -----------------------------------------------------------------------------------------------------
 
     def _status(self, item: GroupObject, news: GroupNews) -> dict[str, Any]:
         """The fields of the status that differ from the wanted ones."""

@@ -34,7 +34,7 @@ _LONGEST_MESSAGE: Final = 32_768
 #: The same while more than `_MANY` verdicts wait: messages are most of the memory that waiting verdicts take.
 _LONGEST_OF_MANY: Final = 2_048
 _MANY: Final = 500
-#: Pods whose last written status is remembered, and its bytes. The bound is what forgets pods that are gone.
+#: Pods whose last written status is remembered, and its bytes. The bound drops pods that are gone.
 _REMEMBERED: Final = 10_000
 _REMEMBERED_BYTES: Final = 16 * 2**20
 #: Writes under way at once for one namespace.
