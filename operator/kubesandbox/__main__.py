@@ -24,7 +24,14 @@ MAX_DEVICES: Final = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs until SIGTERM, SIGINT, or (asked to) until standard input ends. Answers the exit code."""
+    """Run until SIGTERM or SIGINT, or until standard input ends, if asked to.
+
+    Args:
+        arguments: of the command line; None for the process's.
+
+    Returns:
+        The exit code.
+    """
     parser = _parser()
     parsed = parser.parse_args(arguments)
     for name, most in (("port", 65_535), ("nodes", 100_000), ("history", 10_000_000), ("devices", MAX_DEVICES)):
@@ -87,7 +94,7 @@ async def _serve(options: SandboxOptions, exit_with_stdin: bool) -> None:
 
 
 def _end_with_input(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    """The parent holds the other end of our standard input: when it dies, however it dies, reading ends."""
+    """End when standard input ends: the parent process holds its other end, and has died."""
     descriptor = sys.stdin.fileno()
 
     def read() -> None:

@@ -1,4 +1,4 @@
-"""Trouble on demand: slow answers, refused or lost requests, broken watches, forgotten history.
+"""Faults on demand: slow answers, refused or lost requests, broken watches, forgotten history.
 
 Tests set faults on the Python object, or, with the server in another process, by `POST /sandbox/faults` (same token):
 `GET` shows what is set, `POST` adds a rule, `DELETE` clears all. By `POST`, too: `/sandbox/drop-watches` (`resource`),
@@ -30,11 +30,19 @@ _REASONS: Final = {
 
 
 class Rule(msgspec.Struct, forbid_unknown_fields=True):
-    """The requests that meet a fault, how often, and its effect on them.
+    """The requests that meet a fault, how often, and the fault.
 
-    `method` and `path` (a part of the path) narrow it; empty is any. `watch` True: watches only, False: never watches. `times` 0 is
-    without end; `share` is the chance of each matching request, from 0 to 1. Then, in this order: wait `latency`
-    seconds; answer `code` (with `retry_after`) instead of doing it; do it but break the connection (`lose_answer`).
+    Attributes:
+        method: HTTP method; empty for any.
+        path: part of the path; empty for any.
+        watch: True for watches only, False for all but watches, None for both.
+        times: requests that meet the rule before it is removed; 0 for no end.
+        share: chance of each matching request, from 0 to 1.
+        latency: seconds that the request waits first.
+        code: status of an answer instead of the request's effect; 0 for none.
+        retry_after: seconds, with `code`.
+        lose_answer: carry the request out, and break the connection.
+        met: requests so far.
     """
 
     method: str = ""
@@ -51,14 +59,14 @@ class Rule(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class InjectedFault:
-    """The effect of the faults on one request."""
+    """The fate of one request."""
 
     refusal: ApiError | None = None
     lose_answer: bool = False
 
 
 class Faults:
-    """The faults of one server. The server hands in what it takes to break watches, compact and close the door."""
+    """The faults of one server, which passes in the functions that break watches, compact and refuse connections."""
 
     def __init__(
         self,
@@ -88,7 +96,17 @@ class Faults:
         return list(self._rules)
 
     def add(self, rule: Rule) -> Rule:
-        """Sets a rule; it goes by itself after `times` requests."""
+        """Set a rule. It is removed after `times` requests.
+
+        Args:
+            rule: the rule.
+
+        Returns:
+            The rule.
+
+        Raises:
+            ValueError: a field is out of range.
+        """
         if not 0 <= rule.share <= 1 or rule.latency < 0 or rule.times < 0:
             raise ValueError("share must be within 0 and 1, latency and times 0 or more")
         if rule.code and not 400 <= rule.code <= 599:
@@ -97,32 +115,56 @@ class Faults:
         return rule
 
     def clear(self) -> None:
-        """Removes every rule."""
+        """Remove every rule."""
         self._rules.clear()
 
     def release(self) -> None:
-        """Ends the latency of every request that waits now."""
+        """End the latency of every request that waits now."""
         self._let_go.set()
         self._let_go = asyncio.Event()
 
     def drop_watches(self, resource: str = "") -> int:
-        """Breaks open watches off (of one plural, when given); answers how many."""
+        """Break open watches off.
+
+        Args:
+            resource: plural of a type; empty for all.
+
+        Returns:
+            The number of watches.
+        """
         return self._drop_watches(resource)
 
     def cut_watches_after(self, lines: int) -> None:
-        """Breaks every watch that starts from now on after that many lines; 0 ends this."""
+        """Break every watch that starts from now on after so many lines.
+
+        Args:
+            lines: 0 ends this.
+        """
         self._cut_watches(lines)
 
     def compact(self) -> None:
-        """Forgets history: resuming watches and continued lists get 410."""
+        """Forget history: watches that resume and lists that continue get 410."""
         self._compact()
 
     def refuse_connections(self, seconds: float) -> None:
-        """Closes every connection and the listening socket; opens it again after `seconds`."""
+        """Close every connection and the listening socket, for a time.
+
+        Args:
+            seconds: until it opens again.
+        """
         self._refuse(seconds)
 
     async def meet(self, method: str, path: str, query: dict[str, str]) -> InjectedFault | None:
-        """The effect on this request, after its latency; None when no rule matches."""
+        """Wait for a request's latency, and decide its fate.
+
+        Args:
+            method: HTTP method.
+            path: of the request.
+            query: of the request.
+
+        Returns:
+            The fate; None when no rule matches.
+        """
         watching = query.get("watch", "") in ("1", "true")
         for rule in tuple(self._rules):
             if self._applies(rule, method, path, watching):
@@ -130,7 +172,19 @@ class Faults:
         return None
 
     def command(self, method: str, path: str, body: bytes) -> Object:
-        """A request to `/sandbox/...`; answers what it did. Raises ApiError 400, 404 and 405."""
+        """Carry out a request to `/sandbox/...`.
+
+        Args:
+            method: HTTP method.
+            path: of the request.
+            body: JSON text.
+
+        Returns:
+            The result.
+
+        Raises:
+            ApiError: 400, 404 or 405.
+        """
         try:
             return self._command(method, path.removeprefix("/sandbox/"), body)
         except (msgspec.MsgspecError, ValueError) as error:

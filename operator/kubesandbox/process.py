@@ -1,4 +1,4 @@
-"""A sandbox in a process of its own, so that what is measured or tested has an event loop to itself."""
+"""A sandbox in a process of its own, so that the code under test or measurement has an event loop to itself."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class SandboxProcess:
 
 
 async def end_process(process: Process, seconds: float) -> None:
-    """Ask a child process to end, and make it end when it has not after so many seconds. One that has ended already is no error."""
+    """Ask a child process to end, and kill it when it has not ended after so many seconds. A process that has ended is no error."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):

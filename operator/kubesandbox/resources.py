@@ -1,4 +1,4 @@
-"""The resource types that the sandbox serves: the built-in ones, and the types that custom resource definitions add at run time.
+"""The resource types that the sandbox serves: the built-in ones, and types that custom resource definitions add at run time.
 
 A type says how it is named in paths, discovery and kubectl; it says nothing about the content of objects. One
 `ResourceRegistry` belongs to one server; routing, discovery and storage all read it.
@@ -18,7 +18,7 @@ GroupResource = tuple[str, str]
 ALL_VERBS: Final[tuple[str, ...]] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE_ONLY: Final[tuple[str, ...]] = ("create",)
 _ONE_BY_ONE: Final[tuple[str, ...]] = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
-#: Built-in kinds whose generation does not count changes.
+#: Built-in kinds without a generation.
 _WITHOUT_GENERATION: Final = frozenset(
     {
         *("Namespace", "Node", "Service", "Endpoints", "ConfigMap", "Secret", "ServiceAccount", "Event", "LimitRange"),
@@ -143,7 +143,7 @@ class ResourceType:
 
 
 class ResourceRegistry:
-    """The types that one server serves, in the order in which discovery lists them.
+    """The types that one server serves, in the order of discovery.
 
     `generation` grows with each change, so that a reader that caches documents knows when to build them again.
     """

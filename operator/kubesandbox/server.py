@@ -51,20 +51,26 @@ from kubesandbox.web.views import Views
 LARGEST_BODY: Final = 3 * 1024 * 1024
 
 BOOKMARK_SECONDS: Final = 30.0
-#: How long watchers and requests under way are waited for at the end.
+#: Seconds that watchers and requests under way get at the end.
 END_SECONDS: Final = 1.0
 _FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 @dataclass(frozen=True)
 class SandboxOptions:
-    """How to start.
+    """The options of a sandbox.
 
-    `port` 0 takes a free one; `kubeconfig` None writes to a folder that goes with the sandbox; `nodes` are made at the
-    start; `crds` are folders of YAML definitions; `history` is how many changes a type remembers at least; `seed` fixes
-    uids, generated names and the choice of faults. With `volumes` claims get volumes, as controllers and provisioners
-    would give them; `default_class` names a StorageClass to begin with, the default of claims (empty: none). `devices` are
-    what a simulated driver publishes for each node (None: no driver).
+    Attributes:
+        port: 0 takes a free one.
+        kubeconfig: file to write; None writes into a folder that is removed with the sandbox.
+        nodes: number of nodes at the start.
+        crds: folders of YAML definitions.
+        history: changes that each type remembers, at least.
+        kubelets: how long pods take to start and to end.
+        seed: fixes uids, generated names and the choice of faults.
+        volumes: give claims volumes, as controllers and provisioners would.
+        default_class: name of a default StorageClass at the start; empty for none.
+        devices: published by a simulated driver for each node; None for no driver.
     """
 
     port: int = 0
@@ -132,7 +138,7 @@ class Sandbox:
         await self.close()
 
     async def close(self) -> None:
-        """Ends watches, connections and tasks; a second call does nothing."""
+        """End watches, connections and tasks. A second call does nothing."""
         self.watches.close_all()
         with suppress(TimeoutError):
             async with asyncio.timeout(END_SECONDS):
@@ -144,14 +150,26 @@ class Sandbox:
             self._listening.close()
         if self._http is not None:
             for connection in self._http.connections:
-                connection.force_close()  # an idle one would be waited for
+                connection.force_close()  # `shutdown` would wait for an idle connection
             await self._http.shutdown(timeout=END_SECONDS)
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
 
     def resource(self, group: str, version: str, plural: str) -> ResourceType:
-        """A type that is served. Raises KeyError."""
+        """Find a type that is served.
+
+        Args:
+            group: empty for the core group.
+            version: such as `v1`.
+            plural: such as `pods`.
+
+        Returns:
+            The type.
+
+        Raises:
+            KeyError: it is not served.
+        """
         found = self.registry.find(group, version, plural)
         if found is None:
             raise KeyError(f"{plural}.{version}.{group} is not served")

@@ -12,7 +12,7 @@ from kubesandbox.resources import ResourceType
 Object = dict[str, Any]
 
 
-#: How a message about a field begins, and the reason that goes with it.
+#: The reason of a cause, by the beginning of its message.
 _CAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "Required value": "FieldValueRequired",
@@ -27,10 +27,14 @@ _CAUSES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class ApiError(Exception):
-    """A request that is refused.
+    """A refusal of a request.
 
-    `code` is the HTTP status, `reason` Kubernetes' machine-readable word, `retry_after` seconds for the
-    `Retry-After` header.
+    Attributes:
+        code: HTTP status.
+        reason: Kubernetes' machine-readable word.
+        message: for people.
+        details: of the Status.
+        retry_after: seconds for the header `Retry-After`; None for none.
     """
 
     def __init__(
@@ -63,7 +67,7 @@ class ApiError(Exception):
 
 
 def success(code: int | None = None, details: Object | None = None) -> Object:
-    """The Status object of a request that has no object to answer with; deletions leave `code` out."""
+    """The Status of a request that has no object to answer with; a deletion leaves `code` out."""
     body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if code is not None:
         body["code"] = code
@@ -73,7 +77,7 @@ def success(code: int | None = None, details: Object | None = None) -> Object:
 
 
 def details_of(resource: ResourceType, name: str, **more: Any) -> Object:
-    """The `details` that name an object."""
+    """The `details` of a Status that name an object."""
     found: Object = {"name": name, "group": resource.group, "kind": resource.plural}
     return {key: value for key, value in {**found, **more}.items() if value}
 
@@ -111,25 +115,25 @@ def method_not_allowed() -> ApiError:
 
 
 def already_exists(resource: ResourceType, name: str) -> ApiError:
-    """409 on creating what is there."""
+    """409 for the creation of an object that exists."""
     return ApiError(409, "AlreadyExists", f'{resource.qualified} "{name}" already exists', details_of(resource, name))
 
 
 def conflict(resource: ResourceType, name: str, why: str, subresource: str = "") -> ApiError:
-    """409: another client was first, or a precondition does not hold."""
+    """409: another writer was first, or a precondition does not hold."""
     suffix = f"/{subresource}" if subresource else ""
     message = f'Operation cannot be fulfilled on {resource.qualified}{suffix} "{name}": {why}'
     return ApiError(409, "Conflict", message, details_of(resource, name, kind=f"{resource.plural}{suffix}"))
 
 
 def not_the_one_meant(resource: ResourceType, name: str, why: str) -> ApiError:
-    """409: a deletion meant for another object of that name, or for another version of it. It speaks of the kind."""
+    """409: a deletion meant for another object of that name, or for another version of it. The message names the kind."""
     message = f'Operation cannot be fulfilled on {resource.kind}{_group_suffix(resource)} "{name}": {why}'
     return ApiError(409, "Conflict", message, details_of(resource, name, kind=resource.kind))
 
 
 def unspecific(message: str) -> ApiError:
-    """500 without a reason: the answer of real servers to a failed check without a status of its own."""
+    """500 without a reason, the real server's answer to checks that have no status of their own."""
     return ApiError(500, "", message)
 
 
@@ -145,7 +149,7 @@ def expired(message: str) -> ApiError:
 
 
 def unsupported_media_type(content_type: str, accepted: Iterable[str]) -> ApiError:
-    """415: a body in a format that is not read."""
+    """415: a body in a format that the server does not read."""
     message = (
         f"the body of the request was in an unknown format - {content_type or 'none'}"
         f" - accepted media types include: {', '.join(accepted)}"
@@ -154,13 +158,13 @@ def unsupported_media_type(content_type: str, accepted: Iterable[str]) -> ApiErr
 
 
 def not_acceptable(accepted: Iterable[str]) -> ApiError:
-    """406: an answer in a format that is not written here."""
+    """406: an answer in a format that the server does not write."""
     message = f"only the following media types are accepted: {', '.join(accepted)}"
     return ApiError(406, "NotAcceptable", message)
 
 
 def invalid(resource: ResourceType, name: str, faults: Iterable[tuple[str, str]]) -> ApiError:
-    """422: well-formed, and not allowed to be stored; `faults` are (path of the field, what is wrong)."""
+    """422: the object is well-formed and may not be stored; `faults` are (path of the field, problem)."""
     found = list(faults)
     lines = [f"{path}: {what}" if path else what for path, what in found]
     shown = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"

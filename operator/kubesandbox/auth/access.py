@@ -1,4 +1,4 @@
-"""From a request to who sends it and what it asks for: tokens, impersonation, and the verbs that roles speak of.
+"""Finds the user of a request and the right that it needs: tokens, impersonation, and the verbs of roles.
 
 The token of the sandbox's own kubeconfig is an administrator's. Any other is a ServiceAccount's, got as on a real
 cluster (`kubectl create token`), and worth what roles and bindings give that account, for as long as the account is there.
@@ -41,7 +41,7 @@ class _Token:
 
 
 class Access:
-    """Authentication and authorization of requests. `tokens` are ServiceAccounts' by their text."""
+    """Authenticates users and checks their rights. `tokens` holds ServiceAccounts' tokens by their text."""
 
     def __init__(self, token: str, store: Store, registry: ResourceRegistry, identity: Identity) -> None:
         """`token`: the administrator's; `identity`: whose clock ends tokens."""
@@ -55,7 +55,7 @@ class Access:
     # --- who ---------------------------------------------------------------------------------------------------------
 
     def user(self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> User:
-        """The sender of a request. Raises ApiError 401, or 403 for a user who may not act as another."""
+        """The user of a request. Raises ApiError 401, or 403 for a user who may not impersonate another."""
         found = self._owner(headers.get("Authorization", ""))
         if not headers.get("Impersonate-User"):
             return found
@@ -68,7 +68,7 @@ class Access:
         return found[0]
 
     def holder(self, text: str) -> tuple[User, str] | None:
-        """The user of this token, and their uid (empty for the administrator, who has none); None for an unknown token."""
+        """The user of a token, and the uid (empty for the administrator); None for an unknown token."""
         if compare_digest(text.encode("utf-8", "surrogateescape"), self._administrator):
             return ADMINISTRATOR, ""
         token = self._tokens.get(text)
@@ -103,7 +103,7 @@ class Access:
     # --- what --------------------------------------------------------------------------------------------------------
 
     def check(self, user: User, method: str, path: str, query: Mapping[str, str], content_type: str = "") -> None:
-        """Raises ApiError 403 when the user may not do what the request asks for."""
+        """Raise ApiError 403 unless the user has the right that the request needs."""
         if MASTERS in user.groups:
             return
         found = route(self._registry, path)
@@ -121,7 +121,7 @@ def _asked(found: Route | None, method: str, path: str, query: Mapping[str, str]
 
 
 def asked_of(found: Route, method: str, query: Mapping[str, str]) -> Asked:
-    """A request on a resource, in the words of roles."""
+    """The right that a request on a resource needs, in the terms of roles."""
     name = found.name
     if method in ("GET", "HEAD"):
         verb = "get" if name else "watch" if query.get("watch") in ("1", "true") else "list"
@@ -137,6 +137,6 @@ def asked_of(found: Route, method: str, query: Mapping[str, str]) -> Asked:
 
 
 def _name_selected(fields: str) -> str:
-    """A user who lists by name may be let in by name."""
+    """The name in a field selector: a right on a name covers a list of that name."""
     found = _NAME_FIELD.search(fields)
     return found[1] if found else ""

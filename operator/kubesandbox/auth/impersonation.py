@@ -1,4 +1,4 @@
-"""Acting as another: what `Impersonate-User` and `Impersonate-Group` ask for, and the rights that they need.
+"""Impersonation: the headers `Impersonate-User` and `Impersonate-Group`, and the rights that they need.
 
 Since Kubernetes 1.36 there are two ways. Constrained: two rights together, one to do this very thing as a user of that kind
 (`impersonate-on:user-info:list` on pods), one to be that user (`impersonate:user-info` on the user). Legacy: the one right to
@@ -21,7 +21,7 @@ _CONSTRAINED_GROUP: Final = "authentication.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The user whom the headers name."""
+    """The user that the headers name."""
 
     name: str
     groups: tuple[str, ...]
@@ -46,7 +46,7 @@ class _Wanted:
 
 
 def impersonated(authorizer: Authorizer, user: User, headers: Mapping[str, str], asked: Asked) -> User:
-    """The user that a request with these headers is carried out as; `asked` is what it asks for. Raises ApiError 403."""
+    """The user that a request with these headers is carried out as; `asked` is the right that it needs. Raises ApiError 403."""
     getall = getattr(headers, "getall", None)
     wanted = _Wanted(headers["Impersonate-User"], tuple(getall("Impersonate-Group", ())) if getall else ())
     refused: Asked | None = None
@@ -60,12 +60,12 @@ def impersonated(authorizer: Authorizer, user: User, headers: Mapping[str, str],
 
 
 def _is_never_given(asked: Asked) -> bool:
-    """Constrained impersonation makes no user an administrator."""
+    """Constrained impersonation never gives an administrator's rights."""
     return (asked.resource, asked.group, asked.name) == ("groups", _CONSTRAINED_GROUP, MASTERS)
 
 
 def _ways(wanted: _Wanted, asked: Asked) -> Iterator[tuple[list[Asked], User]]:
-    """The rights that each way needs, and the user that it gives."""
+    """The rights that each way needs, and the resulting user."""
     if wanted.mode:
         first = replace(asked, verb=f"impersonate-on:{wanted.mode}:{asked.verb}")
         verb = f"impersonate:{wanted.mode}"

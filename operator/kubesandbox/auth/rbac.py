@@ -1,4 +1,4 @@
-"""Authorization: roles and bindings as they are stored, read as Kubernetes' RBAC authorizer reads them.
+"""Decides rights from stored roles and bindings, as Kubernetes' RBAC authorizer does.
 
 Rights only ever add up: a request is allowed when one rule of one role that is bound to the user, or to a group of the
 user's, covers it. Roles that aggregate others are taken as they are written, because the controller that would fill them
@@ -40,7 +40,7 @@ _FOR_EVERYBODY: Final[tuple[Object, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The user who asks: a name and the groups, as authentication found them."""
+    """The user of a request: name and groups."""
 
     name: str
     groups: tuple[str, ...] = (AUTHENTICATED,)
@@ -54,7 +54,9 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The attributes of a request. `resource` has its subresource with it (`pods/binding`); `path` is set instead for what is no resource.
+    """The right that a request needs.
+
+    `resource` includes its subresource (`pods/binding`); `path` is set instead for a path of no resource.
 
     `namespace` and `name` are empty where the request names none.
     """

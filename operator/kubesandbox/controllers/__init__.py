@@ -1,1 +1,1 @@
-"""Programs that act on objects by themselves: kubelets, the garbage collector, the controllers of volumes and disruption budgets."""
+"""The controllers: kubelets, the garbage collector, and the controllers of volumes and disruption budgets."""

@@ -1,4 +1,4 @@
-"""A controller's backlog: noted while a write is answered, worked off a moment later, a batch at a time."""
+"""A controller's queue of objects: noted while a write is answered, processed a moment later, in batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubesandbox.storage.store import Store
 
 #: Objects of each type handled in one go, before requests get their turn again.
 BATCH: Final = 200
-#: Namespace and name; the namespace is empty for what lives in none.
+#: Namespace and name; the namespace is empty for cluster-scoped objects.
 Key = tuple[str, str]
 _logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Relations of claims, volumes and classes, and the writes when a claim and a volume are bound or part.
+"""The relations of claims, volumes and classes, and the writes that bind a claim and a volume, or part them.
 
 Which class a claim wants, and which free volume would serve it, is found without a change to anything; the functions at the end edit a
 private copy each. Source of the rules: kube-controller-manager's `persistentvolume` controller, and component-helpers `storage/volume`.
@@ -97,7 +97,7 @@ def satisfies(claim: Object, volume: Object) -> bool:
 
 
 def size_of(volume: Object) -> int:
-    """Nano-bytes of a volume; 0 where it does not say, or the amount cannot be read."""
+    """Nano-bytes of a volume; 0 where its size is missing or cannot be read."""
     return _storage(volume["spec"].get("capacity"))
 
 

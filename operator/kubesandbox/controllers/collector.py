@@ -1,4 +1,4 @@
-"""Garbage collection: the contents of a deleted namespace, the dependents of a deleted owner.
+"""Garbage collection: the contents of a deleted namespace, and the dependents of a deleted owner.
 
 Dependents are collected when their last owner is deleted. An object created with an owner that never existed stays,
 other than on a real cluster: tests and replays make such pods.

@@ -100,7 +100,7 @@ class Disruptions:
 
 
 def _covers(budget: Object) -> LabelTest:
-    """The pods that a budget is about: none where its selector cannot be read, which must not keep other budgets from theirs."""
+    """The pods of a budget; none where its selector cannot be read, so that other budgets keep working."""
     try:
         return label_selector((budget.get("spec") or {}).get("selector"))
     except ApiError:

@@ -52,7 +52,7 @@ class Kubelets:
         writes.store.collection(NODES).listeners.append(self._on_node)
 
     async def run(self) -> None:
-        """Works off what is due, in batches, until cancelled."""
+        """Process the pods that are due, in batches, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             for _ in range(BATCH):
@@ -154,7 +154,7 @@ def running_status(pod: Object, now: str, address: str) -> Object:
     containers = (pod.get("spec") or {}).get("containers") or []
     ready = [_condition(kind, now) for kind in ("Initialized", "Ready", "ContainersReady")]
     scheduled = [each for each in status.get("conditions") or [] if each.get("type") == "PodScheduled"]
-    if not scheduled:  # the maker of the pod named its node
+    if not scheduled:  # the pod was created with a node
         scheduled = [_condition("PodScheduled", now)]
     return {
         **status,
@@ -205,7 +205,7 @@ def _container(container: Object, state: Object, *, ready: bool) -> Object:
 
 
 def run_seconds(text: str) -> float | None:
-    """The value of the annotation `RUN_SECONDS`; None for what is no number."""
+    """The value of the annotation `RUN_SECONDS`; None where it is no number."""
     try:
         return max(0.0, float(text))
     except ValueError:

@@ -71,7 +71,7 @@ def made_volume(claim: Object, storage_class: Object, place: Place) -> Object:
 
 
 def topology_keys(csi_node: Object | None, driver: str) -> Sequence[str] | None:
-    """The registration of a driver on a node; None where it has none."""
+    """The topology keys that a driver registered on a node; None where it is not registered."""
     drivers = ((csi_node or {}).get("spec") or {}).get("drivers") or ()
     return next((each.get("topologyKeys") or () for each in drivers if each.get("name") == driver), None)
 

@@ -1,4 +1,4 @@
-"""Claims get their volumes: what kube-controller-manager's volume controller and external provisioners do, in one listener.
+"""Gives claims volumes, as kube-controller-manager's volume controller and external provisioners do, in one listener.
 
 Claims whose class binds at once get a volume at once; claims that wait for their consumer, once the scheduler has named the claim in a
 volume or the node on the claim. What a claim leaves behind is released, or goes with it. Nothing is attached, resized or protected.
@@ -59,7 +59,7 @@ class VolumeController:
         self._store.collection(VOLUMES).listeners.append(self._on_volume)
         self._store.collection(STORAGE_CLASSES).listeners.append(self._on_class)
 
-    # --- what is to be looked at ---
+    # --- objects to process ---
 
     def _on_claim(self, change: Change) -> None:
         claim = change.current or change.departed
@@ -171,7 +171,7 @@ class VolumeController:
             self._bind(claim, volume)
 
     def _bind(self, claim: Object, volume: Object) -> None:
-        """Volume first, then claim; what is so already is not written again."""
+        """Write the volume, then the claim, unless they are bound already."""
         meta, name = claim["metadata"], volume["metadata"]["name"]
         chosen_here = reference_of(volume) is None
         self._writes.modify(self._volumes, "", name, lambda new: name_claim(new, meta, chosen_here=chosen_here))
@@ -208,7 +208,7 @@ class VolumeController:
     def _set_phase(self, name: str, phase: str) -> None:
         self._writes.modify(self._volumes, "", name, lambda new: new.setdefault("status", {}).update(phase=phase))
 
-    # --- what there is ---
+    # --- look-ups ---
 
     def _claim(self, key: Key) -> Object | None:
         found = self._store.get(CLAIMS, *key)

@@ -23,7 +23,7 @@ _RULES: Final = Environment(
     standard=frozenset({"bool", "getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"})
     | {"getHours", "getMinutes", "getSeconds"},
 )
-#: What conditions on devices may name: the device, and where functions of Kubernetes' libraries live.
+#: Names that conditions on devices may use: the device, and the namespaces of Kubernetes' libraries.
 _SELECTORS: Final = Environment(frozenset({"device", "cel", "sets", "math", "base64", "optional", "lists", "strings"}))
 #: A second, as an API server allows the rules of one object (RuntimeCELCostBudget).
 _MOST_STEPS: Final = 10_000_000
@@ -70,7 +70,7 @@ def rule_expression(source: str) -> RuleExpression:
 
 
 def check_selector(source: str) -> None:
-    """Raises `ExpressionError` unless it compiles as a condition on a device; what its functions are is left to who evaluates it."""
+    """Raise `ExpressionError` unless the source compiles as a condition on a device; functions are checked by its evaluator."""
     _compiled(source, _SELECTORS)
 
 

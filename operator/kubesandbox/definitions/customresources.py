@@ -1,4 +1,4 @@
-"""Custom resource definitions: are they sound, and what do they make of the objects of their kind.
+"""Custom resource definitions: checks them, and admits objects of their kinds.
 
 A definition gets its conditions from `establish`; a `CustomResource` made of it then admits objects: unknown fields
 are pruned, defaults filled in, and what is left is validated, by its schema and by the rules in CEL that stand there.
@@ -179,7 +179,7 @@ def _faults_of_version(version: Mapping[str, Any], path: str) -> Iterator[Fault]
 
 
 def _faults_of_schema(schema: Any, path: str, *, correlatable: bool = True) -> Iterator[Fault]:
-    """The parts that keep a schema from being structural: without type, a list without items, a wrong list type."""
+    """The reasons why a schema is not structural: a part without type, a list without items, a wrong list type."""
     if not isinstance(schema, dict):
         yield Fault(path, "FieldValueInvalid", f"Invalid value: {schema!r}: a schema is an object")
         return

@@ -126,7 +126,7 @@ def _refusal(refused: Invalid) -> ApiError:
 
 
 def read_definitions(folder: Path) -> Iterator[Object]:
-    """The definitions in `*.yaml` and `*.yml`, in order of file name; other kinds are passed over.
+    """The definitions in `*.yaml` and `*.yml`, in order of file name; objects of other kinds are skipped.
 
     Raises ValueError, with file and reason, for what is no YAML or no Kubernetes object; OSError when unreadable.
     """

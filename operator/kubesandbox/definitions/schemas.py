@@ -42,7 +42,7 @@ class Fault:
 
 
 def prune(value: Any, schema: Schema, *, root: bool = False) -> None:
-    """Removes in place what the schema does not name; `root` keeps apiVersion, kind and metadata."""
+    """Remove in place the fields that the schema does not have; `root` keeps apiVersion, kind and metadata."""
     if isinstance(value, list):
         for item in value:
             prune(item, schema.get("items", {}))

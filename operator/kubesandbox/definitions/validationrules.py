@@ -1,4 +1,4 @@
-"""Rules in CEL (`x-kubernetes-validations`): sound or not, and what they say of an object and of its change.
+"""Rules in CEL (`x-kubernetes-validations`): checks the rules, and evaluates them on an object and its change.
 
 As an API server does: a rule is asked about every value that is there; one that names `oldSelf` only about values that were there before,
 found again by list keys; one that does not is passed over where the value has not changed (ratcheting, Kubernetes 1.30). Messages are
@@ -47,7 +47,7 @@ _MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One rule, compiled; `where` is its fieldPath, put after the path of the value, `named` is what its errors call it."""
+    """One compiled rule. `where` is its fieldPath, added to the path of the value; `named` is its name in errors."""
 
     test: RuleExpression
     named: str
@@ -59,7 +59,7 @@ class _Rule:
 
 @dataclass(slots=True)
 class RuleTree:
-    """The rules of a schema and of what is inside it; parts without any are left out."""
+    """The rules of a schema and of its inner schemas; parts without rules are left out."""
 
     schema: Schema
     rules: list[_Rule] = field(default_factory=list)
@@ -101,11 +101,11 @@ def _compiled(rule: Mapping[str, Any]) -> _Rule:
     )
 
 
-# --- what an object breaks ---------------------------------------------------------------------------------------------------
+# --- faults of an object -----------------------------------------------------------------------------------------------------
 
 
 def check_rules(new: Mapping[str, Any], old: Mapping[str, Any] | None, tree: RuleTree, before: list[Fault]) -> Iterator[Fault]:
-    """The faults of a whole object; `before` are the ones that its schema found, `old` is what it replaces."""
+    """The faults of a whole object; `before` are the faults by its schema, `old` is the object that it replaces."""
     if tree.empty:
         return
     if any(fault.reason in _BLOCKING for fault in before):
@@ -208,11 +208,11 @@ def escaped(name: str) -> str:
     return f"__{name}__" if name in _RESERVED else _ESCAPED.sub(lambda found: _ESCAPES[found[0]], name)
 
 
-# --- what a definition may not have ------------------------------------------------------------------------------------------
+# --- faults of a definition --------------------------------------------------------------------------------------------------
 
 
 def faults_of_rules(schema: Schema, path: str, *, correlatable: bool) -> Iterator[Fault]:
-    """The faults of the rules that stand at this very place of a schema.
+    """The faults of the rules at one place of a schema.
 
     `correlatable`: the value's former self can be found, because no list above it lacks keys.
     """

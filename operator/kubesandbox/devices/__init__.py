@@ -1,1 +1,1 @@
-"""The resource.k8s.io group: what its objects must look like, the controller of claims, and a simulated driver."""
+"""The resource.k8s.io group: the rules for its objects, the controller of claims, and a simulated driver."""

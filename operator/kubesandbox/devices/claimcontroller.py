@@ -1,4 +1,4 @@
-"""Claims come and go with pods: what kube-controller-manager's `resourceclaim` controller does, in one listener.
+"""Creates and releases claims with their pods, as kube-controller-manager's `resourceclaim` controller does, in one listener.
 
 A pod that names a template gets a claim of its own. Pods that have finished or are gone no longer hold their claims; a claim that no pod
 holds any more gives its devices back, and one that was made for a pod which will not run is deleted.
@@ -59,7 +59,7 @@ class ClaimController:
             for stored in self._store.listed(key):
                 listener(Change(stored.version, None, stored))
 
-    # --- what is to be looked at ---
+    # --- objects to process ---
 
     def _on_pod(self, change: Change) -> None:
         stored = change.current or change.previous

@@ -1,4 +1,4 @@
-"""Rules for claims: what they and templates ask for, their status, and the pods that name them.
+"""Rules for claims: their requests and templates, their status, and the pods that name them.
 
 These are the rules for claims written by hand, and the ones that schedulers and drivers rely on. A real API server also bounds the
 lengths of lists and texts. Source: `pkg/apis/resource/validation` of Kubernetes 1.36.
@@ -37,7 +37,7 @@ _SOURCES: Final = ("resourceClaimName", "resourceClaimTemplateName")
 _RequestNames = Mapping[str, Collection[str]]
 
 
-# --- what a claim asks for ---------------------------------------------------------------------------------------------------
+# --- requests of a claim -----------------------------------------------------------------------------------------------------
 
 
 def check_claim_spec(path: str, spec: Object, *, admin: bool) -> Faults:
@@ -127,7 +127,7 @@ def _check_configuration(names: _RequestNames, path: str, configuration: Object)
 
 
 def check_opaque(path: str, configuration: Object) -> Faults:
-    """The parameters for a driver; only the driver's name is looked at."""
+    """The faults of a driver's parameters; only the driver's name is checked."""
     if configuration.get("opaque") is None:
         yield required(f"{path}.opaque")
     else:
@@ -138,7 +138,7 @@ def check_opaque(path: str, configuration: Object) -> Faults:
 
 
 def check_claim_status(new: Object, old: Object) -> Faults:
-    """The faults of a claim's new status, the claim as it was being `old`."""
+    """The faults of a claim's new status; `old` is the claim before."""
     status, former = new.get("status") or {}, old.get("status") or {}
     got, had = allocation(new), allocation(old)
     held = status.get("reservedFor") or []
@@ -164,7 +164,7 @@ def check_claim_status(new: Object, old: Object) -> Faults:
 
 
 def drop_departed(new: Object, old: Object) -> None:
-    """Drop with the devices the statuses that drivers wrote for them, as in the real server."""
+    """Remove the drivers' reports on devices that the claim no longer has, as the real server does."""
     status = new.get("status") or {}
     gone = {device_key(each)[:3] for each in _results(old)} - {device_key(each)[:3] for each in _results(new)}
     if gone and status.get("devices"):
@@ -213,7 +213,7 @@ def _check_condition(path: str, condition: Object) -> Faults:
 
 
 def check_pod_claims(spec: Object) -> Faults:
-    """The faults of `spec.resourceClaims` of a pod, and of the fields that refer to it."""
+    """The faults of `spec.resourceClaims` of a pod, and of the references to its entries."""
     claims = spec.get("resourceClaims") or ()
     yield from each_of("spec.resourceClaims", claims, _check_pod_claim, _name)
     names = {_name(each) for each in claims} - {""}

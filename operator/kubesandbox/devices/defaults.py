@@ -1,4 +1,4 @@
-"""Defaults of the API server for objects of the resource.k8s.io group."""
+"""The defaults that the API server writes into objects of the resource.k8s.io group."""
 
 from __future__ import annotations
 

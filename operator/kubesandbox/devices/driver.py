@@ -1,4 +1,4 @@
-"""A simulated driver: publishes what nodes have, and attaches devices where that is wanted before a pod is bound.
+"""A simulated driver: publishes the devices of nodes, and attaches devices where that is needed before a pod is bound.
 
 As real drivers it keeps one pool a node, in as many slices as it takes. Each change makes a new generation of the pool, written slice by
 slice: until the last one is there the pool is incomplete, and who reads it has to wait.
@@ -37,7 +37,7 @@ _logger = logging.getLogger(__name__)
 
 
 class SimulatedDriver:
-    """The driver of one kind of device on all nodes. It may be started anew: what it published before it goes on with.
+    """The driver of one kind of device on all nodes. A new one goes on with the slices that an earlier one published.
 
     Attributes:
         layout: what nodes get when they come.
@@ -63,10 +63,10 @@ class SimulatedDriver:
         for node in self._store.listed(NODES):
             self._on_node(Change(node.version, None, node))
 
-    # --- what tests do to devices ---
+    # --- for tests ---
 
     def devices(self, node: str) -> list[Object]:
-        """The pool of the node now; a copy."""
+        """The devices of the node's pool now; a copy."""
         return _copied(self._devices.get(node, []))
 
     def generation(self, node: str) -> int:
@@ -74,7 +74,7 @@ class SimulatedDriver:
         return max((each.object["spec"]["pool"]["generation"] for each in self._published(node)), default=0)
 
     def publish(self, node: str, devices: Iterable[Object]) -> None:
-        """Publish these devices for the node, instead of those of before. Raises ApiError where the server refuses them."""
+        """Publish these devices for the node, in place of the earlier ones. Raises ApiError where the server refuses them."""
         found = self._store.get(NODES, "", node)
         if found is None:
             raise ValueError(f"there is no node {node}")
@@ -153,7 +153,7 @@ class SimulatedDriver:
         self._devices[node.name] = devices
 
     def _contents(self, devices: list[Object]) -> list[Object]:
-        """The contents of each slice: devices, or counters; an empty pool is one slice without any."""
+        """The content of each slice: devices, or counters. An empty pool is one slice without any."""
         devices, counters = _copied(devices), counters_of(self.layout)
         size = self.layout.slice_size
         made: list[Object] = [{"devices": devices[at : at + size]} for at in range(0, len(devices), size)]
@@ -184,7 +184,7 @@ class SimulatedDriver:
 
 
 def _copied(devices: list[Object]) -> list[Object]:
-    """A copy that shares nothing; by way of JSON, which is what they are, in a tenth of the time of `copy.deepcopy`."""
+    """A deep copy by way of JSON, which takes a tenth of the time of `copy.deepcopy`."""
     copied: list[Object] = msgspec.json.decode(msgspec.json.encode(devices))
     return copied
 
@@ -193,7 +193,7 @@ _DEVICE: Final = ("driver", "pool", "device", "shareID")
 
 
 def _unattached(claim: Object, driver: str) -> list[Object]:
-    """The allocated devices of the driver that have binding conditions, and no answer to these yet."""
+    """The allocated devices of the driver that have binding conditions and no report yet."""
     results = ((allocation(claim) or {}).get("devices") or {}).get("results") or ()
     said = {tuple(each.get(part) for part in _DEVICE) for each in (claim.get("status") or {}).get("devices") or ()}
     return [

@@ -1,4 +1,4 @@
-"""Checks of single fields, in the words of the real server: each yields (path, what is wrong).
+"""Checks of single fields, in the words of the real server: each yields (path, problem).
 
 Source of the rules and of the sentences: apimachinery's `util/validation`, and `pkg/apis/resource/validation`.
 """
@@ -40,7 +40,7 @@ _VALUE_WANTED: Final = (
 )
 
 
-# --- what may be wrong -------------------------------------------------------------------------------------------------------
+# --- checks ------------------------------------------------------------------------------------------------------------------
 
 
 def invalid(path: str, value: Any, what: str) -> Fault:

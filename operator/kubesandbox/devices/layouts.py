@@ -1,4 +1,4 @@
-"""Devices that a simulated driver publishes for a node: whole, in partitions, or shared by several claims. Pure."""
+"""The devices that a simulated driver publishes for a node: whole ones, partitions, or shared ones. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ATTACHED: Final = "sandbox.placewright.dev/attached"
 ATTACH_FAILED: Final = "sandbox.placewright.dev/attach-failed"
 #: In one slice, as the API server allows.
 MAX_COUNTER_SETS: Final = 8
-#: Partitions of a device that can be partitioned.
+#: Smallest parts of a device that can be partitioned.
 UNITS: Final = 8
 PARTS: Final = (("whole", 1), ("half", 2), ("quarter", 4))
 
@@ -105,7 +105,7 @@ def _whole(layout: DeviceLayout, node: str, index: int) -> Object:
 
 
 def _partitions(layout: DeviceLayout, whole: Object, index: int) -> list[Object]:
-    """The device as a whole and its parts; what one takes from the counters another cannot have."""
+    """The device as a whole and its parts. They draw on the same counters, so an allocated one excludes others."""
     made: list[Object] = []
     for profile, parts in PARTS:
         memory, units = f"{layout.memory * 1024 // parts}Mi", str(UNITS // parts)

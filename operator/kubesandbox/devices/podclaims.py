@@ -1,4 +1,4 @@
-"""Relations of a pod and claims: which claims it names, whether it may use them, whose a claim is. Pure.
+"""The relations of pods and claims: the claims of a pod, its right to use them, the owner of a claim. Pure functions.
 
 Source of the rules: dynamic-resource-allocation's `resourceclaim` package and kube-controller-manager's controller of that name.
 """
@@ -37,7 +37,7 @@ class PodClaim(NamedTuple):
 
 
 def pod_claims(pod: Object) -> Iterator[PodClaim]:
-    """The claims that a pod needs; claims that were found to be needless are left out."""
+    """The claims that a pod needs; entries whose claim was found to be needless are left out."""
     status = pod.get("status") or {}
     made = {each.get("name"): each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}
     for each in (pod.get("spec") or {}).get("resourceClaims") or ():
@@ -63,12 +63,12 @@ def consumer(pod: Object) -> Object:
 
 
 def consumers(claim: Object) -> list[Object]:
-    """The pods that may use a claim now."""
+    """The current consumers of a claim."""
     return list((claim.get("status") or {}).get("reservedFor") or ())
 
 
 def allocation(claim: Object) -> Object | None:
-    """The allocation of a claim, if it has one."""
+    """The allocation of a claim; None without one."""
     return (claim.get("status") or {}).get("allocation")
 
 
@@ -83,7 +83,7 @@ def may_be_reserved(claim: Object) -> bool:
 
 
 def owner(claim: Object) -> tuple[str, str]:
-    """Name and uid of the pod that a claim belongs to; empty for a claim without an owner."""
+    """Name and uid of the pod that owns a claim; empty for a claim without one."""
     for each in claim["metadata"].get("ownerReferences") or ():
         if each.get("controller") and each.get("apiVersion") == "v1" and each.get("kind") == "Pod":
             return str(each.get("name")), str(each.get("uid"))

@@ -26,7 +26,7 @@ class PodEvents:
         self._events = events
 
     def warn(self, pod: Object, reason: str, message: str) -> None:
-        """Say of a pod what is wrong; the same once more is counted."""
+        """Write a warning about a pod; a repeated one is counted."""
         meta, now = pod["metadata"], self._writes.identity.now()
         said = blake2b(f"{meta['uid']} {reason} {message}".encode(), digest_size=8).hexdigest()
         name = f"{meta['name'][:230]}.{said}"

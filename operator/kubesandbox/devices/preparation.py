@@ -1,4 +1,4 @@
-"""A kubelet's questions before a pod starts: are its claims allocated, and is it among the pods that may use them?"""
+"""A kubelet's check before a pod starts: its claims are allocated, and the pod is among their consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rules an object of the resource.k8s.io group, or a PodGroup, is held against when it is written; those for all but claims are here.
+"""Chooses the rules for an object of the resource.k8s.io group, or a PodGroup; the rules for all kinds but claims are here.
 
 As for `claimrules`: the rules for slices, classes and groups written by hand. Source: `pkg/apis/resource/validation` and, for
 groups, the declared validation of scheduling.k8s.io/v1alpha2.
@@ -42,7 +42,7 @@ _TAINT_EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
 
 
 def check_spec(resource: ResourceType, new: Object, old: Object | None, namespace: Object | None) -> None:
-    """Raises ApiError 400 or 422 for what is wrong with a new object, or with a change of one that is there.
+    """Raise ApiError 400 or 422 for the faults of a new object, or of a change.
 
     `namespace` is the Namespace of the object, None for cluster-scoped ones.
     """
@@ -53,7 +53,7 @@ def check_spec(resource: ResourceType, new: Object, old: Object | None, namespac
 
 
 def check_status(resource: ResourceType, new: Object, old: Object) -> None:
-    """Raises ApiError 400 or 422 for the faults of a status that is written; drops fields from it that depend on dropped ones."""
+    """Raise ApiError 400 or 422 for the faults of a status that is written, and drop the fields that depend on dropped ones."""
     if resource.kind == "ResourceClaim":
         drop_departed(new, old)
         faults = list(check_claim_status(new, old))
@@ -98,7 +98,7 @@ def _check_slice(spec: Object, old: Object | None) -> Faults:
 
 
 def _check_place(spec: Object) -> Faults:
-    """From where the devices can be reached is said in one way."""
+    """Require exactly one of the fields that name the nodes with access to the devices."""
     fields = [f"`{field}`" for field in _PLACES if spec.get(field)]
     wanted = f"exactly one of {', '.join(f'`{field}`' for field in _PLACES)} is required"
     if not fields:

@@ -1,4 +1,4 @@
-"""Rights to write the allocation and the users of a claim: since Kubernetes 1.36 more is needed than the right to the claim's status.
+"""The rights to write the allocation and the consumers of a claim: since Kubernetes 1.36 the right to its status is not enough.
 
 Source of the rules: `pkg/registry/resource` (DRAResourceClaimGranularStatusAuthorization, on by default). What a scheduler writes needs
 `resourceclaims/binding` for all namespaces. A real API server also asks for a right, named by the driver, to what drivers say of devices.
@@ -20,7 +20,7 @@ CLAIMS: Final[GroupResource] = (GROUP, "resourceclaims")
 
 @dataclass(frozen=True)
 class StatusRights:
-    """The fields that one user may write with one verb (`update`, `patch`)."""
+    """The parts of a status that one user may write with one verb (`update`, `patch`)."""
 
     authorizer: Authorizer
     user: User

@@ -1,4 +1,4 @@
-"""Server-side apply: the owner of each field, and conflicts between owners.
+"""Server-side apply: the owners of fields, and conflicts between two of them.
 
 Applying sends an opinion: the fields of the sent object. They are merged into the live one; fields that this manager
 applied before and no longer sends are removed unless another manager owns them too; a field that another manager set to
@@ -40,7 +40,7 @@ class ApplyConflict(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """A writer, the kind of write, and its version and subresource: one entry of `managedFields`."""
+    """A writer: one entry of `managedFields`, with its operation, version and subresource."""
 
     name: str
     operation: str

@@ -36,7 +36,7 @@ _UNOWNED: Final[FieldSet] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """The difference between two states of an object."""
+    """The differences between two states of an object."""
 
     added: FieldSet
     modified: FieldSet
@@ -83,7 +83,7 @@ def prefixes(fields: Iterable[FieldPath]) -> set[FieldPath]:
 
 
 def fields_of(value: Object, shape: Shape) -> FieldSet:
-    """The fields on which a client that sends `value` has an opinion."""
+    """The fields that a manager owns by sending `value`."""
     return frozenset(_fields(value, shape, ())) - _UNOWNED
 
 
@@ -122,7 +122,7 @@ def element_name(item: Any, shape: Shape) -> str:
 
 
 def compare(old: Object, new: Object, shape: Shape) -> FieldChange:
-    """The fields that differ between `old` and `new`, server-owned metadata aside."""
+    """The fields that differ between `old` and `new`, without metadata that the server owns."""
     added: set[FieldPath] = set()
     modified: set[FieldPath] = set()
     removed: set[FieldPath] = set()

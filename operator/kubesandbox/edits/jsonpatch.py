@@ -15,7 +15,7 @@ from typing import Any, Final
 from jsonpatch import JsonPatch, JsonPatchException
 from jsonpointer import JsonPointer, JsonPointerException
 
-#: What an API server takes in one patch.
+#: Operations that an API server accepts in one patch.
 MAX_OPERATIONS: Final = 10_000
 _OPERATIONS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test"})
 _NEGATIVE: Final = re.compile(r"-[1-9][0-9]{0,17}")
@@ -62,7 +62,10 @@ def _apply(document: Any, operation: object) -> Any:
 
 
 def _standard(document: Any, operation: _Operation) -> Iterator[_Operation]:
-    """The operation as RFC 6902 has it; a move is two, because an index may count from the end of what the first one leaves."""
+    """The operation in the form of RFC 6902.
+
+    A move becomes two, because an index may count from the end of the list that the first one leaves.
+    """
     name, path = operation["op"], operation["path"]
     value = operation.get("value")
     if name in ("move", "copy"):

@@ -48,7 +48,7 @@ class PatchInvalid(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PatchTerms:
-    """The object that a patch is applied to, and the writer.
+    """The object and the writer of a patch.
 
     `schema` is the openAPIV3Schema of a custom resource, None for a built-in kind; `now` is an RFC 3339 time; `force`
     and `field_manager` matter to apply patches only, which cannot do without the latter.
@@ -63,7 +63,7 @@ class PatchTerms:
 
 
 def apply_patch(current: Object | None, patch: object, content_type: str, terms: PatchTerms) -> Object:
-    """A patched object that shares nothing with `current`; only an apply patch may create (`current` None).
+    """Apply a patch; the result shares nothing with `current`. Only an apply patch may create (`current` None).
 
     `patch` is the decoded body. Apply patches bring `managedFields` up to date themselves, for the others call
     `track_update` with what is finally stored. Raises `PatchConflict` and `PatchInvalid`.

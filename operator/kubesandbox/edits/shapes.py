@@ -61,7 +61,7 @@ PLAIN: Final = Shape()
 _KEY_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({"protocol": "TCP"})
 #: Structs that are pointers in Go; nothing in the document says so, and of others it makes no difference here.
 _OPTIONAL: Final = frozenset({"resource.v1.AllocationResult"})
-#: Where a schema is one value among others, its own parts have no owner.
+#: Where a schema is one value among others, its parts belong to no shape.
 _OPAQUE: Final = "apiextensions.v1.JSONSchemaProps"
 
 

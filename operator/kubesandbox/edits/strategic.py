@@ -128,7 +128,7 @@ def _items(value: Any) -> list[Any]:
 
 
 def _identity(element: Any, key: str) -> Any:
-    """The identity of an element of a list: its key, or itself where it is no object."""
+    """The identity of a list's element: its key, or itself where it is no object."""
     return element.get(key) if isinstance(element, dict) else element
 
 

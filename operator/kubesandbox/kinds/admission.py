@@ -1,4 +1,4 @@
-"""Rules for a write of each type: defaults, status at creation, what may not change, how deletion begins.
+"""Admission of writes by type: defaults, status at creation, immutable fields, and the beginning of a deletion.
 
 Types that need nothing of this pass through untouched. Volumes get the phase that the volume controller would give them.
 """
@@ -121,7 +121,7 @@ class Admission:
             raise forbidden(resource, pod["metadata"]["name"], str(refused)) from refused
 
     def _admit_topology(self, pod: Object) -> None:
-        """A pod that is made on a node gets the node's zone and region, over its own labels."""
+        """Give a pod that is created on a node the node's zone and region, whatever its own labels are."""
         node = (pod.get("spec") or {}).get("nodeName")
         if node and (labels := topology_of(self.store, node)):
             pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}

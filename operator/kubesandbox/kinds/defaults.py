@@ -1,4 +1,4 @@
-"""Defaults of an API server before it stores an object, as far as schedulers and kubectl look at it.
+"""The defaults that an API server writes before it stores an object, as far as schedulers and kubectl read them.
 
 The scheduler reads effective objects: requests that were left out come from limits, a pod without `schedulerName`
 belongs to the default scheduler, a deployment without `replicas` has one. Every function changes its object in place
@@ -24,7 +24,7 @@ _RESOURCES_OF_QOS: Final = ("cpu", "memory")
 
 _JOB: Final = {"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False}
 _ROLLING: Final = {"updateStrategy": {"type": "RollingUpdate"}, "revisionHistoryLimit": 10}
-#: What is filled in wherever nothing is said.
+#: Defaults of missing fields.
 _DEFAULTS: Final[Mapping[str, Object]] = MappingProxyType(
     {
         "Deployment": {
@@ -171,7 +171,7 @@ def qos_class(spec: Mapping[str, Any]) -> str:
 
 
 def _compute(container: Mapping[str, Any], which: str) -> dict[str, int]:
-    """The amounts of cpu and memory that are not zero, in nano-units; what is no quantity counts as left out."""
+    """The amounts of cpu and memory that are not zero, in nano-units; a text that is no quantity counts as missing."""
     resources = container.get("resources")
     found = resources.get(which) if isinstance(resources, dict) else None
     amounts = {name: _nano(found.get(name, 0)) if isinstance(found, dict) else 0 for name in _RESOURCES_OF_QOS}
@@ -230,7 +230,7 @@ def _default_namespace(obj: Object) -> None:
         _part(metadata, "labels")["kubernetes.io/metadata.name"] = metadata["name"]
 
 
-#: What takes more than a value.
+#: Defaults that take more than a value.
 _MORE: Final[Mapping[str, Callable[[Object], None]]] = MappingProxyType(
     {
         "Pod": _default_pod,

@@ -1,4 +1,4 @@
-"""Rules for events: an event that the real server would not take is refused, as it could never be read.
+"""Refuses events that the real server would refuse, because no client would ever read them there.
 
 An event with `eventTime` is of the new sort, whichever API brings it: it says who reports, where and what was done, and
 its texts have limits. `events.k8s.io` takes no other sort. Older ones must only agree with their object's namespace.

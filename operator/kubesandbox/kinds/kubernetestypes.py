@@ -1,4 +1,4 @@
-"""The fields of Kubernetes' own types, what may stand in them and how they merge: the OpenAPI document of Kubernetes, as data.
+"""The fields of Kubernetes' own types, their types and how they merge: the OpenAPI document of Kubernetes, as data.
 
 `kubernetes.json` holds what is served of it, a definition on a line. This module reads that file, and prints it when it is run:
 
@@ -55,7 +55,7 @@ def definitions_of(kind: str) -> tuple[str, ...]:
 
 
 def _printed() -> str:
-    """The contents of `kubernetes.json`: the kinds that are served, and their fields."""
+    """The content of `kubernetes.json`: the served kinds, and the definitions that they refer to."""
     document = files("kubernetes_validate") / "kubernetes-json-schema" / f"{VERSION}-local" / "_definitions.json"
     source: Mapping[str, Schema] = {_short(name): schema for name, schema in json.loads(document.read_bytes())["$defs"].items()}
     made: dict[str, Schema] = {}
@@ -80,7 +80,7 @@ def _short(name: str) -> str:
 
 
 def _kept(schema: Schema) -> Schema:
-    """The schema without what is for people, and without null, which is allowed everywhere."""
+    """The schema without texts for people, and without null, which is allowed everywhere."""
     name = _short(str(schema.get("$ref", "")).rpartition("/")[2])
     made = {key: schema[key] for key in _MERGING if key in schema and (key, schema[key]) != ("x-kubernetes-list-type", "atomic")}
     if name:

@@ -1,4 +1,4 @@
-"""Admission of a pod: priority, zone and region, tolerations, addresses."""
+"""Admission of pods: priority, zone and region, tolerations, addresses."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _listed(status: Object, field: str) -> list[str]:
 
 
 def _family(address: str) -> int:
-    """4 or 6; 0 for what is no address."""
+    """4 or 6; 0 for a text that is no address."""
     try:
         return ipaddress.ip_address(address).version
     except ValueError:

@@ -44,7 +44,7 @@ class _MisfitError(Exception):
 
 
 def check_structure(kind: str, sent: Object, *, custom: bool) -> None:
-    """Raises ApiError 400, with the path of the field, unless `sent` has the shape of a `kind`; mends in place what is null."""
+    """Raise ApiError 400, with the path of the field, unless `sent` has the shape of a `kind`. Nulls are removed in place."""
     for schema in [_CUSTOM] if custom else [definitions()[name] for name in definitions_of(kind)]:
         try:
             _check(sent, schema)

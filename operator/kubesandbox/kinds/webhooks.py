@@ -1,4 +1,4 @@
-"""Validating admission webhooks: the ones that want to be asked about a write, and their answers.
+"""Validating admission webhooks: the ones that are asked about a write, and the effect of their answers.
 
 As far as rules on groups, versions, resources and operations go, of creations and updates; selectors of objects and namespaces are not
 looked at, and of the ways to reach a webhook only `url` is, since no services run here. Refusals are worded as an API server words them.
@@ -65,7 +65,7 @@ class Webhooks:
 
 
 class _Failed(Exception):
-    """A webhook that could not be asked, or answered what is no answer."""
+    """A webhook that could not be asked, or whose answer cannot be read."""
 
 
 def _matches(rule: Mapping[str, Any], resource: ResourceType, subresource: str, operation: str) -> bool:

@@ -1,4 +1,4 @@
-"""Fields of `metadata` that the server itself writes, and that it refuses."""
+"""The server's own writes into `metadata`, and the metadata that it refuses."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class ListOptions:
 
 
 class _Token(msgspec.Struct):
-    """The contents of a continue token: which snapshot, and where in it."""
+    """The content of a continue token: the snapshot, and the place in it."""
 
     snapshot: int
     start: int

@@ -48,7 +48,7 @@ class Stored:
 
 
 class Change:
-    """One write: what was there before, what is there now (None once deleted), and the version it got.
+    """One write: the object before, the object after (None once deleted), and the version that it got.
 
     `lines` caches the watch lines that streams share, by keys that they choose, while the change is handed round.
     """
@@ -71,7 +71,7 @@ class Change:
 
     @property
     def departed(self) -> Stored:
-        """The previous content under this change's version: what a stream sends as DELETED, as the real server does."""
+        """The previous content under this change's version, which a stream sends as DELETED, as the real server does."""
         if self._departed is None:
             last = self.previous
             assert last is not None, "nothing departs on creation"
@@ -190,7 +190,7 @@ class Store:
             listener(key, change)
 
     def compact(self) -> None:
-        """Forgets all history: a client that resumes from an older version, or continues a list, is told 410."""
+        """Forget all history: a watch that resumes from an older version, or a list that continues, gets 410."""
         self.compacted = self.version
         for collection in self._collections.values():
             collection.compact(self.version)

@@ -31,7 +31,7 @@ from kubesandbox.storage import metadata as meta
 from kubesandbox.storage.store import Store, Stored
 
 NAMESPACES: Final = ("", "namespaces")
-#: Types that, like custom ones, are only ever replaced by a client that says which version it read.
+#: Types that, like custom ones, are replaced only with the resourceVersion that the writer has read.
 _VERSION_REQUIRED: Final = frozenset(
     {
         ("coordination.k8s.io", "leases"),
@@ -54,7 +54,7 @@ _decode = msgspec.json.Decoder().decode
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Options of a write: `dry_run` checks everything and stores nothing.
+    """The options of a write: `dry_run` checks everything and stores nothing.
 
     `manager` is who writes, empty for the server itself; `named` says that the client itself gave that name. `strict`
     refuses fields that the schema of a custom type does not know. `guard` is asked last, with the type, the object as it was

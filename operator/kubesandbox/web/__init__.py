@@ -1,1 +1,1 @@
-"""Requests over HTTP, and how objects, types and documents are shown there."""
+"""HTTP: requests, and the presentation of objects, types and documents."""

@@ -98,7 +98,7 @@ def _init_word(pod: Object) -> str:
 
 
 def _container_word(status: Mapping[str, Any]) -> str:
-    """The reason of the first container in trouble; empty when none is."""
+    """The reason of the first container in trouble; empty for none."""
     return next(filter(None, (_reason(each.get("state") or {}) for each in status.get("containerStatuses") or [])), "")
 
 

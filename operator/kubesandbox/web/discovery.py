@@ -1,4 +1,4 @@
-"""The server's documents about itself: groups, versions, types, its own version and OpenAPI.
+"""The server's documents about itself: groups, versions, types, its own version and its OpenAPI documents.
 
 Clients pick between the older documents (one for each group and version) and the aggregated ones (everything in two
 requests) by their `Accept` header; kubectl up to 1.26 knows the older ones only.
@@ -105,7 +105,7 @@ class Discovery:
         return self._answers[key]
 
     def forget(self) -> None:
-        """Drops what is kept: a schema has changed without any type coming or going."""
+        """Drop the cached documents: a schema has changed, and no type was added or removed."""
         self._answers_of = -1
 
     def _encode(self, path: str, accept: str) -> Answer | None:

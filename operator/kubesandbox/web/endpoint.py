@@ -123,7 +123,7 @@ class Endpoint:
                 with suppress(ConnectionError):
                     await response.write_eof()
         except ConnectionError:
-            pass  # the watcher left
+            pass  # the watcher has left
         finally:
             if ending is not None:
                 ending.cancel()

@@ -124,7 +124,7 @@ def _with_type(schema: Mapping[str, Any], resource: ResourceType, metadata: Obje
 
 
 def _downgraded(schema: Mapping[str, Any]) -> Object:
-    """A schema in the terms of v2, which lacks some words: what they said is left out."""
+    """A schema in the terms of v2; keywords that v2 lacks are left out."""
     result: Object = {key: value for key, value in schema.items() if key not in _V2_UNKNOWN}
     if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("nullable"):
         for key in ("type", "properties", "items", "required") if schema.get("nullable") else ("properties",):

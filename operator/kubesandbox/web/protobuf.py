@@ -60,7 +60,7 @@ def _decode(data: bytes, message: _Message) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for number, value in _fields(data):
         field = message.get(number)
-        if field is None and value:  # what is not set is written all the same, as zero or nothing
+        if field is None and value:  # unset fields are written, too, as zero or empty
             raise ProtobufError(f"field {number} beside {', '.join(f.name for f in message.values())} is not read here")
         if field is None or field.type == "ignored":
             continue

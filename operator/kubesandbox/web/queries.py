@@ -89,13 +89,13 @@ def check_read_version(query: Query) -> None:
 
 
 def _check_version(query: Query) -> None:
-    """Lists and watches from what is no version end differently on the real server: with 400, and with 500 and no reason."""
+    """Refuse a text that is no version as the real server does: lists with 400, watches with 500 and no reason."""
     if why := _no_version(query):
         raise unspecific(why) if flag(query, "watch") else bad_request(f"invalid resource version: {why}")
 
 
 def _no_version(query: Query) -> str:
-    """The fault of the resourceVersion of a request; empty for none."""
+    """The fault of a request's resourceVersion; empty for none."""
     text = query.get("resourceVersion") or "0"
     if not text.isascii() or not text.isdigit():
         why = "invalid syntax"

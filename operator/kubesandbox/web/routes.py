@@ -1,4 +1,4 @@
-"""From a URL path to what it means: a type, a namespace, a name, a subresource."""
+"""Parses a URL path: type, namespace, name, subresource."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubesandbox.resources import ResourceRegistry, ResourceType
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The target of a path. `namespace` is None for a collection over all namespaces and for cluster-scoped types."""
+    """A parsed path. `namespace` is None for a collection over all namespaces and for cluster-scoped types."""
 
     resource: ResourceType
     namespace: str | None

@@ -18,7 +18,7 @@ from kubesandbox.web.queries import Query
 
 _encode = msgspec.json.Encoder().encode
 _INCLUDES: Final = ("", "None", "Metadata", "Object")
-#: What real servers speak. Here all of it is answered in JSON, and says so.
+#: Media types of real servers. All of them are answered in JSON here, with JSON's media type.
 _ACCEPTABLE: Final = frozenset({"", "*/*", "application/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"})
 
 
@@ -62,7 +62,7 @@ class Views:
         return self._reads.encode_page(view, page)
 
     def _row_encoder(self, resource: ResourceType, query: Query) -> Callable[[Stored], bytes]:
-        """Tables of one row, for a watch: the first one alone says what the columns are."""
+        """Encodes tables of one row, for a watch: only the first one has the column definitions."""
         said = False
 
         def encode(stored: Stored) -> bytes:
