@@ -33,7 +33,6 @@ SHORT = {
     "placewright.api.durations": "a text form of its own, read by kubeconfigs, profiles and commands",
     "placewright.api.errors": "what ports raise, between rooms that may not import each other",
     "placewright.cli.definitions": "definitions are looked for by doctor and by the lab",
-    "placewright.cli.options": "what all commands declare alike",
     "placewright.cli.version": "a command",
     "placewright.plugins.defaultbinder": "a plugin",
     "placewright.plugins.prioritysort": "a plugin",
