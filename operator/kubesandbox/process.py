@@ -27,7 +27,7 @@ class _Ready(msgspec.Struct):
 
 
 class SandboxProcess:
-    """`python -m kubesandbox`, ready when entered and gone when left, also after an exception.
+    """`python -m kubesandbox`, ready when entered and ended when left, after an error, too.
 
     Even when this process is killed the sandbox ends: it holds one end of a pipe whose other end dies with us.
     """
@@ -47,7 +47,7 @@ class SandboxProcess:
 
     async def __aenter__(self) -> Self:
         command = (sys.executable, "-m", "kubesandbox", "--exit-with-stdin", *self._arguments)
-        # In a session of its own it does not get the terminal's Ctrl-C: its parent says when it ends.
+        # In a session of its own it does not get the terminal's Ctrl-C: the process that started it ends it.
         self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, start_new_session=True)
         try:
             async with asyncio.timeout(START_SECONDS):

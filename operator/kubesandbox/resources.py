@@ -145,7 +145,7 @@ class ResourceType:
 class ResourceRegistry:
     """The types that one server serves, in the order of discovery.
 
-    `generation` grows with each change, so that a reader that caches documents knows when to build them again.
+    `generation` grows with each change, so that caches of documents know when to build them again.
     """
 
     def __init__(self, types: Iterable[ResourceType] | None = None) -> None:

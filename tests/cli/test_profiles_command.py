@@ -89,9 +89,9 @@ async def test_list_counts_pods_that_no_profile_takes(desk: Desk) -> None:
     assert ran.out.splitlines()[2:] == [
         "",
         "2 pods wait: no profile takes pods of schedulerName 'batch': profile 'batch', which had it, was deleted; apply it again, "
-        "or let whatever makes the pods name another schedulerName",
+        "or let the pods' creator name another schedulerName",
         "1 pod waits: no profile takes pods of schedulerName 'placewrigth' (did you mean 'placewright'?); "
-        "a pod's own cannot be changed, so whatever made the pod must name another one",
+        "a pod's own cannot be changed, so the pod's creator must name another one",
     ]
 
 

@@ -231,7 +231,7 @@ def test_a_file_whose_pods_would_go_elsewhere_is_refused(file: Path, never: None
     file.write_text(CONFIGURATION + "profiles: [{plugins: {filter: {enabled: [{name: Rack}]}}}]\n")
     line = refused(capsys, "--config", str(file))
     assert line.startswith(f"{file}: profiles[0].plugins.filter.enabled: Rack: no plugin of this name is installed here")
-    assert line.endswith("allowed what has a counterpart: placewright convert writes it, to be looked at")
+    assert line.endswith("allowed settings with a counterpart; placewright convert writes a file without the others")
 
 
 def test_a_file_with_a_profile_that_is_wrong_is_refused(file: Path, never: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,14 +51,14 @@ def test_a_well_known_name_that_a_profile_had_counts() -> None:
 def test_the_words_say_what_to_do() -> None:
     assert str(NAMES.judge("web")) == (
         "no profile takes pods of schedulerName 'web': profile 'frontends', which had it, was deleted; apply it again, "
-        "or let whatever makes the pods name another schedulerName"
+        "or let the pods' creator name another schedulerName"
     )
     assert str(NAMES.judge("inference")) == (
         "no profile takes pods of schedulerName 'inference': profile 'gpus' is refused, and its status says why"
     )
     assert str(NAMES.judge("bacth")) == (
         "no profile takes pods of schedulerName 'bacth' (did you mean 'batch'?); a pod's own cannot be changed, "
-        "so whatever made the pod must name another one"
+        "so the pod's creator must name another one"
     )
 
 

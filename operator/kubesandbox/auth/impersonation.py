@@ -1,8 +1,8 @@
 """Impersonation: the headers `Impersonate-User` and `Impersonate-Group`, and the rights that they need.
 
-Since Kubernetes 1.36 there are two ways. Constrained: two rights together, one to do this very thing as a user of that kind
-(`impersonate-on:user-info:list` on pods), one to be that user (`impersonate:user-info` on the user). Legacy: the one right to
-`impersonate`, for any request. A user with neither is refused in the words of the constrained one, where there is one.
+Since Kubernetes 1.36 there are two ways. Constrained: two rights together, one for this request as a user of that kind
+(`impersonate-on:user-info:list` on pods), one for that user (`impersonate:user-info`). Legacy: the one right to `impersonate`, for any
+request. A user with neither is refused in the words of the constrained way, where there is one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decides rights from stored roles and bindings, as Kubernetes' RBAC authorizer does.
 
-Rights only ever add up: a request is allowed when one rule of one role that is bound to the user, or to a group of the
-user's, covers it. Roles that aggregate others are taken as they are written, because the controller that would fill them
-does not run here, and a user who may write roles may give rights that he does not have.
+Rights only add up: a request is allowed when one rule of one role that is bound to the user, or to a group of the user, covers it. Roles
+that aggregate others are taken as written, because the controller that would fill them does not run here. A user who may write roles may
+grant rights that the user does not have.
 """
 
 from __future__ import annotations

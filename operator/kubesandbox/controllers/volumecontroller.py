@@ -1,7 +1,8 @@
 """Gives claims volumes, as kube-controller-manager's volume controller and external provisioners do, in one listener.
 
-Claims whose class binds at once get a volume at once; claims that wait for their consumer, once the scheduler has named the claim in a
-volume or the node on the claim. What a claim leaves behind is released, or goes with it. Nothing is attached, resized or protected.
+Claims whose class binds at once get a volume at once. Claims that wait for their consumer get one once the scheduler has named the claim in
+a volume, or the node on the claim. The volume of a deleted claim is released, or deleted with it. Volumes are not attached, resized or
+protected.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class VolumeController:
         self._claims = writes.registry.served(CLAIMS)
         self._volumes = writes.registry.served(VOLUMES)
         self._waiting = _Waiting()
-        #: Volumes that name a claim, by that claim, and volumes that name none, by class.
+        #: Volumes that name a claim, by that claim, and free volumes, by class.
         self._named: defaultdict[Key, set[str]] = defaultdict(set)
         self._free: defaultdict[str, set[str]] = defaultdict(set)
         self._backlog = Backlog(self._store, {CLAIMS: self._sync_claim, VOLUMES: self._sync_volume})

@@ -44,7 +44,7 @@ class RuleExpression:
         self._steps: dict[ValueSizes, int] = {}
         if self._steps_for(ValueSizes(1, 1)) > _MOST_STEPS:
             raise ExpressionError("ERROR: estimated rule cost exceeds budget")
-        #: Most rules have no loops: with any values they take no time, and need not be measured.
+        #: Most rules have no loops. They are cheap for a value of any size, so its size need not be measured.
         self._is_always_cheap = self._steps_for(_LARGEST) <= _MOST_STEPS
         self.compares = "oldSelf" in self._program.variables
         if self._program.unknown:
@@ -86,7 +86,7 @@ def _compiled(source: str, environment: Environment) -> tuple[Brackets, Program]
 
 
 def _sizes(values: Iterable[Any]) -> ValueSizes:
-    """Sizes of the largest list, map and text anywhere in these values, rounded up to powers of two so that few of them differ."""
+    """Measure the largest list, map and text anywhere in these values, rounded up to powers of two so that few results differ."""
     entries = characters = 1
     left = list(values)
     while left:

@@ -105,7 +105,16 @@ def _drop_nulls(value: dict[str, Any], properties: Mapping[str, Schema], others:
 
 
 def validate(value: Any, schema: Schema, path: str = "") -> Iterator[Fault]:
-    """All faults of `value`; `path` is where it stands (`spec.weights`)."""
+    """Find the faults of a value.
+
+    Args:
+        value: as sent, pruned and defaulted.
+        schema: of the value.
+        path: of the value, such as `spec.weights`.
+
+    Yields:
+        The faults.
+    """
     if value is None:
         if not schema.get("nullable") and schema.get("type"):
             yield _wrong_type("null", schema["type"], path)

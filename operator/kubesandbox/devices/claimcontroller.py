@@ -1,7 +1,7 @@
 """Creates and releases claims with their pods, as kube-controller-manager's `resourceclaim` controller does, in one listener.
 
-A pod that names a template gets a claim of its own. Pods that have finished or are gone no longer hold their claims; a claim that no pod
-holds any more gives its devices back, and one that was made for a pod which will not run is deleted.
+A pod that names a template gets a claim of its own. Pods that have finished or are gone no longer hold their claims; a claim without
+consumers gives its devices back, and one that was made for a pod which will not run is deleted.
 """
 
 from __future__ import annotations

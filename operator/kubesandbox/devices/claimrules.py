@@ -1,7 +1,7 @@
 """Rules for claims: their requests and templates, their status, and the pods that name them.
 
-These are the rules for claims written by hand, and the ones that schedulers and drivers rely on. A real API server also bounds the
-lengths of lists and texts. Source: `pkg/apis/resource/validation` of Kubernetes 1.36.
+These are the rules for the mistakes of people who write claims by hand, and the rules on which schedulers and drivers rely. A real API
+server also bounds the lengths of lists and texts. Source: `pkg/apis/resource/validation` of Kubernetes 1.36.
 """
 
 from __future__ import annotations

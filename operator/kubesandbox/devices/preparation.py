@@ -40,7 +40,7 @@ class Preparation:
         return True
 
     def forget(self, pod: Stored) -> None:
-        """The pod is gone, or has got its claims: no kubelet waits for it."""
+        """Drop a pod that is gone, or that has got its claims."""
         for each in pod_claims(pod.object):
             key = (pod.namespace, each.claim)
             if key in self._waiting:

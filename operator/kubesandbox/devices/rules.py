@@ -1,7 +1,7 @@
 """Chooses the rules for an object of the resource.k8s.io group, or a PodGroup; the rules for all kinds but claims are here.
 
-As for `claimrules`: the rules for slices, classes and groups written by hand. Source: `pkg/apis/resource/validation` and, for
-groups, the declared validation of scheduling.k8s.io/v1alpha2.
+As in `claimrules`, these are the rules for the mistakes of people who write a slice, a class or a group by hand. Source:
+`pkg/apis/resource/validation` and, for groups, the declared validation of scheduling.k8s.io/v1alpha2.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Server-side apply: the owners of fields, and conflicts between two of them.
 
-Applying sends an opinion: the fields of the sent object. They are merged into the live one; fields that this manager
-applied before and no longer sends are removed unless another manager owns them too; a field that another manager set to
-another value is a conflict, unless forced. Every other write (`track_update`) moves ownership of what it changed.
+An apply sends the fields of an object that its manager wants. They are merged into the live object. A field that this manager applied
+before and no longer sends is removed, unless another manager owns it, too. A field that another manager set to another value is a conflict,
+unless the apply is forced. Every other write (`track_update`) moves the ownership of the fields that it changed.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def track_update(
         _replace(owners, other, owned.fields - change.removed - change.written, owned.time)
     before = owners.get(manager)
     fields = (before.fields if before else frozenset()) | change.written
-    # A manager that only took fields away keeps what it had, and gets no entry of its own.
+    # A manager that only removed fields keeps its fields, and gets no entry of its own.
     if change.written:
         owners[manager] = _Owned(fields, now)
     _store(new, owners)
@@ -127,7 +127,7 @@ def _deep(fields: FieldSet) -> FieldSet:
 
 
 def _take_over(owners: _Owners, manager: Manager, changed: FieldSet, force: bool) -> None:
-    """Takes `changed` from all other managers if forced, and refuses otherwise."""
+    """Take `changed` from all other managers if forced; refuse otherwise."""
     contested = {
         other: changed & owned.fields for other, owned in owners.items() if other != manager and changed & owned.fields
     }
@@ -156,7 +156,7 @@ def _conflict(contested: dict[Manager, FieldSet], owners: _Owners) -> ApplyConfl
 
 
 def _prune(merged: Object, owners: _Owners, manager: Manager, mine: FieldSet, shape: Shape) -> None:
-    """Removes what `manager` applied before and does not now, where no other manager holds any of it."""
+    """Remove the fields that `manager` applied before and does not now, where no other manager owns a part of them."""
     before = owners.get(manager)
     if before is None:
         return
@@ -218,7 +218,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _owner_before_first_apply(current: Object | None, shape: Shape) -> _Owners:
-    """The writer of an object without records is one manager, by the name that API servers give it."""
+    """The owner of an object without records: one manager, with the name that API servers give it."""
     if current is None:
         return {}
     manager = Manager(BEFORE_FIRST_APPLY, UPDATE, str(current.get("apiVersion", "")))
@@ -226,7 +226,7 @@ def _owner_before_first_apply(current: Object | None, shape: Shape) -> _Owners:
 
 
 def _owners_after(old: Object, new: Object) -> _Owners:
-    """The owners that a writer left in place: those in what he sent, or the old ones where he sent none or nonsense."""
+    """The owners after a write: those in the sent object, or the old ones where it has none or unreadable ones."""
     if "managedFields" in new.get("metadata", {}):
         with suppress(ValueError):
             return _owners(new)

@@ -27,7 +27,7 @@ class Shape:
     `item` is the shape of list elements. For server-side apply a list is keyed (`keys`), a set (`is_set`) or atomic;
     `atomic` makes a map one piece. For strategic merge a list merges by `merge_key`, as a set (`merge_set`) or is
     replaced; `retain_keys` drops what the patch's `$retainKeys` does not name. `optional` objects are absent until
-    a client writes them, which then owns them beside what is in them.
+    a manager writes them; it then owns the object itself beside its fields.
     """
 
     fields: Mapping[str, Shape] = field(default_factory=lambda: _NONE)

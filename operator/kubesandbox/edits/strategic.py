@@ -108,9 +108,9 @@ def _reorder(result: Object, name: str, order: list[Any], before: list[Any], key
 
 
 def _in_order(items: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:
-    """`items` in the order of `order`, as far as it names them, and the others as they are among themselves.
+    """Order `items`: elements that `order` names in that order, the others in their present order.
 
-    Of one of each, the other goes first only if it stood before the named one in the list as it was: new elements come first.
+    An unnamed element precedes a named one only if it did so in the list before: new elements come first.
     """
     wanted, former = [_identity(each, key) for each in order], [_identity(each, key) for each in before]
     named = sorted((item for item in items if _identity(item, key) in wanted), key=lambda item: wanted.index(_identity(item, key)))

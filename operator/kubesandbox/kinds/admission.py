@@ -121,7 +121,7 @@ class Admission:
             raise forbidden(resource, pod["metadata"]["name"], str(refused)) from refused
 
     def _admit_topology(self, pod: Object) -> None:
-        """Give a pod that is created on a node the node's zone and region, whatever its own labels are."""
+        """Give a pod that is created on a node the node's zone and region, which replace its own labels."""
         node = (pod.get("spec") or {}).get("nodeName")
         if node and (labels := topology_of(self.store, node)):
             pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
@@ -192,7 +192,7 @@ def _admit_addresses(resource: ResourceType, old: Object, new: Object) -> None:
 
 
 def _keep_priority(old: Object, new: Object) -> None:
-    """Values that admission once resolved, and that stay when an update leaves them out."""
+    """Keep the priority that admission resolved where an update leaves it out."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     for each in ("priority", "preemptionPolicy"):
         if after.get(each) is None and before.get(each) is not None:

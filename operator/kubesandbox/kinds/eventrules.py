@@ -1,7 +1,7 @@
 """Refuses events that the real server would refuse, because no client would ever read them there.
 
-An event with `eventTime` is of the new sort, whichever API brings it: it says who reports, where and what was done, and
-its texts have limits. `events.k8s.io` takes no other sort. Older ones must only agree with their object's namespace.
+An event with `eventTime` is of the new sort, in either API: it names the reporter, its instance and the action, and its texts have limits.
+`events.k8s.io` accepts no other sort. Older events must only agree with their object's namespace.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ Schema = Mapping[str, Any]
 
 VERSION: Final = "v1.36.0"
 METADATA: Final = "meta.v1.ObjectMeta"
-#: Definitions that are values to their writers. RawExtension and JSON are any values that are sent.
+#: Definitions that are plain values in a manifest. RawExtension and JSON hold any value.
 _VALUES: Final[Mapping[str, Schema]] = MappingProxyType(
     {
         "Quantity": {"type": "quantity"},

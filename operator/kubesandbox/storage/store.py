@@ -1,7 +1,7 @@
 """Objects in memory, one version counter over all of them, and the recent changes of each type.
 
 An object is kept as a dict that is never changed again, beside its JSON bytes: reads, lists and watches send those bytes
-and never encode. Rules about what may be written live above (`writes`); here is only what was written, and when.
+and never encode. The rules of writing are in `writes`; this module only stores.
 Everything happens on one event loop, so a read followed by a write without `await` between is a transaction.
 """
 
@@ -50,7 +50,7 @@ class Stored:
 class Change:
     """One write: the object before, the object after (None once deleted), and the version that it got.
 
-    `lines` caches the watch lines that streams share, by keys that they choose, while the change is handed round.
+    `lines` caches the watch lines that streams share, by a key of their choice, while the change is handed round.
     """
 
     __slots__ = ("_departed", "current", "lines", "previous", "version")
@@ -109,7 +109,7 @@ class Collection:
         return found
 
     def record(self, change: Change) -> None:
-        """Keeps a change for watches that resume, and tells the listeners."""
+        """Keep a change for watches that resume, and tell the listeners."""
         self._changes.append(change)
         if len(self._changes) >= 2 * self._history:
             self._floor = self._changes[-self._history - 1].version

@@ -169,7 +169,7 @@ class Watches:
                 watch.bookmark(self._store.version)
 
     def expire(self, watch: Watch) -> None:
-        """Ends a stream whose time is up, with a bookmark to go on from for clients that asked for bookmarks."""
+        """End a stream whose time is up; a client that asked for bookmarks gets one to resume from."""
         if watch.bookmarks:
             watch.bookmark(self._store.version)
         watch.close()

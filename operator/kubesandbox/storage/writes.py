@@ -41,7 +41,7 @@ _VERSION_REQUIRED: Final = frozenset(
 )
 
 #: Types written so often that who wrote which field is only recorded for clients that name themselves (fieldManager),
-#: and from the first server-side apply of an object on: until then no client reads it, and it would double the cost.
+#: and from the first server-side apply of an object on: no client reads it before, and it would double the cost.
 _BUSY: Final = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", "leases"), ("resource.k8s.io", "resourceclaims")})
 
 #: Groups of built-in types whose status writes change nothing else, as with custom types: not even finalizers.
@@ -252,7 +252,7 @@ class Writes:
         return self._commit(resource, current, new, dry_run=options.dry_run)
 
     def _refuse_unknown_fields(self, resource: ResourceType, new: Object, options: WriteOptions) -> None:
-        """Fields that are pruned silently are refused where the client asked for strictness."""
+        """Refuse unknown fields where the client asked for strictness; else they are pruned silently."""
         unknown = self.admission.definitions.unknown_fields(resource, new) if options.strict else []
         if unknown:
             shown = ", ".join(f'unknown field "{path}"' for path in unknown)

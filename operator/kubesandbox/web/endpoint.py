@@ -102,7 +102,7 @@ class Endpoint:
             self._access.authorizer.refuse(user, Asked(method.lower(), path=path))
 
     def _lose(self, request: web.BaseRequest, answer: Answer) -> web.Response:
-        """The request has been carried out; its answer, given back for form's sake, never arrives."""
+        """Drop the answer of a request that was carried out; it is returned for form's sake, and never arrives."""
         if isinstance(answer, Watch):
             self._watches.forget(answer)
         if request.transport is not None:

@@ -63,7 +63,7 @@ class ObjectRequests:
         return write(query)
 
     def _write(self, request: web.BaseRequest, found: Route, body: bytes, user: User) -> Callable[[Query], Answer]:
-        """The effect of a request with such parameters; it can be rehearsed with `dryRun`."""
+        """Build the function that carries the request out with given parameters, so that it can be rehearsed with `dryRun`."""
         content_type, agent = request.headers.get("Content-Type", ""), request.headers.get("User-Agent", "")
         if request.method == "PATCH":
             return lambda query: self._patch(found, query, body, content_type, agent, user)
@@ -74,7 +74,7 @@ class ObjectRequests:
         raise method_not_allowed()
 
     async def _ask_webhooks(self, found: Route, query: Query, write: Callable[[Query], Answer], user: User) -> None:
-        """Raises ApiError where one refuses. Only they make a write wait; what they are shown comes of a rehearsal."""
+        """Ask the webhooks about a write, and show them its rehearsal. Raises ApiError where one refuses."""
         resource = found.resource
         old = self.writes.store.get(resource.key, found.scope, found.name) if found.name else None
         operation = "UPDATE" if old is not None else "CREATE"

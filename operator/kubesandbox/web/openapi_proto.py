@@ -62,7 +62,7 @@ def _named(number: int, items: Mapping[str, Any], encode: _Encoder) -> bytes:
 
 
 def _any(value: Any) -> bytes:
-    """A value of any type travels as YAML, which includes JSON."""
+    """Encode a value of any type as YAML; JSON is YAML, too."""
     return _text(2, json.dumps(value))
 
 

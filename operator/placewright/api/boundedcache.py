@@ -1,7 +1,7 @@
 """A cache of computed values, bounded in bytes: the entry that was not asked for longest is dropped first.
 
 Invariant: `nbytes` is the sum of the sizes that the entries were put in with, and is within the limit; no entry is larger than `largest`.
-So a cache of tenants' objects takes no more memory than its limit, whatever the objects look like. `SharedBytes` is one limit for several
+So a cache of tenants' objects takes no more memory than its limit, for any objects. `SharedBytes` is one limit for several
 caches: when all of them together exceed it, the largest one drops entries.
 """
 

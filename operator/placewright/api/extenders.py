@@ -67,7 +67,7 @@ class ExtenderTLS(KubeObject, frozen=True):
     key_file: Annotated[str, _path("PEM file, where the scheduler runs, of our certificate's key.")] = ""
     ca_file: Annotated[str, _path("PEM file, where the scheduler runs, of the CAs that the server is verified with.")] = ""
     cert_data: Annotated[str, means("Our certificate, PEM in base64; goes before certFile.", **_PEM)] = ""
-    key_data: Annotated[str, means("Its key, PEM in base64; goes before keyFile. Whoever reads the profile reads it.", **_PEM)] = ""
+    key_data: Annotated[str, means("Its key, PEM in base64; goes before keyFile. Every reader of the profile can read it.", **_PEM)] = ""
     ca_data: Annotated[str, means("The CAs, PEM in base64; goes before caFile.", **_PEM)] = ""
 
     def __repr__(self) -> str:
@@ -171,7 +171,7 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _named_resources(containers: Iterable[Container]) -> set[str]:
-    """Every resource that these containers request or limit, whatever the amount."""
+    """Every resource that these containers request or limit, in any amount."""
     both = ((container.resources.requests, container.resources.limits) for container in containers)
     return {name for pair in both for resources in pair for name in resources or ()}
 

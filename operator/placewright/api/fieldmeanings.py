@@ -1,9 +1,9 @@
-"""What a field of our own resource means and may hold, said in the annotation of the field and nowhere else.
+"""Describes a field of our own resource, and its bounds, in the field's annotation and nowhere else.
 
 From the annotations of `api.profile` come the definition (`profiles/schema.py`), which `kubectl explain` and the API server read, the JSON
 Schema for editors, and docs/reference.md; `profiles/check.py` refuses numbers that are not `between` their bounds.
 
-    percentage_of_nodes_to_score: Annotated[int | None, between(0, 100), means("How many of the nodes to look at, in percent.")] = None
+    percentage_of_nodes_to_score: Annotated[int | None, between(0, 100), means("The share of the nodes to examine, in percent.")] = None
 """
 
 from __future__ import annotations
@@ -23,23 +23,29 @@ ATOMIC: Final[Mapping[str, Any]] = {"x-kubernetes-list-type": "atomic"}
 
 
 def means(description: str, *, required: bool = False, **facets: Any) -> Meta:
-    """What people are told of a field, and facets of its schema that the API server holds.
+    """Describe a field for its readers, with the facets of its schema that the API server holds.
 
     Args:
-        description: what `kubectl explain` prints.
-        required: the schema demands the field; for keys of lists.
+        description: the text that `kubectl explain` prints.
+        required: the schema demands the field, though our decoder can do without; for keys of lists.
         facets: keywords of JSON Schema, and of Kubernetes (`x-kubernetes-list-type`).
+
+    Returns:
+        The annotation of the field.
     """
     return Meta(description=description, extra_json_schema=facets or None, extra={REQUIRED: True} if required else None)
 
 
 def between(least: float, most: float, note: str = "") -> Meta:
-    """A number from `least` to `most`, both included, which the operator checks as well as the API server.
+    """Bound a number from `least` to `most`, both included; the operator checks it as well as the API server.
 
     Args:
         least: the smallest number allowed.
         most: the largest.
-        note: said in parentheses after the bounds when a number is refused.
+        note: stands in parentheses after the bounds in the message that refuses a number.
+
+    Returns:
+        The annotation of the field.
     """
     allowed = f"{in_json(least)} to {in_json(most)}"
     return Meta(extra_json_schema={"minimum": least, "maximum": most}, extra={ALLOWED: f"{allowed} ({note})" if note else allowed})

@@ -346,7 +346,7 @@ class PodSpec(KubeObject, frozen=True):
 
 
 class Condition(KubeObject, frozen=True):
-    """A status condition of any object; annotated for those that SchedulingProfiles have."""
+    """A status condition of any object; the annotations describe the conditions of a SchedulingProfile."""
 
     type: Annotated[str, means("What the condition is about.", required=True, minLength=1, maxLength=316)] = ""
     status: Annotated[str, means("Whether it holds.", required=True, enum=["True", "False", "Unknown"])] = ""

@@ -57,7 +57,7 @@ class PluginRef(KubeObject, frozen=True):
     weight: Annotated[
         int | None,
         means(
-            "Factor of its score; 0 or absent: 1 for kube-scheduler's plugins, else what the plugin says.",
+            "Factor of its score; 0 or absent: 1 for kube-scheduler's plugins, else the plugin's own default.",
             minimum=0,
             maximum=MAX_WEIGHT,
             format="int32",
@@ -66,7 +66,7 @@ class PluginRef(KubeObject, frozen=True):
 
 
 class PluginSet(KubeObject, frozen=True):
-    """What is switched on and off at one extension point; `*` in disabled means all."""
+    """The plugins switched on and off at one extension point; `*` in disabled means all."""
 
     enabled: Annotated[list[PluginRef] | None, means("Plugins to run, in order.", **_BY_NAME)] = None
     disabled: Annotated[
@@ -81,22 +81,22 @@ class Plugins(KubeObject, frozen=True):
     multi_point: Annotated[
         PluginSet,
         means(
-            "Plugins for every extension point that they implement. The default plugins are here before anything is said: naming one "
+            "Plugins for every extension point that they implement. The default plugins are here from the start: naming one "
             "again changes its weight, disabling one drops it, disabling '*' drops all.",
         ),
     ] = PluginSet()
     pre_enqueue: Annotated[PluginSet, _runs("Keeps pods out of the active queue until they may be tried.")] = PluginSet()
     queue_sort: Annotated[PluginSet, _runs("Orders the queue; exactly one plugin, the same in all profiles.")] = PluginSet()
-    pre_filter: Annotated[PluginSet, _runs("Looks at a pod before any node.")] = PluginSet()
+    pre_filter: Annotated[PluginSet, _runs("Examines a pod before any node.")] = PluginSet()
     filter: Annotated[PluginSet, _runs("Says which nodes can hold a pod.")] = PluginSet()
     post_filter: Annotated[PluginSet, _runs("Tries to make room when no node fits.")] = PluginSet()
-    pre_score: Annotated[PluginSet, _runs("Looks at the feasible nodes before scoring.")] = PluginSet()
+    pre_score: Annotated[PluginSet, _runs("Examines the feasible nodes before scoring.")] = PluginSet()
     score: Annotated[PluginSet, _runs("Ranks the feasible nodes.")] = PluginSet()
     reserve: Annotated[PluginSet, _runs("Keeps what a pod needs while it is being bound.")] = PluginSet()
     permit: Annotated[PluginSet, _runs("Allows, refuses or delays binding.")] = PluginSet()
     pre_bind: Annotated[PluginSet, _runs("Does what must be done before binding.")] = PluginSet()
     bind: Annotated[PluginSet, _runs("Writes the binding; at least one plugin.")] = PluginSet()
-    post_bind: Annotated[PluginSet, _runs("Hears that a pod was bound.")] = PluginSet()
+    post_bind: Annotated[PluginSet, _runs("Learns that a pod was bound.")] = PluginSet()
 
 
 class PluginConfig(KubeObject, frozen=True):
@@ -121,17 +121,17 @@ class Backoff(KubeObject, frozen=True):
 
 
 class ShadowSettings(KubeObject, frozen=True):
-    """What a shadow may cost: so many percent of the time, all that it does counted."""
+    """The costs a shadow may have: a share of the time, in percent, with all its work counted."""
 
     budget_percent: Annotated[
         float,
         between(MIN_SHADOW_BUDGET, MAX_SHADOW_BUDGET),
-        means("At most so many percent of the time are spent for it; pods that there is no time for are passed over."),
+        means("The shadow takes at most this share of the time, in percent; it skips pods for which no time is left."),
     ] = 5.0
 
 
 class ProfileSpec(KubeObject, frozen=True):
-    """`spec` of a SchedulingProfile. A live profile without a `scheduler_name` does not say whose pods it takes, and is refused."""
+    """`spec` of a SchedulingProfile. A live profile without a `scheduler_name` claims no pods, and is refused."""
 
     scheduler_name: Annotated[
         str,
@@ -143,7 +143,7 @@ class ProfileSpec(KubeObject, frozen=True):
     ] = ""
     preset: Annotated[
         str | None,
-        means("What the profile starts from; all else that it says goes over it. Absent: default, as kube-scheduler."),
+        means("The settings that the profile starts from; its other fields override them. Absent: default, as kube-scheduler."),
     ] = None
     plugins: Annotated[Plugins, means("Which plugins run at which extension point, as in a KubeSchedulerConfiguration.")] = Plugins()
     plugin_config: Annotated[
@@ -153,7 +153,7 @@ class ProfileSpec(KubeObject, frozen=True):
     percentage_of_nodes_to_score: Annotated[
         int | None,
         between(0, MAX_PERCENTAGE, "0: all nodes"),
-        means("How many of the nodes to look at for a pod, in percent. 0 or absent: all.", format="int32"),
+        means("The share of the nodes to examine for a pod, in percent. 0 or absent: all.", format="int32"),
     ] = None
     weights: Annotated[
         dict[str, int] | None,
@@ -167,7 +167,7 @@ class ProfileSpec(KubeObject, frozen=True):
     extenders: Annotated[
         list[ExtenderSpec] | None,
         means(
-            "HTTP extenders, as in a KubeSchedulerConfiguration; those that are ignorable are called last.",
+            "HTTP extenders, as in a KubeSchedulerConfiguration; the ignorable ones are called last.",
             maxItems=MAX_ITEMS,
             **ATOMIC,
         ),
@@ -183,13 +183,13 @@ class ProfileSpec(KubeObject, frozen=True):
     ] = LIVE
     shadows: Annotated[
         str | None,
-        means("Of a Shadow alone: the name of the live SchedulingProfile whose pods it decides, too.", maxLength=MAX_NAME_LENGTH),
+        means("For a Shadow only: the name of the live SchedulingProfile whose pods it decides, too.", maxLength=MAX_NAME_LENGTH),
     ] = None
-    shadow: Annotated[ShadowSettings | None, means("Of a Shadow alone: what it may cost.")] = None
+    shadow: Annotated[ShadowSettings | None, means("For a Shadow only: the share of the time that it may take.")] = None
 
     @property
     def settings(self) -> ProfileSpec:
-        """A spec that says of `SETTINGS` what this one says, and nothing else.
+        """A spec with this one's values of the fields in `SETTINGS`, and no others.
 
         A percentage of 0 means all nodes, as none does, and becomes none: two profiles with equal effect have equal settings.
         """
@@ -208,16 +208,16 @@ class QueueSizes(KubeObject, frozen=True):
     total: Annotated[int, counts("All of them.")] = 0
     active: Annotated[int, counts("Ready to be tried.")] = 0
     backoff: Annotated[int, counts("Waiting for their backoff to end.")] = 0
-    unschedulable: Annotated[int, counts("Rejected, waiting for something to change.")] = 0
+    unschedulable: Annotated[int, counts("Rejected, waiting for a change in the cluster.")] = 0
     gated: Annotated[int, counts("Not to be tried yet.")] = 0
 
 
 class Regret(KubeObject, frozen=True, omit_defaults=False):
     """How much worse one side's nodes are than the other's, by the other's totals, over `decisions`; points, and percent of the best."""
 
-    decisions: Annotated[int, counts("Of how many decisions it is told.")] = 0
+    decisions: Annotated[int, counts("The number of decisions that the regret is computed from.")] = 0
     mean_points: Annotated[float, means("The mean, in points of the total.")] = 0.0
-    max_points: Annotated[float, means("The most.")] = 0.0
+    max_points: Annotated[float, means("The maximum, in points of the total.")] = 0.0
     mean_percent: Annotated[float, means("The mean, in percent of the best node's total.")] = 0.0
 
 
@@ -244,16 +244,22 @@ class EmptyNodes(KubeObject, frozen=True, omit_defaults=False):
 
 
 class ShadowStatus(KubeObject, frozen=True, omit_defaults=False):
-    """What came of a shadow since `since`; the decisions are those that it made when its live profile decided a pod."""
+    """A shadow's figures since `since`; it makes a decision each time its live profile decides a pod."""
 
-    since: Annotated[str, means("The figures are since then: since the shadow's or the live profile's generation took effect.")] = ""
+    since: Annotated[
+        str,
+        means("The time from which the figures count: when the shadow's or the live profile's generation took effect."),
+    ] = ""
     live_generation: Annotated[int, counts("The generation of the live profile that it is compared with.")] = 0
-    pods: Annotated[int, counts("Decisions of the live profile that there were to compare with.")] = 0
-    decided: Annotated[int, counts("Those of them that the shadow has made, too.")] = 0
-    sampled_percent: Annotated[float, means("Their share, in percent, of those that are not still before it.")] = 100.0
+    pods: Annotated[int, counts("Decisions of the live profile to compare with.")] = 0
+    decided: Annotated[int, counts("Decisions of the live profile that the shadow has made, too.")] = 0
+    sampled_percent: Annotated[
+        float,
+        means("The share of decisions that the shadow has made, in percent; decisions still in its backlog do not count."),
+    ] = 100.0
     agreement_percent: Annotated[
         float | None,
-        means("Of the pods that either of both found a node for, the share that both put on the same one."),
+        means("The share of pods that both put on the same node, among the pods for which at least one of both found a node, in percent."),
     ] = None
     same: Annotated[int, counts("Both chose the same node.")] = 0
     other: Annotated[int, counts("They chose different nodes.")] = 0
@@ -265,24 +271,27 @@ class ShadowStatus(KubeObject, frozen=True, omit_defaults=False):
     live_regret: Annotated[
         Regret,
         means(
-            "How much worse the shadow's nodes are than the live profile's, by the live totals, where the shadow's was among the few "
-            "best nodes that a live decision tells now and then.",
+            "How much worse the shadow's nodes are than the live profile's, by the live totals, where the shadow's node was among the few "
+            "best nodes that some live decisions record.",
         ),
     ] = Regret()
     empty_nodes: Annotated[EmptyNodes, means("Nodes without a pod other than those of DaemonSets.")] = EmptyNodes()
-    resources: Annotated[list[ShadowUse] | None, means("What of each resource would be requested, and what is.", **keyed_by("name"))] = None
-    pending: Annotated[int, counts("Pods that stand on a node, and for which the shadow has none now.")] = 0
-    backlog: Annotated[int, counts("News and decisions that are still before it.")] = 0
-    restarts: Annotated[int, counts("How often it fell too far behind, and began anew from the cluster as it was.")] = 0
-    time_percent: Annotated[float, means("The share of the time that it took, in percent.")] = 0.0
-    errors: Annotated[int, counts("What broke in it; nothing else comes of that.")] = 0
-    last_error: Annotated[str, means("The last of them.")] = ""
+    resources: Annotated[
+        list[ShadowUse] | None,
+        means("The share of each resource that would be requested, and the share that is.", **keyed_by("name")),
+    ] = None
+    pending: Annotated[int, counts("Pods that run on a node, and for which the shadow finds none now.")] = 0
+    backlog: Annotated[int, counts("Events and decisions that the shadow has not processed yet.")] = 0
+    restarts: Annotated[int, counts("How often the shadow fell too far behind, and began anew from the current state of the cluster.")] = 0
+    time_percent: Annotated[float, means("The share of the time that the shadow took, in percent.")] = 0.0
+    errors: Annotated[int, counts("Errors inside the shadow; they do not affect the live profile.")] = 0
+    last_error: Annotated[str, means("The last of these errors.")] = ""
 
 
 class ProfileStatus(KubeObject, frozen=True):
     """`status` of a SchedulingProfile; `active_generation` is what decisions really use."""
 
-    observed_generation: Annotated[int, counts("The generation that was looked at last.")] = 0
+    observed_generation: Annotated[int, counts("The generation that the operator checked last.")] = 0
     active_generation: Annotated[int, counts("The generation that decisions use; 0: none.")] = 0
     conditions: Annotated[
         list[Condition] | None,
@@ -292,7 +301,7 @@ class ProfileStatus(KubeObject, frozen=True):
         ),
     ] = None
     pending: Annotated[QueueSizes, means("The profile's pods in the queue.")] = QueueSizes()
-    shadow: Annotated[ShadowStatus | None, means("Of a Shadow alone: how it compares with the live profile.")] = None
+    shadow: Annotated[ShadowStatus | None, means("For a Shadow only: how it compares with the live profile.")] = None
 
 
 class SchedulingProfile(KubeObject, frozen=True):

@@ -30,7 +30,7 @@ MAX_SHADOW_BUDGET: Final = 50.0
 MAX_NAME_LENGTH: Final = 253
 #: A domain, a slash, and a name of 63 characters.
 MAX_RESOURCE_NAME_LENGTH: Final = 317
-#: Of a duration as text; nobody writes a longer one.
+#: Of a duration as text; the longest that Go prints is shorter.
 MAX_DURATION_LENGTH: Final = 64
 MAX_URL_LENGTH: Final = 2048
 MAX_PATH_LENGTH: Final = 4096

@@ -23,7 +23,7 @@ _SCALES: Final = {
     "Ki": NANO << 10, "Mi": NANO << 20, "Gi": NANO << 30, "Ti": NANO << 40, "Pi": NANO << 50, "Ei": NANO << 60,
 }  # fmt: skip
 #: Largest amount that counts (9 PB, 9·10¹² CPUs). It keeps every sum and every product with a score inside int64, and every amount exact
-#: as a float, whatever a hostile manifest claims.
+#: as a float, for any amount in a hostile manifest.
 LARGEST_AMOUNT: Final = 2**53
 #: Characters of a quantity; Python itself refuses to convert some thousand digits into a number.
 _LONGEST: Final = 1000

@@ -114,7 +114,7 @@ def settings_of(args: argparse.Namespace, registry: Registry) -> RunSettings:
     conversion = convert(read_file(args.config), args.config, registry)
     lost = [finding for finding in conversion.findings if finding.loss is Loss.PLACEMENT]
     if lost:
-        allowed = "allowed what has a counterpart: placewright convert writes it, to be looked at"
+        allowed = "allowed settings with a counterpart; placewright convert writes a file without the others"
         raise InputError("\n".join(f"{args.config}: {finding}; {allowed}" for finding in lost))
     return RunSettings(_merged(args, conversion.settings), conversion.profiles, without_counterpart(conversion.findings))
 

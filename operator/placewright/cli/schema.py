@@ -20,7 +20,7 @@ from placewright.profiles.problem import did_you_mean
 def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("schema", help="print the JSON Schema of a plugin's arguments, or of a profile")
-    parser.add_argument("name", nargs="?", metavar="NAME", help=f"a plugin, or {KIND} (default: list those that have a schema)")
+    parser.add_argument("name", nargs="?", metavar="NAME", help=f"a plugin, or {KIND} (default: list the names)")
     parser.set_defaults(main=main)
 
 

@@ -60,10 +60,21 @@ class RequestListener(Protocol):
     """Is told about requests, such as metrics. Called in the event loop; must return quickly."""
 
     def answered(self, method: str, status: int | None) -> None:
-        """An answer began; `status` is its HTTP status, None when the server did not answer. Called for watches, too."""
+        """Note that an answer began, of a watch, too.
+
+        Args:
+            method: HTTP method.
+            status: HTTP status; None when the server did not answer.
+        """
 
     def ended(self, method: str, waited: float, took: float) -> None:
-        """A request ended after `waited` seconds for a token and `took` seconds under way. Not called for watches."""
+        """Note that a request ended; not called for watches.
+
+        Args:
+            method: HTTP method.
+            waited: seconds that it waited for a token.
+            took: seconds from then to its end.
+        """
 
 
 class ApiClient:
@@ -164,14 +175,11 @@ class ApiClient:
         await self._session.close()
 
     async def get(self, path: str, params: Params = NO_PARAMS) -> bytes:
-        """Read one path.
+        """Return the JSON text at a path.
 
         Args:
             path: such as `/api/v1/nodes`.
             params: the query.
-
-        Returns:
-            The answer's JSON text.
 
         Raises:
             RequestError: the server refused, or no whole answer came.
@@ -194,14 +202,11 @@ class ApiClient:
             return str(answer.headers.get("Date", ""))
 
     async def get_in(self, media_type: str, path: str) -> bytes:
-        """Read one path in another encoding than JSON.
+        """Return the bytes at a path in another encoding than JSON; JSON from a server that does not have the encoding.
 
         Args:
             media_type: such as `application/vnd.kubernetes.protobuf`.
             path: such as `/api/v1/nodes`.
-
-        Returns:
-            The answer's bytes; JSON from a server that does not have the encoding.
 
         Raises:
             RequestError: the server refused, or no whole answer came.
@@ -209,15 +214,12 @@ class ApiClient:
         return await self.request("GET", path, accept=f"{media_type}, {JSON};q=0.5")
 
     async def get_as(self, path: str, kind: type[T], params: Params = NO_PARAMS) -> T:
-        """Read one path and decode the answer.
+        """Return the decoded answer at a path.
 
         Args:
             path: such as `/api/v1/nodes`.
             kind: type to decode into.
             params: the query.
-
-        Returns:
-            The decoded answer.
 
         Raises:
             RequestError: the server refused, or no whole answer came.
@@ -226,15 +228,12 @@ class ApiClient:
         return decode(await self.get(path, params), kind)
 
     async def post(self, path: str, body: Body, params: Params = NO_PARAMS) -> bytes:
-        """Create an object; see `request`.
+        """Return the created object's JSON text; see `request`.
 
         Args:
             path: the collection.
             body: the object.
             params: the query.
-
-        Returns:
-            The answer's JSON text: the object that was created.
         """
         return await self.request("POST", path, body, params=params)
 
@@ -269,15 +268,12 @@ class ApiClient:
         return await self.request("PATCH", path, body, params=params, content_type=content_type)
 
     async def delete(self, path: str, body: Body = None, params: Params = NO_PARAMS) -> bytes:
-        """Delete an object; see `request`.
+        """Return the JSON text of a deletion's answer, a Status or the object that is being deleted; see `request`.
 
         Args:
             path: the object.
             body: DeleteOptions, such as a precondition on the uid; None for the defaults.
             params: the query.
-
-        Returns:
-            The answer's JSON text: a Status, or the object that is being deleted.
         """
         return await self.request("DELETE", path, body, params=params)
 

@@ -160,7 +160,7 @@ class ConnectionPool:
         try:
             connection = await self._opened()
         except BaseException as problem:
-            # Every waiting request is released, whatever the error is: aiohttp finds another way, or names the problem.
+            # Any error releases every waiting request: aiohttp finds another way, or names the problem.
             self._not_before = self._clock() + _REST_SECONDS
             self._refuse()
             if not isinstance(problem, Exception):

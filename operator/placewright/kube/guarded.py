@@ -63,7 +63,15 @@ class GuardedPayload(aiohttp.BytesPayload):
         self._body = body
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-        """Write the body, or break the connection off when it is not allowed any more. aiohttp calls this."""
+        """Write the body, unless it is not allowed any more. aiohttp calls this.
+
+        Args:
+            writer: of the connection.
+            content_length: bytes to write.
+
+        Raises:
+            ConnectionAbortedError: the body is not allowed any more; this breaks the connection off.
+        """
         if not self._body.allowed():
             raise ConnectionAbortedError("not allowed any more")
         await super().write_with_length(writer, content_length)

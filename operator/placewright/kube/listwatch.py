@@ -276,7 +276,7 @@ async def pages(
         The pages.
 
     Raises:
-        Exception: whatever `get` and `read` raise.
+        Exception: any error of `get` and `read`.
     """
     asked = dict(params)
     while True:

@@ -4,7 +4,7 @@ It is client-go's rule, made stricter. A record holds for its duration **from wh
 times are never read, so clocks may differ by minutes. The holder may act until the renew deadline after the **sending** of the last
 confirmed renewal, which is before the patience of any other replica ends. Stricter than client-go:
 
-- A replica waits at least for its own duration, whatever the record says.
+- A replica waits at least for its own duration, however short the record's is.
 - Only a record that looks released (no holder, one second) may be taken at once. One that was emptied, deleted or garbled by hand may
   belong to a holder that has not noticed yet: it is waited for.
 - A record that names us, but that we did not write, is not ours.
@@ -122,7 +122,7 @@ class Sight:
 
 
 class Tenure:
-    """One replica's knowledge about the Lease, and what it may do.
+    """One replica's knowledge about the Lease, and its right to act.
 
     Attributes:
         sight: the Lease as last seen; None when there is none.

@@ -124,8 +124,8 @@ class Position:
 class Leadership:
     """Whether this replica is the active one.
 
-    `active` is computed when asked, from what was seen and the clock. A watch that hangs makes it False by itself, because our own record
-    is then not seen to be renewed.
+    `active` is computed when asked, from the observed records and the clock. A watch that hangs makes it False by itself, because our own
+    record is then not seen to be renewed.
 
     Attributes:
         fence: the second condition.
@@ -178,7 +178,7 @@ class Leadership:
         self._keeper = RecordKeeper(self._client, self._path, replica.priority, self._lifetime, self._clock, lambda: self._peers)
 
     async def stand_behind_others(self) -> Replica:
-        """Take a priority below every replica that is there, whatever our clock says. Call it before `start`.
+        """Take a priority below every replica that is there, however late our clock is. Call it before `start`.
 
         Returns:
             This replica, with its new priority.

@@ -70,7 +70,7 @@ def renewal(identity: str, priority: int, lifetime: int, renewals: int, renewed:
         identity: key of the record.
         priority: of the replica.
         lifetime: seconds.
-        renewals: number of renewals so far; it makes each one differ, whatever the clock does.
+        renewals: number of renewals so far; it makes each one differ, even if the clock stands still.
         renewed: the time, for people.
 
     Returns:

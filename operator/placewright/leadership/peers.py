@@ -88,7 +88,7 @@ def junior_to(replica: Replica, priorities: Iterable[int]) -> Replica:
 
     Args:
         replica: this one.
-        priorities: of the records that there are; those that no replica can have do not count.
+        priorities: of the records that there are; priorities that no replica can have do not count.
 
     Returns:
         The replica with a priority below all of them; unchanged if its own is below them already.
@@ -171,7 +171,7 @@ class Lost:
 
 
 class Peers:
-    """What was seen of the peering object, and the verdict that follows.
+    """The observed records of the peering object, and the verdict that follows.
 
         peers = Peers(replica.priority)
         peers.observe(peering.status or {}, clock())
@@ -234,7 +234,7 @@ class Peers:
                 self.lost = Lost(identity, min(one.expires, now + self._grace))
 
     def _is_ours(self, one: _Sighting) -> bool:
-        """True for a record with our priority: no other replica has it, under whatever identity Kopf wrote the record."""
+        """True for a record with our priority: no other replica has it, under any identity that Kopf gave the record."""
         return one.record.priority == self._priority
 
     @property

@@ -79,7 +79,7 @@ class RecordKeeper:
             priority: ours.
             lifetime: seconds, written into our record.
             clock: monotonic seconds.
-            peers: gives what was seen of the object.
+            peers: gives the observed records.
         """
         self._client = client
         self._path = path

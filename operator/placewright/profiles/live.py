@@ -290,7 +290,7 @@ def _beside(entry: _Entry[R], others: Mapping[str, _Entry[R]]) -> _Entry[R]:
     wanted = entry.good.profile.shadows or ""
     found = others.get(wanted)
     if found is None or (found.active is None and not _is_shadow(found)):
-        what = "which names no profile" if found is None else "a profile of which no generation is in effect"
+        what = "which names no profile" if found is None else "a profile without a generation in effect"
         refusal = f"spec.shadows: found {in_json(wanted)}, {what}; allowed the name of a live profile"
     elif _is_shadow(found):
         refusal = f"spec.shadows: found {in_json(wanted)}, which is a shadow itself; allowed the name of a live profile"

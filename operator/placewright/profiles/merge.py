@@ -92,7 +92,7 @@ def score_weights(plugins: Plugins, multi_point: Sequence[PluginRef], catalogue:
 
 
 def _unstated_weight(name: str, catalogue: Catalogue) -> int:
-    # Naming one of kube-scheduler's plugins without a weight means 1 there, whatever the default profile gives it.
+    # Naming one of kube-scheduler's plugins without a weight means 1 there, even where its default profile gives it another weight.
     return 1 if name in DEFAULT_PLUGINS else catalogue[name].default_weight
 
 

@@ -68,7 +68,7 @@ def _wrong_generators(plugins: ConfigPlugins, path: str) -> Iterator[Problem]:
     own = f"{path}.placementGenerate"
     for index, ref in enumerate(plugins.placement_generate.enabled or ()):
         if ref.name != GENERATOR:
-            allowed = f"{GENERATOR}{did_you_mean(ref.name, (GENERATOR,))}: of what others propose, nothing is known here"
+            allowed = f"{GENERATOR}{did_you_mean(ref.name, (GENERATOR,))}: the proposals of another generator are unknown here"
             yield Problem(f"{own}.enabled[{index}].name", in_json(ref.name), allowed)
     enabled = any(ref.name == GENERATOR for ref in plugins.placement_generate.enabled or ())
     for where, chosen, names in (

@@ -16,7 +16,7 @@ from placewright.profiles.profilestate import PLUGIN_FAILING
 
 #: Seconds without a failure after which the condition becomes False.
 QUIET_SECONDS: Final = 300.0
-#: Seconds between two messages, each of which is a write of the profile's status.
+#: Seconds between two messages; each is a write of the profile's status.
 TELL_SECONDS: Final = 10.0
 #: Reasons of the condition; stable, for alerts and scripts.
 FAILED: Final = "PluginFailed"

@@ -1,6 +1,6 @@
 """The standing of a profile, and its status.
 
-The conditions are those that kstatus, Flux and Argo CD read: `Ready` is always there; `Reconciling` and `Stalled` only while they are true,
+kstatus, Flux and Argo CD read these conditions: `Ready` is always there; `Reconciling` and `Stalled` only while they are true,
 and so is `Advice`, which these tools do not read. `PluginFailing` is there from a plugin's first failure on, and `PluginHanging` while a
 generation is held because a plugin did not return.
 """

@@ -63,13 +63,13 @@ class Unclaimed:
 
     def _because(self) -> str:
         if self.why is Why.MISSPELT:
-            return f" (did you mean {self.ours!r}?); a pod's own cannot be changed, so whatever made the pod must name another one"
+            return f" (did you mean {self.ours!r}?); a pod's own cannot be changed, so the pod's creator must name another one"
         if self.why is Why.HANGING:
             return f": profile {self.profile!r} is held: {self.held}"
         if self.why is Why.REFUSED:
             return f": profile {self.profile!r} is refused, and its status says why"
         gone = f"profile {self.profile!r}, which had it, was deleted"
-        return f": {gone}; apply it again, or let whatever makes the pods name another schedulerName"
+        return f": {gone}; apply it again, or let the pods' creator name another schedulerName"
 
 
 @dataclass(frozen=True, slots=True)

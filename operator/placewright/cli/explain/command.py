@@ -105,7 +105,7 @@ async def _explained(args: argparse.Namespace, pod: Subject) -> Explanation:
 
 
 async def _looked_up(client: ApiClient, pod: Subject, found: Explanation) -> Explanation:
-    """Add the API server's view of a pod of which the operator knows only the past."""
+    """Add the API server's view of a pod whose past the operator knows, and nothing else."""
     try:
         here = await explained_here(client, pod, "the operator has tried the pod, and has it neither on a node nor in its queue now")
     except InputError:

@@ -154,5 +154,5 @@ def _lacking(group: GroupFacts, pod: PodInfo, evaluator: Evaluator, seen: _Seen)
 
 
 def _oldest(profiles: list[SchedulingProfile]) -> SchedulingProfile | None:
-    """Of several profiles with one schedulerName the oldest counts."""
+    """The oldest of several profiles with one schedulerName."""
     return min(profiles, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name), default=None)

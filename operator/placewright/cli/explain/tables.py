@@ -120,7 +120,7 @@ def _queued(queue: Queued, scheduler_name: str) -> str:
     if queue.backoff_seconds:
         said.append(f"backs off for another {_span(queue.backoff_seconds)}")
     if queue.rejected_by:
-        said.append(f"waits for what may help with {', '.join(queue.rejected_by)}")
+        said.append(f"waits for an event that may help with {', '.join(queue.rejected_by)}")
     if queue.gated_by:
         said.append(f"gated by {queue.gated_by}")
     if queue.nominated_node:

@@ -106,7 +106,7 @@ def compact(value: Any) -> str:
 
 
 def age(timestamp: str | None, now: datetime | None = None) -> str:
-    """Write the age of a time as kubectl does: in the largest unit of which there are two or more.
+    """Write the age of a time as kubectl does: in the largest unit that gives 2 or more.
 
     Args:
         timestamp: RFC 3339.

@@ -59,7 +59,7 @@ class ProfileChange:
         current: the profile as the API server shows it.
         wanted: its whole `spec` afterwards.
         applied: the part of it that we apply: all fields that are ours.
-        checked: it was in effect once, so the operator will take it, whatever this placewright finds.
+        checked: it was in effect once, so the operator will take it, even if this placewright finds a problem.
     """
 
     current: Object

@@ -60,7 +60,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _forced(args: argparse.Namespace) -> argparse.Namespace:
-    """The same options with force.
+    """Options with force.
 
     The manager that applied the shadow owns its `paused`, because the API server wrote the default in its name.
     """

@@ -57,7 +57,7 @@ class Loader(Protocol):
 
 @dataclass(slots=True)
 class ClusterAccess:
-    """Everything that a request needs to reach the API server and to be let in.
+    """Address, TLS and credentials of the API server: a request needs no more.
 
     Attributes:
         server: base URL.

@@ -52,7 +52,14 @@ class ClaimListener(Protocol):
         """The scheduler tried to create a claim."""
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
-        """A pod waited for drivers; see `HttpClaimWriter.waited`."""
+        """Note that a pod waited for drivers.
+
+        Args:
+            profile: schedulerName of the pod.
+            drivers: that it waited for.
+            status: outcome of the wait.
+            seconds: length of the wait.
+        """
 
 
 class HttpClaimWriter(ApiWriter):

@@ -4,7 +4,7 @@
 that repeats within a window joins a series on the first event instead of becoming another event.
 
 A warning tells why a decision failed: only the active replica writes it, and waiting warnings are dropped at the end of its term. A normal
-event tells what was done, such as that a pod was bound. That stays true whichever replica leads, so it is written all the same.
+event tells a finished action, such as a binding. That stays true whichever replica leads, so it is written all the same.
 """
 
 from __future__ import annotations

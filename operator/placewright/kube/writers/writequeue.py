@@ -222,7 +222,7 @@ class WriteQueue(Generic[K, V]):
         return None, soonest
 
     def _first_of(self, line: OrderedDict[K, None], now: float) -> tuple[K | None, float | None]:
-        """The same for the line of one namespace."""
+        """Choose the next key of one namespace's line, or the time of the first that pauses."""
         soonest: float | None = None
         found: K | None = None
         gone: list[K] = []

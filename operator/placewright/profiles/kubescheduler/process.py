@@ -1,4 +1,4 @@
-"""Settings of the process in a configuration: those that `placewright run --config` uses, and those without a counterpart."""
+"""Settings of the process in a configuration: which ones `placewright run --config` uses, and which have no counterpart."""
 
 from __future__ import annotations
 
