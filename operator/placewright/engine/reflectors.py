@@ -15,7 +15,8 @@ from placewright.kube.client import ApiClient
 from placewright.kube.discovery import Wanted
 from placewright.kube.optionalterms import OptionalTerms
 from placewright.kube.reflectedkinds import REFLECTED, Reflected
-from placewright.kube.reflector import Reflector, Reflectors, Sink, Source
+from placewright.kube.reflector import Reflector, Reflectors, Source
+from placewright.kube.sink import Sink
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 _logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""How a collection is read that the scheduler can do without, because only a plugin of another package wants it: see `Source.optional`."""
+"""Terms of reading a collection that only a plugin of another package wants: the scheduler can do without it. See `Source.optional`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from placewright.api.bytecount import bytes_of
 
 @dataclass(frozen=True, slots=True)
 class OptionalTerms:
-    """How such a collection is read. Nothing waits for its first list once a request for it has failed.
+    """The way to read such a collection. Nothing waits for its first list once a request for it has failed.
 
     Attributes:
-        reader: the plugin that does without where it cannot be read.
-        poll_seconds: how long after one list the next begins; None: it is watched.
-        stale_after_seconds: after so long without an answer all objects are told as deleted; None: never.
-        most_bytes: what the decoded objects may take together; those beyond are left out.
+        reader: the plugin that does without the collection where it cannot be read.
+        poll_seconds: seconds from the end of one list to the next; None: the collection is watched.
+        stale_after_seconds: after so many seconds without an answer all objects are told as deleted; None: never.
+        most_bytes: bytes that the decoded objects may take together; objects beyond are left out.
     """
 
     reader: str
@@ -25,10 +25,10 @@ class OptionalTerms:
 
 
 class ObjectBytes:
-    """Counts what the objects of one collection take, by key.
+    """Counts the bytes that the objects of one collection take, by key.
 
     Attributes:
-        total: bytes of all of them.
+        total: bytes of all objects.
         overflowed: whether an object has been refused yet.
     """
 
@@ -38,7 +38,16 @@ class ObjectBytes:
         self._sizes: dict[str, int] = {}
 
     def admits(self, key: str, item: object, most: int) -> bool:
-        """Count an object in its latest form; False, and not counted, where all together would take more than `most` bytes."""
+        """Count an object in its latest form, unless all objects together would then take more than `most` bytes.
+
+        Args:
+            key: the object's key; its earlier form is not counted any more.
+            item: the decoded object.
+            most: the limit, in bytes.
+
+        Returns:
+            False when the object is not counted.
+        """
         self.drop(key)
         size = bytes_of((key, item), most)
         if self.total + size > most:
@@ -48,5 +57,9 @@ class ObjectBytes:
         return True
 
     def drop(self, key: str) -> None:
-        """An object is not kept any more; fine for one that was not."""
+        """Stop counting an object; fine for one that was not counted.
+
+        Args:
+            key: the object's key.
+        """
         self.total -= self._sizes.pop(key, 0)

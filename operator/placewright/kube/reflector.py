@@ -18,7 +18,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import GONE, ApiError, RequestError
@@ -39,9 +39,9 @@ from placewright.kube.listwatch import (
 )
 from placewright.kube.optionalterms import ObjectBytes, OptionalTerms
 from placewright.kube.retry import RetryBackoff, Sleep
+from placewright.kube.sink import ReflectorCounts, Sink
 
 T = TypeVar("T", bound=Object)
-Told_contra = TypeVar("Told_contra", contravariant=True)
 
 PAGE_LIMIT: Final = 500
 #: Objects told to a sink in one turn of the event loop.
@@ -57,31 +57,6 @@ _WATCH_GRACE: Final = 15.0
 _REMEMBERED_BAD: Final = 1000
 
 _log = logging.getLogger(__name__)
-
-
-class Sink(Protocol[Told_contra]):
-    """The receiver of a collection's changes, such as the cluster's columns. Called in the event loop; must not block."""
-
-    def changed(self, old: Told_contra | None, new: Told_contra) -> None:
-        """An object appeared or changed. Not called for an object in a version that was told already.
-
-        Args:
-            old: the object as last told; None for a new one.
-            new: the object now.
-        """
-
-    def deleted(self, old: Told_contra) -> None:
-        """An object is gone, or does not match the selectors any more.
-
-        Args:
-            old: the object as last told.
-        """
-
-    def synced(self) -> None:
-        """A list is complete: every object that exists, and every deletion, was told. Called after each list, the first and later ones.
-
-        Also called after objects of an optional source were told as deleted because they had become too old.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +92,6 @@ class Source(Generic[T]):
 
     def __str__(self) -> str:
         return self.path + (f"?{self.field_selector}" if self.field_selector else "")
-
-
-@dataclass(slots=True)
-class ReflectorCounts:
-    """Counts of one reflector since its start."""
-
-    lists: int = 0
-    watches: int = 0
-    events: int = 0
-    bad_objects: int = 0
-    malformed: int = 0
-    expired: int = 0
-    failures: int = 0
-    sink_errors: int = 0
 
 
 class Expired(Exception):
@@ -400,7 +361,7 @@ class Reflector(Generic[T]):
         self._tell(self._sink.changed, old, item)
 
     def _leave_out(self, key: ObjectKey, terms: OptionalTerms) -> None:
-        """Do without an object that there is no room for; said once, and counted as a bad object each time."""
+        """Do without an object beyond the limit of bytes; logged once, and counted as a bad object each time."""
         self.counts.bad_objects += 1
         if not self._bytes.overflowed:
             self._bytes.overflowed = True

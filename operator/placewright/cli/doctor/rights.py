@@ -69,7 +69,7 @@ def _needs() -> Iterator[Permission]:
 
 
 def _declared() -> tuple[Permission, ...]:
-    """What plugins of other packages read that are installed here, as they should be where the operator runs."""
+    """The needs of installed plugins of other packages, which should be the same as where the operator runs."""
     return tuple(declared_needs(Registry(installed_plugins()).sources.values()))
 
 
