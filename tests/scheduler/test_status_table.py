@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pytest
 
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework import interface
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, interest
@@ -275,6 +276,40 @@ def test_after_a_prefilter_that_rejects_filters_are_not_asked_and_other_prefilte
     world = World(asked("PreFilter", code), Second, Third).nodes(node("a")).pods(pod("web"))
     assert world.decide() is None
     assert heard == [*others, "Third"]
+
+
+def test_a_nominated_pod_waits_for_the_filters_events_as_without_a_nomination() -> None:
+    class Roomy(PostFilterPlugin):
+        name = "Roomy"
+
+        def post_filter(self, *_: Any) -> PostFilterResult:
+            return PostFilterResult(SUCCESS, NodeName("b"))
+
+    world = World(asked("Filter", Code.UNSCHEDULABLE), Roomy).nodes(node("a"), node("b")).pods(pod("web"))
+    assert world.decide() is None
+    assert (world.queue.nominator.node_of("uid-web"), world.place("web")) == ("b", SubQueue.UNSCHEDULABLE)
+    labelled(world)
+    assert (world.queue.nominator.node_of("uid-web"), world.place("web")) == ("b", SubQueue.BACKOFF)
+
+
+def test_a_preenqueue_that_raises_gates_the_pod_until_any_event() -> None:
+    class Unsure(PreEnqueuePlugin):
+        name = "Unsure"
+        broken = True
+
+        def pre_enqueue(self, _pod: PodInfo) -> Status:
+            if self.broken:
+                raise RuntimeError("oh")
+            return SUCCESS
+
+        def events(self) -> Sequence[ClusterEventWithHint]:
+            return ()
+
+    world = World(Unsure).nodes(node("a")).pods(pod("web"))
+    assert world.place("web") is SubQueue.GATED
+    Unsure.broken = False
+    labelled(world)
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_a_postfilter_that_raises_ends_the_attempt_as_an_error() -> None:

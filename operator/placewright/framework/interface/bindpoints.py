@@ -67,6 +67,8 @@ class ReservePlugin(Plugin[ArgsT], ABC):
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         """Give back what `reserve` took. It is called also where `reserve` was not, because an earlier plugin refused.
 
+        An exception is logged, and the other plugins give back all the same.
+
         Args:
             state: of the same attempt.
             pod: still assumed on `node`, or bound to another node by another client.

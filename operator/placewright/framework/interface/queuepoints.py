@@ -27,7 +27,8 @@ class PreEnqueuePlugin(Plugin[ArgsT], ABC):
         UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE, PENDING: the pod is gated in this plugin's name. It stays so until an event that
             this plugin registered happens and the hint answers QUEUE; then all PreEnqueue plugins are asked again. Neither the timeout of
             five minutes nor a backoff ends a gate. No attempt is counted, and no event or condition is written.
-        ERROR: the pod is gated in no plugin's name, so that any event may bring it back; an event on the pod tells why.
+        ERROR: the pod is gated in no plugin's name, so that any event may bring it back; an event on the pod tells why. An exception
+            counts as ERROR.
 
     Example:
         def pre_enqueue(self, pod):
