@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from placewright.api.errors import EvictError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import CycleState, PreBindPlugin
 from placewright.framework.status import SUCCESS, Status
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.ports import EventType
+from placewright.testing import World as KitWorld
 
 from .makers import World, node, pod
 
@@ -180,6 +182,20 @@ async def test_after_a_refusal_the_pod_is_not_gated_and_comes_back_by_itself() -
     assert world.place("vip") is SubQueue.BACKOFF
     assert not world.queue.nominator.making_room_for
     assert not [event for event in world.events.recorded if event[2] == "Preempted"]
+
+
+def test_where_every_eviction_is_refused_the_pod_is_tried_after_each_backoff_and_never_in_between() -> None:
+    """Nothing else waits, so the queue would try a pod in backoff early; each try would tell the victims again, as fast as we can."""
+    world = KitWorld(nodes=[node("a", cpu="1")], pods=[pod("low").requests(cpu="1").on("a")])
+    world.evictor.fail(EvictError("403: pods is forbidden"))
+    world.add(pod("vip").requests(cpu="1").priority(10)).advance(60)
+    # 1, 2, 4, 8, 10, 10, 10 seconds of backoff, each until the second in which it ends is over.
+    tried = [100, 102, 105, 110, 119, 130, 141, 152]
+    assert [attempt.started for attempt in world.log.attempts] == tried
+    assert len(world.evictor.evicted) == len(tried)
+    world.evictor.recover()
+    world.advance(20)
+    assert world.node_of("vip") == "a"
 
 
 class Slow(PreBindPlugin):

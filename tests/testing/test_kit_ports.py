@@ -126,6 +126,8 @@ def test_a_victim_that_could_not_be_evicted_stays_and_is_told_again_with_the_nex
     assert last.nominated_node == "a"
     late.give(EvictError("403"))
     world.settle()
+    assert (world.node_of("low"), world.place("high")) == ("a", SubQueue.BACKOFF)
+    world.advance(2)
     assert_evicted(world, "low", "low")
     assert_bound(world, "high", on="a")
 

@@ -324,7 +324,7 @@ class ProfileQueue:
     def _back_off(self, queued: QueuedPod, key: SortKey) -> None:
         self.take(queued.uid)
         queued.ungate()
-        heap = self.backoff if queued.rejected else self.error_backoff
+        heap = self.backoff if queued.rejected and not queued.full_backoff else self.error_backoff
         heap.push(queued.uid, key, queued)
 
     def _set_apart(self, queued: QueuedPod, suspicion: Suspicion) -> None:

@@ -363,14 +363,16 @@ class SchedulingQueue(QueueView):
                 self._requeue(queue, queued, Requeue.AFTER_BACKOFF, GANG_AGAIN)
                 return
 
-    def retry(self, uid: str, label: str = FORCE_ACTIVATE.label) -> None:
+    def retry(self, uid: str, label: str = FORCE_ACTIVATE.label, *, full_backoff: bool = False) -> None:
         """Try a pod again after its backoff. A pod that is active, in flight or unknown is left alone.
 
         Args:
             uid: the pod.
             label: the event that metrics name.
+            full_backoff: not before the backoff ends, even while no pod is active.
         """
         if (queued := self._pods.get(uid)) is not None and self.locate(uid) in (SubQueue.UNSCHEDULABLE, SubQueue.GATED):
+            queued.full_backoff = full_backoff
             self._requeue(self._queues.of(queued.pod.scheduler_name), queued, Requeue.AFTER_BACKOFF, label)
 
     def lift_gate(self, uid: str) -> bool:
@@ -454,6 +456,7 @@ class SchedulingQueue(QueueView):
 
     def _hand_out(self, queued: QueuedPod, queue: ProfileQueue, lane: Lane) -> None:
         queued.attempts += 1
+        queued.full_backoff = False
         queued.seen = self.sweeps.recent.noted
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock()

@@ -66,6 +66,7 @@ class QueuedPod:
         recalled: True after an event that was worth another try met the pod while it was gated. An event of its gating plugin
             is then worth one, too.
         flushed: True when only the long timeout brought the pod back, which hints at a missing queueing hint.
+        full_backoff: True when the pod waits out its backoff even while no pod is active, because its last attempt would fail again.
         pod_group: the group that the pod is placed with, as the queue knows it; None for most pods.
         suspicion: why the pod is tried after all others; None for nearly all pods.
     """
@@ -85,6 +86,7 @@ class QueuedPod:
     told: int = 0
     recalled: bool = False
     flushed: bool = False
+    full_backoff: bool = False
     pod_group: QueuedPodGroup | None = field(default=None, repr=False)
     suspicion: Suspicion | None = None
 

@@ -100,7 +100,8 @@ class Preemption:
         # the victims would have left for nothing. After a failure, or when all ended before the gate was lifted, no such event comes.
         ended = was_gated and not any(self.cluster.placement(victim.uid) for victim in victims)
         if ended or not all(left):
-            self.queue.retry(preemptor.uid)
+            # Where every eviction is refused, a pod that is tried early would be tried, and its victims told, without a pause.
+            self.queue.retry(preemptor.uid, full_backoff=not all(left))
         await self._finish(self._torn(victims, left), preemptor, node)
 
     def _torn(self, victims: Sequence[PodInfo], left: Sequence[bool]) -> list[PodInfo]:
