@@ -88,8 +88,8 @@ class Checkout:
         )
 
 
-def test_there_are_two_walks_or_more() -> None:
-    assert len(list(walks())) >= 2
+def test_there_are_three_walks_or_more() -> None:
+    assert len(list(walks())) >= 3
 
 
 @needs("bash")
