@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from observability.logging_makers import raised, record
+from placewright.api.extenders import ExtenderError
 from placewright.kube.errors import Unreachable
 from placewright.kube.retry import AwayNotice
 from placewright.observability.logrepeats import FEW, SECONDS, Repeats
-from scheduler.extenders import extender
+from placewright.testing import FakeExtender
 from scheduler.makers import World, node, pod
 
 
@@ -173,8 +174,8 @@ def test_a_summary_counts_as_the_line_of_its_minute() -> None:
 
 async def test_an_extender_that_is_passed_over_for_every_pod_is_one_kind(caplog: pytest.LogCaptureFixture) -> None:
     world = World().nodes(node("a")).pods(*(pod(f"web-{i}") for i in range(FEW + 3)))
-    away = extender("http://slow", ignorable=True)
-    away.broken = {"filter": "is away", "prioritize": "is away"}
+    away = FakeExtender("http://slow", ignorable=True)
+    away.fail(ExtenderError("is away"), "filter", "prioritize", always=True)
     world.use_profile(asking=[away])
     for _ in range(FEW + 3):
         await world.attempt()

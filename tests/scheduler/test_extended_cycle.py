@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from placewright.api.extenders import ManagedResource, NodeVictims
+from placewright.api.extenders import ExtenderError, ManagedResource, NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.events import Action, ClusterEvent, EventResource
 from placewright.queue.queued import SubQueue
+from placewright.testing import FakeExtender
 
-from .extenders import ScriptedExtender, extender
 from .makers import World, node, pod
 from .scripted import scoring_plugin
 from .test_cycle import NO_SCORES as NO_WEIGHTS
@@ -20,7 +20,7 @@ from .test_cycle import NO_SCORES as NO_WEIGHTS
 NO_SCORES: dict[str, Any] = {**NO_WEIGHTS}
 
 
-def asking(*extenders: ScriptedExtender, names: str = "abc") -> World:
+def asking(*extenders: FakeExtender, names: str = "abc") -> World:
     """A world of a few nodes whose profile has these extenders and scores by nothing else."""
     world = World(**NO_SCORES).nodes(*map(node, names))
     world.use_profile(asking=extenders, **NO_SCORES)
@@ -42,28 +42,28 @@ def told(world: World, name: str = "web") -> tuple[str, str]:
 
 
 async def test_only_nodes_that_the_extender_keeps_are_used() -> None:
-    picky = extender()
+    picky = FakeExtender()
     picky.failed, picky.unresolvable = {"a": "no licence"}, {"b": "no such device"}
     assert await placed(asking(picky)) == "c"
     assert picky.asked == [("filter", "web", ("a", "b", "c"))], "a single node left is not scored"
 
 
 async def test_each_extender_sees_what_those_before_it_left() -> None:
-    first, second = extender("http://one"), extender("http://two")
+    first, second = FakeExtender("http://one"), FakeExtender("http://two")
     first.failed = {"b": "no"}
     assert await placed(asking(first, second)) in {"a", "c"}
     assert second.asked[0] == ("filter", "web", ("a", "c"))
 
 
 async def test_it_is_asked_only_about_nodes_that_the_plugins_left() -> None:
-    asked = extender()
+    asked = FakeExtender()
     world = asking(asked, names="ab").nodes(node("c").cordoned())
     await placed(world)
     assert asked.asked[0] == ("filter", "web", ("a", "b"))
 
 
 async def test_when_the_extender_refuses_every_node_its_reasons_are_told_and_any_event_brings_the_pod_back() -> None:
-    picky = extender()
+    picky = FakeExtender()
     picky.failed, picky.unresolvable = {"a": "no licence", "b": "no licence"}, {"c": "no such device"}
     world = asking(picky)
     assert await placed(world) is None
@@ -75,7 +75,7 @@ async def test_when_the_extender_refuses_every_node_its_reasons_are_told_and_any
 
 
 async def test_a_node_dropped_without_a_word_has_no_reason() -> None:
-    silent = extender()
+    silent = FakeExtender()
     silent.dropped = {"a", "b", "c"}
     world = asking(silent)
     assert await placed(world) is None
@@ -84,7 +84,7 @@ async def test_a_node_dropped_without_a_word_has_no_reason() -> None:
 
 
 async def test_where_the_plugins_leave_nothing_no_extender_is_asked() -> None:
-    asked = extender()
+    asked = FakeExtender()
     world = asking(asked, names="").nodes(node("a").cordoned())
     assert await placed(world) is None
     assert asked.asked == []
@@ -92,8 +92,8 @@ async def test_where_the_plugins_leave_nothing_no_extender_is_asked() -> None:
 
 
 async def test_an_extender_that_fails_is_an_error_of_the_scheduler_and_the_pod_backs_off() -> None:
-    dead = extender()
-    dead.broken = {"filter": "connection refused"}
+    dead = FakeExtender()
+    dead.fail(ExtenderError("connection refused"), "filter", always=True)
     world = asking(dead)
     assert await placed(world) is None
     assert told(world) == ("SchedulerError", "connection refused")
@@ -101,22 +101,22 @@ async def test_an_extender_that_fails_is_an_error_of_the_scheduler_and_the_pod_b
 
 
 async def test_one_that_is_ignorable_is_passed_over_when_it_fails() -> None:
-    dead, second = extender("http://one", ignorable=True), extender("http://two")
-    dead.broken = {"filter": "connection refused", "prioritize": "connection refused"}
+    dead, second = FakeExtender("http://one", ignorable=True), FakeExtender("http://two")
+    dead.fail(ExtenderError("connection refused"), "filter", "prioritize", always=True)
     second.failed = {"a": "no"}
     assert await placed(asking(dead, second)) in {"b", "c"}
     assert second.asked[0] == ("filter", "web", ("a", "b", "c"))
 
 
 async def test_an_extender_without_a_filter_verb_is_not_asked_to_filter() -> None:
-    scores = extender(filter_verb="")
+    scores = FakeExtender(filter_verb="")
     scores.scores = {"b": 1}
     assert await placed(asking(scores)) == "b"
     assert scores.verbs == ["prioritize"]
 
 
 async def test_it_is_not_asked_about_pods_that_want_nothing_it_manages() -> None:
-    gpus = extender(managed_resources=(ManagedResource("example.com/gpu"),))
+    gpus = FakeExtender(managed_resources=(ManagedResource("example.com/gpu"),))
     world = asking(gpus, names="").nodes(node("a").offers(**{"example.com/gpu": "1"}))
     assert await placed(world) == "a"
     assert gpus.asked == []
@@ -130,7 +130,7 @@ async def test_it_is_not_asked_about_pods_that_want_nothing_it_manages() -> None
 
 async def test_its_scores_count_ten_times_its_weight_and_add_to_the_plugins() -> None:
     world = World(scoring_plugin({"a": 70, "b": 40}), **NO_SCORES).nodes(*map(node, "ab"))
-    likes_b = extender(weight=2)
+    likes_b = FakeExtender(weight=2)
     likes_b.scores = {"a": 3, "b": 5}
     world.use_profile(asking=[likes_b], **NO_SCORES)
     assert await placed(world) == "b"
@@ -141,22 +141,22 @@ async def test_its_scores_count_ten_times_its_weight_and_add_to_the_plugins() ->
 
 
 async def test_extenders_are_asked_for_scores_together() -> None:
-    one, two = extender("http://one"), extender("http://two")
+    one, two = FakeExtender("http://one"), FakeExtender("http://two")
     one.scores, two.scores = {"a": 3, "b": 1}, {"b": 3, "c": 3}
-    one.meanwhile = lambda verb: two.hold.set() if verb == "prioritize" else None
-    two.meanwhile = lambda verb: two.hold.clear() if verb == "filter" else None
+    one.meanwhile = lambda verb: two.resume() if verb == "prioritize" else None
+    two.meanwhile = lambda verb: two.pause() if verb == "filter" else None
     assert await placed(asking(one, two)) == "b", "the second answered only after the first was asked, and 1 + 3 is most"
 
 
 async def test_who_fails_to_score_adds_nothing() -> None:
-    dead, alive = extender("http://one"), extender("http://two")
+    dead, alive = FakeExtender("http://one"), FakeExtender("http://two")
     dead.scores, alive.scores = {"a": 10}, {"c": 1}
-    dead.broken = {"prioritize": "no"}
+    dead.fail(ExtenderError("no"), "prioritize", always=True)
     assert await placed(asking(dead, alive)) == "c"
 
 
 async def test_scores_below_zero_put_a_node_last_and_no_unfit_one_first() -> None:
-    gloomy = extender()
+    gloomy = FakeExtender()
     gloomy.scores = {"a": -3, "b": -1, "c": -2}
     world = asking(gloomy).nodes(node("d").cordoned())
     assert await placed(world) == "b"
@@ -169,7 +169,7 @@ async def test_scores_below_zero_put_a_node_last_and_no_unfit_one_first() -> Non
 
 
 async def test_a_node_that_filled_up_while_the_extender_thought_is_not_used() -> None:
-    slow = extender()
+    slow = FakeExtender()
     world = asking(slow, names="ab")
     slow.scores = {"a": 10}
     slow.meanwhile = lambda _verb: world.pods(pod("big").requests(cpu="4").on("a")) and None
@@ -177,7 +177,7 @@ async def test_a_node_that_filled_up_while_the_extender_thought_is_not_used() ->
 
 
 async def test_a_node_that_filled_up_while_it_was_scored_is_not_used() -> None:
-    slow = extender(filter_verb="")
+    slow = FakeExtender(filter_verb="")
     world = asking(slow, names="ab")
     slow.scores = {"a": 10}
     slow.meanwhile = lambda _verb: world.pods(pod("big").requests(cpu="4").on("a")) and None
@@ -186,7 +186,7 @@ async def test_a_node_that_filled_up_while_it_was_scored_is_not_used() -> None:
 
 
 async def test_a_node_that_came_meanwhile_is_asked_about_when_nothing_else_is_left() -> None:
-    slow = extender()
+    slow = FakeExtender()
     world = asking(slow, names="a")
 
     def trade(_verb: str) -> None:
@@ -199,7 +199,7 @@ async def test_a_node_that_came_meanwhile_is_asked_about_when_nothing_else_is_le
 
 
 async def test_it_is_not_asked_for_ever_where_nodes_keep_coming() -> None:
-    never = extender()
+    never = FakeExtender()
     world = asking(never, names="a")
 
     def grow(_verb: str) -> None:
@@ -214,7 +214,7 @@ async def test_it_is_not_asked_for_ever_where_nodes_keep_coming() -> None:
 
 
 async def test_a_pod_deleted_while_the_extender_thinks_is_forgotten() -> None:
-    slow = extender()
+    slow = FakeExtender()
     world = asking(slow, names="a")
     web = pod("web").requests(cpu="1")
     slow.meanwhile = lambda _verb: world.intake.unscheduled_pod_gone(web.build())
@@ -226,7 +226,7 @@ async def test_a_pod_deleted_while_the_extender_thinks_is_forgotten() -> None:
 
 
 async def test_a_pod_bound_by_somebody_else_meanwhile_is_left_there() -> None:
-    slow = extender()
+    slow = FakeExtender()
     world = asking(slow, names="ab")
     slow.meanwhile = lambda _verb: world.pods(pod("web").requests(cpu="1").on("b")) and None
     assert await placed(world) == "b"
@@ -238,8 +238,8 @@ async def test_a_pod_bound_by_somebody_else_meanwhile_is_left_there() -> None:
 
 
 async def test_while_an_extender_thinks_other_profiles_go_on_and_its_own_profile_waits() -> None:
-    slow = extender()
-    slow.hold.clear()
+    slow = FakeExtender()
+    slow.pause()
     world = asking(slow)
     world.use_profile(name="other", schedulerName="other", **NO_SCORES)
     world.pods(pod("one"), pod("two"), pod("three").scheduler("other"))
@@ -250,14 +250,14 @@ async def test_while_an_extender_thinks_other_profiles_go_on_and_its_own_profile
     assert await world.attempt() is True
     assert world.node_of("three") is not None, "the other profile's pod was next, though it came last"
     assert world.queue.pop() is None, "the second pod waits for the first to be decided"
-    slow.hold.set()
+    slow.resume()
     assert await deciding is True
     assert world.pop().pod.name == "two"
 
 
 async def test_the_profile_goes_on_after_an_extender_failed() -> None:
-    dead = extender()
-    dead.broken = {"filter": "no"}
+    dead = FakeExtender()
+    dead.fail(ExtenderError("no"), "filter", always=True)
     world = asking(dead)
     world.pods(pod("one"), pod("two"))
     await world.attempt()
@@ -267,7 +267,7 @@ async def test_the_profile_goes_on_after_an_extender_failed() -> None:
 # --- preempt --------------------------------------------------------------------------------------------------------------------------
 
 
-def crowded(*extenders: ScriptedExtender) -> World:
+def crowded(*extenders: FakeExtender) -> World:
     """Two full nodes; the pod on `a` is the one that preemption would choose by itself."""
     world = asking(*extenders, names="ab")
     return world.pods(pod("low").requests(cpu="4").on("a").priority(1), pod("high").requests(cpu="4").on("b").priority(5))
@@ -283,18 +283,18 @@ async def preempting(world: World) -> tuple[str, str] | None:
 
 
 async def test_preemption_goes_where_the_extenders_agree() -> None:
-    protective = extender()
+    protective = FakeExtender()
     protective.spares = {"low"}
     assert await preempting(crowded(protective)) == ("high", "b")
     assert ("preempt", "vip", ["a", "b"]) in [(verb, who, sorted(nodes)) for verb, who, nodes in protective.asked]
 
 
 async def test_without_objection_it_goes_where_it_costs_least() -> None:
-    assert await preempting(crowded(extender())) == ("low", "a")
+    assert await preempting(crowded(FakeExtender())) == ("low", "a")
 
 
 async def test_where_the_extenders_agree_to_nothing_nobody_is_evicted() -> None:
-    protective = extender()
+    protective = FakeExtender()
     protective.spares = {"low", "high"}
     world = crowded(protective)
     assert await preempting(world) is None
@@ -302,23 +302,23 @@ async def test_where_the_extenders_agree_to_nothing_nobody_is_evicted() -> None:
 
 
 async def test_an_extender_that_fails_ends_the_preemption() -> None:
-    dead = extender()
-    dead.broken = {"preempt": "connection refused"}
+    dead = FakeExtender()
+    dead.fail(ExtenderError("connection refused"), "preempt", always=True)
     world = crowded(dead)
     assert await preempting(world) is None
     assert told(world, "vip")[1].endswith("preemption: connection refused")
 
 
 async def test_an_ignorable_one_that_fails_has_no_say() -> None:
-    dead = extender(ignorable=True)
-    dead.broken = {"preempt": "connection refused"}
+    dead = FakeExtender(ignorable=True)
+    dead.fail(ExtenderError("connection refused"), "preempt", always=True)
     assert await preempting(crowded(dead)) == ("low", "a")
 
 
 async def test_an_extender_may_look_for_victims_on_any_node_that_is_there_and_on_no_other() -> None:
     seen: dict[str, list[str] | None] = {}
 
-    class Wayward(ScriptedExtender):
+    class Wayward(FakeExtender):
         async def preempt(
             self,
             pod: PodInfo,
@@ -333,7 +333,7 @@ async def test_an_extender_may_look_for_victims_on_any_node_that_is_there_and_on
                     seen[name] = None
             return dict(victims)
 
-    world = crowded(Wayward(extender().settings)).pods(pod("orphan").on("gone"))
+    world = crowded(Wayward()).pods(pod("orphan").on("gone"))
     await preempting(world)
     assert seen == {"a": ["low"], "gone": None}
 
@@ -342,7 +342,7 @@ async def test_an_extender_may_look_for_victims_on_any_node_that_is_there_and_on
 
 
 async def test_an_extender_that_binds_does_so_in_our_stead() -> None:
-    binder = extender(bind_verb="bind")
+    binder = FakeExtender(bind_verb="bind")
     world = asking(binder, names="a")
     assert await placed(world) == "a"
     assert binder.asked[-1] == ("bind", "web", ("a",))
@@ -351,8 +351,8 @@ async def test_an_extender_that_binds_does_so_in_our_stead() -> None:
 
 
 async def test_where_it_fails_to_bind_everything_is_taken_back() -> None:
-    binder = extender(bind_verb="bind")
-    binder.broken = {"bind": "no"}
+    binder = FakeExtender(bind_verb="bind")
+    binder.fail(ExtenderError("no"), "bind", always=True)
     world = asking(binder, names="a")
     assert await placed(world) is None
     assert world.binder.bound == []
@@ -360,15 +360,15 @@ async def test_where_it_fails_to_bind_everything_is_taken_back() -> None:
 
 
 async def test_where_an_ignorable_one_fails_to_bind_we_do() -> None:
-    binder = extender(bind_verb="bind", ignorable=True)
-    binder.broken = {"bind": "no"}
+    binder = FakeExtender(bind_verb="bind", ignorable=True)
+    binder.fail(ExtenderError("no"), "bind", always=True)
     world = asking(binder, names="a")
     assert await placed(world) == "a"
     assert [(name, where) for name, _, where, _ in world.binder.bound] == [("web", "a")]
 
 
 async def test_the_node_that_preemption_made_room_on_is_asked_about_first_and_alone() -> None:
-    agreeable = extender()
+    agreeable = FakeExtender()
     world = asking(agreeable)
     world.pods(pod("web").requests(cpu="1").nominated("b"))
     await world.attempt()
@@ -378,13 +378,11 @@ async def test_the_node_that_preemption_made_room_on_is_asked_about_first_and_al
 
 @pytest.mark.parametrize("fails", [True, False])
 async def test_where_the_extender_does_not_want_that_node_or_fails_all_are_asked_about(fails: bool) -> None:
-    picky = extender()
-
-    def first_time_only(_verb: str) -> None:
-        picky.broken = {"filter": "no"} if fails and len(picky.asked) == 1 else {}
-
-    picky.failed = {} if fails else {"b": "no"}
-    picky.meanwhile = first_time_only
+    picky = FakeExtender()
+    if fails:
+        picky.fail(ExtenderError("no"), "filter")  # the first time only
+    else:
+        picky.failed = {"b": "no"}
     world = asking(picky)
     world.pods(pod("web").requests(cpu="1").nominated("b"))
     await world.attempt()

@@ -15,8 +15,8 @@ from placewright.framework.interface import CycleState, Plugin, PreBindPlugin
 from placewright.framework.status import SUCCESS, Status
 from placewright.queue.queued import SubQueue
 from placewright.queue.room import ON_THEIR_WAY, RoomSizes
+from placewright.testing import FakeExtender
 
-from .extenders import ScriptedExtender, extender
 from .makers import UNKNOWN, PodMaker, World, node, pod
 from .test_loop import running, turns, until
 
@@ -31,10 +31,10 @@ def big_world(*plugins: type[Plugin]) -> World:
     return World(*plugins).nodes(*(node(f"n{number}").offers(pods="1000", cpu="1000") for number in range(20)))
 
 
-def binding_extender(**settings: Any) -> ScriptedExtender:
+def binding_extender(**settings: Any) -> FakeExtender:
     """One that binds, does nothing else, and does not answer before it is told to."""
-    made = extender(bind_verb="bind", filter_verb="", prioritize_verb="", preempt_verb="", **settings)
-    made.hold.clear()
+    made = FakeExtender(bind_verb="bind", filter_verb="", prioritize_verb="", preempt_verb="", **settings)
+    made.pause()
     return made
 
 
@@ -64,7 +64,7 @@ async def test_an_extender_that_hangs_holds_up_only_the_pods_of_its_profile(coun
         await until(lambda: len(hangs.asked) == ASKED_AT_ONCE)
         await placed_soon(world, pod("other"))
         assert len(hangs.asked) == ASKED_AT_ONCE, "and the others of its own wait in the queue"
-        hangs.hold.set()
+        hangs.resume()
         await until(lambda: world.scheduler.counts.bound == count + 1)
     assert room(world, "slow") == (0, 0)
 
@@ -184,8 +184,8 @@ async def test_a_preparation_may_be_ended_twice_before_it_hears_of_it(first: End
 
 
 async def test_an_attempt_that_waits_for_an_extender_may_be_ended_twice_before_it_hears_of_it() -> None:
-    world, hangs = big_world(), extender()
-    hangs.hold.clear()
+    world, hangs = big_world(), FakeExtender()
+    hangs.pause()
     world.use_profile(asking=(hangs,))
     for between in range(3):
         world.pods(pod(f"web-{between}"))

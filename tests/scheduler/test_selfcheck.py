@@ -20,8 +20,8 @@ from placewright.queue.queued import SubQueue
 from placewright.queue.recentevents import RecentEvents
 from placewright.queue.suspectpods import SuspectPods
 from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
+from placewright.testing import FakeExtender
 
-from .extenders import extender
 from .makers import NodeMaker, PodMaker, World, node, pod
 
 STRICT = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -253,7 +253,7 @@ def test_a_pod_that_something_after_the_filters_rejected_is_left_out() -> None:
 
 def test_a_pod_that_extenders_are_asked_about_is_left_out() -> None:
     world = freed(full())
-    world.use_profile(asking=[extender()])
+    world.use_profile(asking=[FakeExtender()])
     queued = world.pop()
     world.queue.return_unschedulable(queued, {"NodeResourcesFit"}, filtered=True)
     assert look(world) is Left.EXTENDERS

@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from placewright.api.extenders import ExtenderSettings
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, IntColumn, Reads, Rows, ScorePlugin
 from placewright.shadow import tape as tape_module
 from placewright.shadow.shadow import Shadow
-from scheduler.extenders import ALL_VERBS, ScriptedExtender
+from placewright.testing import FakeExtender
 from scheduler.makers import CONFLICT, World, node, pod
 from scheduler.podgroups.makers import bound, group, member, members, tried
 from shadow.shadowing import Beside, Ticking
@@ -250,7 +249,7 @@ async def test_members_that_there_is_no_time_for_stand_where_they_really_stand()
 
 async def test_a_group_that_extenders_are_asked_about_is_left_out_and_stands_where_it_really_stands() -> None:
     """Only the shadow had room for all three before; then extenders come, and one member is deleted while they are asked."""
-    extender = ScriptedExtender(ExtenderSettings(url_prefix="http://nowhere.invalid", **{**ALL_VERBS, "preempt_verb": ""}))
+    extender = FakeExtender("http://nowhere.invalid", preempt_verb="")
     world = Beside().nodes(node("a"), node("b"))
     shadow = world.shadow(**PACK)
     await place(world, "p1", "p2")

@@ -91,6 +91,28 @@ def test_all_bindings_fail_until_the_port_recovers() -> None:
     assert_bound(world, "two")
 
 
+def test_calls_about_one_object_fail_until_the_port_recovers_and_others_succeed() -> None:
+    world = World(nodes=[node("a")])
+    world.binder.fail(BindError("refused"), "web", always=True)
+    world.add(pod("web"), pod("other")).advance(10)
+    assert_bound(world, "other")
+    assert len(world.binder.nodes_of("web")) > 2
+    world.binder.recover()
+    world.advance(10)
+    assert_bound(world, "web")
+
+
+def test_a_port_that_is_paused_answers_nobody_until_it_goes_on() -> None:
+    world = World(nodes=[node("a")])
+    world.binder.pause()
+    world.add(pod("one"), pod("two")).advance(1000)
+    assert [world.place(name) for name in ("one", "two")] == [SubQueue.IN_FLIGHT] * 2
+    world.binder.resume()
+    world.settle()
+    assert_bound(world, "one")
+    assert_bound(world, "two")
+
+
 def test_a_slow_binding_takes_the_seconds_it_is_told() -> None:
     world = World(nodes=[node("a")])
     world.binder.seconds = 3.0

@@ -100,5 +100,6 @@ class FakeExtender(FakePort):
 
     async def _asked(self, verb: str, pod: PodInfo, nodes: Sequence[str]) -> None:
         self.asked.append(ExtenderCall(verb, pod.name, tuple(nodes)))
+        await self._delay()
         self.meanwhile(verb)
-        await self._answer(verb)
+        await self._end(verb)

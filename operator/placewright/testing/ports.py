@@ -43,6 +43,7 @@ class FakePort:
     Attributes:
         answers: by name or uid of the object that a call is about: how its next call ends, once. An exception is raised, an awaitable is
             awaited first.
+        failing: by name, the exception that each other call about it raises.
         broken: the exception that every other call raises; None: none.
         seconds: how long each call takes.
 
@@ -51,23 +52,36 @@ class FakePort:
         world.binder.fail(BindError("away"))             # every Binding, until `recover`
         late = world.binder.hold("web")                  # web's next Binding waits for late.give()
         world.binder.seconds = 2.0                       # each Binding takes two seconds of the world's clock
+        world.binder.pause()                             # no Binding is answered until `resume`
     """
 
     def __init__(self) -> None:
         self.answers: dict[str, Exception | Awaitable[object]] = {}
+        self.failing: dict[str, Exception] = {}
         self.broken: Exception | None = None
         self.seconds = 0.0
+        self._answering = asyncio.Event()
+        self._answering.set()
 
-    def fail(self, problem: Exception, *names: str) -> None:
-        """Let the next call about each of these objects raise an exception; without names: every call, until `recover`."""
-        if names:
-            self.answers |= dict.fromkeys(names, problem)
-        else:
+    def fail(self, problem: Exception, *names: str, always: bool = False) -> None:
+        """Let calls raise an exception.
+
+        Args:
+            problem: raised.
+            names: of the objects that the calls are about; without names all calls fail, until `recover`.
+            always: fail every call about these names until `recover`, not only the next one of each.
+        """
+        if not names:
             self.broken = problem
+        elif always:
+            self.failing |= dict.fromkeys(names, problem)
+        else:
+            self.answers |= dict.fromkeys(names, problem)
 
     def recover(self) -> None:
         """Let calls succeed again, and forget all answers that were prepared."""
         self.broken = None
+        self.failing.clear()
         self.answers.clear()
 
     def hold(self, name: str) -> HeldAnswer:
@@ -75,11 +89,28 @@ class FakePort:
         held = self.answers[name] = HeldAnswer()
         return held
 
+    def pause(self) -> None:
+        """Answer no call from now on, as a server that hangs."""
+        self._answering.clear()
+
+    def resume(self) -> None:
+        """Answer the calls that wait, and those that come."""
+        self._answering.set()
+
     async def _answer(self, *names: str) -> None:
+        await self._delay()
+        await self._end(*names)
+
+    async def _delay(self) -> None:
         if self.seconds:
             await asyncio.sleep(self.seconds)
-        found = next((name for name in names if name in self.answers), None)
-        answer = self.broken if found is None else self.answers.pop(found)
+        await self._answering.wait()
+
+    async def _end(self, *names: str) -> None:
+        once = next((name for name in names if name in self.answers), None)
+        answer = self.broken if once is None else self.answers.pop(once)
+        if once is None:
+            answer = next((self.failing[name] for name in names if name in self.failing), answer)
         if isinstance(answer, Exception):
             raise answer.with_traceback(None)  # raised again, it would keep the frames of all earlier calls
         if answer is not None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from placewright.api.extenders import ExtenderSettings
 from placewright.queue.queued import SubQueue
-from scheduler.extenders import ALL_VERBS, ScriptedExtender
+from placewright.testing import FakeExtender
 from scheduler.makers import World, node, pod
 
 from .makers import bound, group, members
 
 
-def asking() -> ScriptedExtender:
-    return ScriptedExtender(ExtenderSettings(url_prefix="http://nowhere.invalid", **{**ALL_VERBS, "preempt_verb": ""}))
+def asking() -> FakeExtender:
+    return FakeExtender("http://nowhere.invalid", preempt_verb="")
 
 
 async def test_all_members_are_asked_about_and_bound_together() -> None:
@@ -63,11 +62,11 @@ async def test_no_other_pod_of_the_profile_is_decided_meanwhile() -> None:
     world.use_profile(asking=[extender])
     world.intake.cluster_object(group("job", 2))
     world.pods(*members("job", 2))
-    extender.hold.clear()
+    extender.pause()
     deciding = asyncio.ensure_future(world.attempt())
     await asyncio.sleep(0)
     world.pods(pod("single"))
     assert world.queue.pop() is None
-    extender.hold.set()
+    extender.resume()
     assert await deciding
     assert world.pop().pod.name == "single"
