@@ -143,7 +143,7 @@ async def test_the_end_is_called_once_and_nothing_watches_any_more() -> None:
     ends: list[float] = []
     with LoopWatchdog(Patience(warn=0.2, end=0.4), lambda: ends.append(time.monotonic())) as watchdog:
         hang_until(lambda: ends)
-        hang_until(lambda: watchdog.failing() == "nobody watches the event loop")
+        hang_until(lambda: watchdog.failing() == "the watchdog's thread has ended")
     assert len(ends) == 1
 
 

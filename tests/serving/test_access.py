@@ -182,7 +182,7 @@ async def test_while_the_api_server_is_away_only_what_is_remembered_opens(door: 
     assert await door.knock(token, "/configz") == 500
     assert [await door.knock("another") for _ in range(3)] == [401, 401, 401]
     assert caplog.text.count("the API server does not say whose a token is") == 1
-    assert caplog.text.count("the API server does not say what somebody may") == 1
+    assert caplog.text.count("the API server does not say what a user may do") == 1
     door.clock.now += REMEMBERED_SECONDS + 0.1
     assert await door.knock(token) == 401
 

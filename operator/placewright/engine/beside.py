@@ -101,8 +101,8 @@ def together(*each: StandBeside) -> StandBeside:
     """Join several makers of companions into one.
 
     Args:
-        each: their contexts are entered in this order and left in the opposite order. Where one cannot be entered, those that were
-            entered before are left.
+        each: their contexts are entered in this order and left in the opposite order. Where one cannot be entered, all that
+            were entered before are left.
     """
 
     def stand(member: Membership) -> Beside:

@@ -55,6 +55,14 @@ def cache_lines(cluster: Cluster, nominator: Nominator, most: int = MOST) -> Ite
     """Write the totals, a line for each node, and a line for each column that differs from the sum of the node's pods.
 
     O(pods on the written nodes).
+
+    Args:
+        cluster: the cache.
+        nominator: the pods nominated to each node.
+        most: nodes that are written.
+
+    Returns:
+        Lines without line ends.
     """
     yield (
         f"debug: cached nodes: {cluster.node_count}; pods on nodes: {cluster.pod_count_total}; of these assumed: {cluster.assumed_count}"
@@ -69,7 +77,15 @@ def cache_lines(cluster: Cluster, nominator: Nominator, most: int = MOST) -> Ite
 
 
 def queue_lines(queue: SchedulingQueue, most: int = MOST) -> Iterator[str]:
-    """Write kube-scheduler's summary, a line for each pod, and whether every pod is in exactly one place of the queue. O(pods)."""
+    """Write kube-scheduler's summary, a line for each pod, and whether every pod is in exactly one place of the queue. O(pods).
+
+    Args:
+        queue: to be written.
+        most: pods that are written.
+
+    Returns:
+        Lines without line ends.
+    """
     sizes = queue.sizes()
     yield f"debug: queue: activeQ:{sizes.active}; backoffQ:{sizes.backoff}; unschedulablePods:{sizes.unschedulable + sizes.gated}"
     yield f"debug: queue: of these gated: {sizes.gated}; in flight: {sizes.in_flight}"

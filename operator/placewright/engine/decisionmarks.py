@@ -274,7 +274,12 @@ class MarkKeeper:
                 await self.beat(events, status)
 
     async def beat(self, events: EventRecorder, status: StatusWriter) -> None:
-        """Remove marks that are due, let one suspect into the queue, and tell suspects why they wait."""
+        """Remove marks that are due, let one suspect into the queue, and tell suspects why they wait.
+
+        Args:
+            events: for suspects that wait.
+            status: for their PodScheduled condition.
+        """
         self.review()
         self._forget_old()
         await self._close_all()
@@ -326,6 +331,9 @@ def why_last(suspicion: Suspicion, now: float) -> str:
     Args:
         suspicion: the deaths, and the time before which the suspect is not tried.
         now: of the same clock.
+
+    Returns:
+        A sentence for the pod's owner.
     """
     times = "once" if suspicion.deaths == 1 else f"{suspicion.deaths} times"
     wait = max(suspicion.not_before - now, 0.0)
@@ -346,7 +354,7 @@ def _for_good(problem: Exception) -> bool:
 def _bounded(
     known: Iterable[tuple[DecisionMark, float]], now: float
 ) -> tuple[list[tuple[DecisionMark, float]], list[DecisionMark]]:
-    """Those that are kept, and those that go: what is old, and what is beyond the bounds, whose last death is longest ago."""
+    """Split marks into kept ones and surplus: old marks, and beyond the bounds those marks whose last death is longest ago."""
     kept: list[tuple[DecisionMark, float]] = []
     surplus: list[DecisionMark] = []
     of_namespace: dict[str, int] = {}

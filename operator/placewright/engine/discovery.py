@@ -30,7 +30,7 @@ SILENT_SECONDS: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """The difference between the kinds that the scheduler can use and those that an API server serves; `str` writes it in one line.
+    """The kinds that the scheduler can use and an API server does not serve; `str` writes them in one line.
 
     Attributes:
         version: of the API server; None where it did not tell.
@@ -44,7 +44,7 @@ class Shortfall:
 
     @property
     def lacking(self) -> tuple[Wanted, ...]:
-        """The kinds that are served in no readable version, without those of which one of several is enough."""
+        """The kinds that are served in no readable version, without kinds that another kind can stand for."""
         return tuple(row.wanted for row in self.rows if not row.one_of_several and self.served.find(row.wanted) is None)
 
     def __str__(self) -> str:
@@ -89,6 +89,9 @@ async def survey(client: ApiClient, rows: tuple[Reflected, ...] = REFLECTED) -> 
     Args:
         client: asks the API server.
         rows: the kinds.
+
+    Returns:
+        The missing kinds and the served ones.
 
     Raises:
         RequestError: it does not answer.

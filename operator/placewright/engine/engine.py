@@ -85,12 +85,13 @@ from placewright.shadow.shadows import Shadows
 
 _logger = logging.getLogger(__name__)
 
-#: Beside pods, what a decision writes to.
+#: The kinds that a decision writes to, beside pods.
 _WRITTEN_KINDS: Final = (ResourceClaim, PersistentVolume, PersistentVolumeClaim)
-#: Of the time between a leader's last moment and the first of the next one, how much a request of the former may still be under way.
+#: The share of the time between the end of one leader's term and the begin of the next for which a request of the former may be under way.
 OUTLIVES_LEAD: Final = 0.8
-#: How long the last verdicts may take before the lead is given back, in seconds: the next replica waits for it.
+#: Seconds for which the last verdicts may be written before the lead is given back: the next replica waits for that.
 _LAST_WORDS_SECONDS: Final = 0.5
+#: Seconds between two flushes of the queue's backoff and of pods that have waited too long, as in kube-scheduler.
 BACKOFF_FLUSH_SECONDS: Final = 1.0
 UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
 
@@ -99,21 +100,21 @@ class Engine:
     """One scheduler on one API server, whole: `start`, `drain` and `stop` only run what is built here.
 
     Attributes:
-        beside: who hears what happens, and what is open for as long as the engine is there.
+        beside: the listeners, and the servers that are open for as long as the engine exists.
         shadows: profiles that decide beside others and bind nothing.
         claims: writes claims to devices.
-        column_budget: memory for what is kept of decisions, of all profiles and shadows together.
-        plugin_watch: what plugins did wrong.
-        profiles: keeps what Kopf shows of profiles; to be told by it.
-        history: records every generation of a profile, and what came of it.
-        intake: takes in what Kopf shows of pods.
+        column_budget: memory for the columns that are kept between decisions, of all profiles and shadows together.
+        plugin_watch: records the failures of plugins.
+        profiles: keeps the profiles; the handler of profiles calls it.
+        history: records every generation of a profile, and its standing.
+        intake: takes pods, nodes and all other objects from the watches; the handler of pods calls it.
         marks: keeps marks of decisions that may end the process.
         forgotten: finds pods that wait although they would fit.
-        discovery: adds to what is reflected what the API server serves.
+        discovery: adds a reflector for each kind that the API server serves.
     """
 
     def __init__(self, access: ClusterAccess, options: EngineOptions, stand_beside: StandBeside) -> None:
-        """See `build_engine`."""
+        """Build all parts and start none. `build_engine` describes the arguments."""
         self.access, self.options = access, options
         self.replica: Replica = make_replica(int(time.time() * 1000), random.Random(), os.environ)
         self.namespace = operator_namespace(os.environ)
@@ -192,9 +193,11 @@ class Engine:
     # --- life ----------------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Reach the API server, fill the columns, begin to schedule. Waits for as long as the API server is away.
+        """Reach the API server, fill the columns, begin to schedule. This waits for as long as the API server is away.
 
-        Raises `CannotElect` when replicas could not elect one, `ConfigError` when a profile of a file cannot take effect.
+        Raises:
+            CannotElect: replicas could not elect one of them.
+            ConfigError: a profile of a file cannot take effect.
         """
         found = await until_answered(self.discovery.survey, RetryBackoff())
         await self.leadership.require()
@@ -228,12 +231,12 @@ class Engine:
         self._spawn(Debugger(self).run(), "debugger")
 
     async def broken(self) -> str:
-        """Return once a part has ended that should run until `drain` or `stop`; what ended, and why."""
+        """Wait until a part has ended that should run until `drain` or `stop`. Returns its name and its error."""
         ended, _ = await asyncio.wait(self._parts(), return_when=asyncio.FIRST_COMPLETED)
         return "; ".join(_how_it_ended(task) for task in ended)
 
     async def drain(self) -> None:
-        """Stop deciding, finish what is being bound, and only then let another replica begin."""
+        """Stop deciding, finish the bindings under way, and then give the lead back, so that the next replica begins after them."""
         self._ending = True
         if self._deciding is not None:
             self._deciding.cancel()
@@ -248,7 +251,7 @@ class Engine:
             await self.leadership.resign(give_back=whole)
 
     async def stop(self) -> None:
-        """Drain, write what waits to be written, close connections. For an engine that did not get to start, too."""
+        """Drain, write the queued events and statuses, close connections. It may be called on an engine whose start was given up."""
         self._ending = True
         if self._deciding is not None or self._tasks:
             await self.drain()
@@ -289,11 +292,11 @@ class Engine:
         return self.started and self.profiles.loaded
 
     def unsynced(self) -> list[str]:
-        """What has not been listed completely yet, for people."""
+        """The kinds whose first list is not complete, as words for a person."""
         return self._reflectors.unsynced() if self.started else ["anything, as the API server has not answered yet"]
 
     def ended_parts(self) -> list[str]:
-        """Names of the parts that have ended although the engine has not been told to."""
+        """Names of the parts that have ended although the engine has not been told to end."""
         if self._ending or not self.started:
             return []
         return [task.get_name() for task in self._parts() if task.done()]
@@ -331,14 +334,14 @@ class Engine:
 
     async def _prepare_term(self) -> None:
         await self.scheduler.settled()
-        client = self.client.sending(Traffic.BIND)  # what was refused in an earlier term must not hold this one back
+        client = self.client.sending(Traffic.BIND)  # a sender without the backoff of refusals in an earlier term
         await ask_for_unresolved(client, self.scheduler.binding, self.intake)
         decided_on = [each for each in self._reflectors.members if _decided_on(each)]
         await asyncio.gather(caught_up(client, decided_on), self.profiles.refresh())
         await self.marks.begin_term()
 
     def _end_term(self) -> None:
-        """What waits to be written goes, then what is under way; what was decided is rolled back."""
+        """Drop the queued writes, abort the requests under way, roll back the decisions that are not bound."""
         for writer in (self._events, self._status, self._group_status):
             writer.end_term()
         self.client.abort_unwanted()
@@ -350,7 +353,7 @@ class Engine:
     @staticmethod
     async def _every(seconds: float, act: Any) -> None:
         while True:
-            # At whole multiples of the clock: backoff ends in windows of a second.
+            # At whole multiples of the clock, because backoff ends in windows of a second.
             await asyncio.sleep(seconds - time.monotonic() % seconds)
             act()
 
@@ -370,39 +373,39 @@ class Engine:
 
     @property
     def bindings(self) -> BindCounts:
-        """What became of Bindings."""
+        """Counts of Bindings by outcome."""
         return self._binder.counts
 
     @property
     def outbox(self) -> Mapping[str, QueueingWriter[Any, Any]]:
-        """Who writes what may wait, by name."""
+        """The writers that queue their writes, by name."""
         return {writer.NAME: writer for writer in (self._events, self._status, self._group_status)}
 
     @property
     def event_counts(self) -> EventCounts:
-        """What became of events about pods."""
+        """Counts of events about pods by outcome."""
         return self._events.counts
 
     @property
     def status_counts(self) -> StatusCounts:
-        """What became of pods' conditions."""
+        """Counts of writes of pods' conditions by outcome."""
         return self._status.counts
 
     @property
     def group_status_counts(self) -> GroupStatusCounts:
-        """What became of what was to be said of groups."""
+        """Counts of writes of groups' status by outcome."""
         return self._group_status.counts
 
     @property
     def reflectors(self) -> tuple[Reflector[Any], ...]:
-        """What is read from the API server; none before it has answered."""
+        """The reflectors; none before the API server has answered."""
         return tuple(self._reflectors.members) if self.started else ()
 
     # --- profiles --------------------------------------------------------------------------------------------------------------
 
     def _build(self, profile: ResolvedProfile) -> Evaluator:
         if profile.shadows is not None:
-            return self._build_shadow(profile, Cluster())  # whether it can be built; the one at work has a cluster that is filled
+            return self._build_shadow(profile, Cluster())  # tells whether it can be built; `Shadows` builds the one that decides
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
         handle = ProfileHandle(
             self.cluster, self._binder, nominator, waiting, self._volumes, self.claims, self._announce, members=self.queue.pod_groups,
@@ -411,7 +414,7 @@ class Engine:
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
 
     def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:
-        """Without extenders, and with ports that nothing goes out of."""
+        """Build a shadow's evaluator, without extenders and with ports that send nothing."""
         guarding = self.plugin_watch.guarding(profile)
         return build_evaluator(profile, self._registry, cluster, NoBinder(), NoNominations(), guarding=guarding, budget=self.column_budget)
 
@@ -443,21 +446,24 @@ def build_engine(
     options: EngineOptions = EngineOptions(),  # noqa: B008
     stand_beside: StandBeside = nothing_beside,
 ) -> Engine:
-    """One scheduler, put together around one API server, which is not asked for anything yet.
+    """Build a scheduler for one API server, without a request to it.
 
-    What the API server serves is not part of the build: the engine has to be there, and be asked about its health, while the API server is
-    away, and what is served may change later. `Discovery` adds it to what is reflected, at the start as later.
+    The kinds that the API server serves are no part of the build: the engine must exist and answer probes while the API server is away, and
+    the kinds may change later. `Discovery` adds their reflectors, at the start and later.
 
     Args:
-        access: how the API server is reached.
-        options: what a person chose.
-        stand_beside: makes what hears the engine, and is open for as long as it is there.
+        access: address of the API server, and credentials for it.
+        options: of the engine.
+        stand_beside: makes the listeners, and the servers that are open for as long as the engine exists.
+
+    Returns:
+        An engine that has not been started.
     """
     return Engine(access, options, stand_beside)
 
 
 def _decided_on(reflector: Reflector[Any]) -> bool:
-    """Whether an earlier replica's decisions show in what this one reads."""
+    """Whether a reflector reads a kind that the decisions of an earlier leader change."""
     return reflector.source.path in (PODS_PATH, NODES_PATH) or reflector.source.kind in _WRITTEN_KINDS
 
 
@@ -465,7 +471,7 @@ def _how_it_ended(task: asyncio.Task[None]) -> str:
     if task.cancelled():
         return f"{task.get_name()} was cancelled"
     problem = task.exception()
-    while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:  # what one of its own parts raised
+    while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:  # a task group wraps the error of its only failing task
         (problem,) = problem.exceptions
     if problem is not None:
         _logger.error("%s broke", task.get_name(), exc_info=problem)

@@ -74,7 +74,12 @@ class FairRoom(Generic[G]):
         return self.oldest_of(min(self._by_peer, key=room.guests_of))
 
     def enter(self, guest: G, peer: str) -> None:
-        """Add a guest of a peer. O(1)."""
+        """Add a guest. O(1).
+
+        Args:
+            guest: not in the room yet.
+            peer: of the guest.
+        """
         self._guests[guest] = peer
         self._by_peer.setdefault(peer, {})[guest] = None
 

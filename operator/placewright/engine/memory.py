@@ -1,6 +1,6 @@
 """The memory that this process may use: its container's limit, or the machine's memory.
 
-A container sees its own limit at the root of its cgroup file system, whatever the node's tree looks like; a process may have limits of its
+A container sees its own limit at the root of its cgroup file system, in any tree of the node; a process may have limits of its
 own besides (`ulimit -d`, `ulimit -v`). Limits are read once, when the engine is built: a container that is resized in place keeps its
 columns within its first limit until it is restarted. A pod without a limit may take all memory of its machine, and is evicted for it, so
 give the scheduler a limit.

@@ -21,9 +21,9 @@ LEASE: Final = Permission(
     ),
 )
 HISTORY: Final = Permission(
-    "The history of profiles: a revision each generation, marked with what came of it; the oldest go. And marks of decisions that may end "
-    "the process. It is for every revision in the namespace, as RBAC knows no labels, and names only of what exists: let nobody else's "
-    "StatefulSets and DaemonSets be there.",
+    "The history of profiles: a revision each generation, marked with its result; the oldest are deleted. And marks of decisions "
+    "that may end the process. The right reaches every revision in the namespace, as RBAC knows no labels, and names only of what exists: "
+    "no StatefulSets and DaemonSets of others should be there.",
     (PolicyRule("apps", ("controllerrevisions",), ("create", "delete", "list", "patch")),),
 )
 NEEDS: Final = (LEASE, HISTORY)

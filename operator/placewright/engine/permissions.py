@@ -87,8 +87,8 @@ def needs() -> Iterator[Permission]:
         plugin="VolumeBinding",
     )
     yield Permission(
-        "A claim to devices gets them, and its pod, or gives them back; from 1.36 on that is `binding`. `get` is for looking when somebody "
-        "else was faster, `update` for claims whose drivers' parameters a patch would change. Claims for extended resources that devices "
+        "A claim to devices gets them, and its pod, or gives them back; from 1.36 on that is `binding`. `get` is for looking when another "
+        "client was faster, `update` for claims whose drivers' parameters a patch would change. Claims for extended resources that devices "
         "serve are made, and deleted where the pod is not placed after all.",
         (
             PolicyRule(DEVICES_GROUP, ("resourceclaims",), ("get", "create", "update", "patch", "delete")),
@@ -98,7 +98,7 @@ def needs() -> Iterator[Permission]:
     )
     yield Permission("Preemption.", (PolicyRule("", ("pods",), ("delete",)),), plugin="DefaultPreemption")
     yield Permission(
-        "What became of groups of pods that are placed all or none.",
+        "The status of groups of pods that are placed all or none.",
         (PolicyRule(COSCHEDULING_GROUP, ("podgroups/status",), ("patch",)), PolicyRule(NATIVE_GROUP, ("podgroups/status",), ("patch",))),
         plugin="GangScheduling",
     )
@@ -157,6 +157,9 @@ def needed_by(profiles: Iterable[ResolvedProfile], sources: Iterable[tuple[AnySo
     Args:
         profiles: the profiles; without any, the permissions of all plugins are returned.
         sources: objects that installed plugins declare, each with the name of its plugin.
+
+    Returns:
+        The permissions, in the order of the role.
     """
     enabled = {plugin for profile in profiles for names in profile.points.values() for plugin in names}
     return [need for need in (*needs(), *declared_needs(sources)) if not need.plugin or not enabled or need.plugin in enabled]
@@ -174,6 +177,9 @@ def role_text(kind: str, metadata: Mapping[str, str], wanted: Iterable[Permissio
         kind: `ClusterRole` or `Role`.
         metadata: of the role.
         wanted: the permissions, in order.
+
+    Returns:
+        The text of the manifest.
     """
     lines = ["apiVersion: rbac.authorization.k8s.io/v1", f"kind: {kind}", "metadata:"]
     lines += [f"  {key}: {value}" for key, value in metadata.items()]

@@ -50,7 +50,15 @@ class PluginWatch:
         return Guarding(kept[profile.generation], self._untouched)
 
     def failures_of(self, name: str, generation: int | None) -> PluginFailures | None:
-        """The failures under a generation of a profile; None for a generation that was not built here."""
+        """Find the failures under a generation of a profile.
+
+        Args:
+            name: of the profile.
+            generation: None where none is in effect.
+
+        Returns:
+            None for a generation that was not built here.
+        """
         return None if generation is None else self._kept.get(name, {}).get(generation)
 
     def forget(self, name: str) -> None:

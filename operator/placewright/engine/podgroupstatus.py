@@ -124,7 +124,7 @@ class WaitingMembers:
     def __init__(
         self, queue: SchedulingQueue, declared: PodGroups, policies: Policies, voices: Voices, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Tell nobody yet.
+        """Write nothing yet.
 
         Args:
             queue: has the members that wait.

@@ -116,7 +116,12 @@ class HistoryKeeper:
         self._note(self._seen[name], self._standings().get(name))
 
     def forget(self, name: str, uid: str) -> None:
-        """Drop what is known of a deleted profile. Its stored history stays."""
+        """Drop a deleted profile from memory. Its stored history stays.
+
+        Args:
+            name: of the profile.
+            uid: of the deleted object; a newer object of that name is kept.
+        """
         if name in self._seen and self._seen[name].recorded.uid == uid:
             del self._seen[name]
 

@@ -1,4 +1,4 @@
-"""Keeps SchedulingProfiles: applies what Kopf shows, records it, and tells how each one stands. Only the active replica tells."""
+"""Keeps SchedulingProfiles: applies each generation that Kopf shows, records it, and has its standing written by the active replica."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ from placewright.queue.queue import SchedulingQueue
 _logger = logging.getLogger(__name__)
 
 _BEAT_SECONDS: Final = 1.0
-#: After so many beats without any profile it is said that nothing will happen.
+#: Beats without any profile after which a warning says that no pod will be placed.
 _PATIENT_BEATS: Final = 5
+#: Uids of deleted profiles that are remembered, against late events of a watch that is behind.
 _REMEMBERED_GONE: Final = 100
-#: What came of a generation, as metrics name it.
+#: The verdict on a generation, as metrics name it.
 TAKEN: Final = "success"
 REFUSED: Final = "refused"
 
 
 class _ProfilePage(msgspec.Struct, frozen=True):
-    """A page of profiles, each as an event of a watch has it."""
+    """A page of a list of profiles, each as a plain object, because the history needs all of its fields."""
 
     metadata: dict[str, Any] = {}
     items: list[dict[str, Any]] | None = None
@@ -58,10 +59,10 @@ def _profile_page(body: bytes) -> _ProfilePage:
 
 
 class ProfileKeeper:
-    """The live profiles, and who tells of them.
+    """Applies profiles to the live ones, and has their history and status written.
 
     Attributes:
-        reloads: how many generations of a profile were judged, by the profile's name and what came of it: `TAKEN` or `REFUSED`.
+        reloads: counts of judged generations by (profile, verdict), where the verdict is `TAKEN` or `REFUSED`.
     """
 
     def __init__(  # noqa: PLR0913 - one part of the engine each
@@ -76,7 +77,19 @@ class ProfileKeeper:
         compared: Callable[[str], ShadowStatus | None] = lambda _name: None,
         watch: PluginWatch | None = None,
     ) -> None:
-        """`compared`: how a shadow of that name compares; None for other profiles. `watch`: what plugins did wrong."""
+        """Keep no profile yet.
+
+        Args:
+            client: lists profiles.
+            live: the profiles in effect.
+            queue: its sizes are part of the status.
+            may_write: whether this replica is the active one.
+            reporter: writes status and events.
+            last_good: finds the last good generation of a refused profile.
+            history: records generations.
+            compared: the comparison of the shadow of a name; None for other profiles.
+            watch: the failures of plugins, for the status.
+        """
         self._watch = PluginWatch() if watch is None else watch
         self.reloads: Counter[tuple[str, str]] = Counter()
         self._last_good = last_good
@@ -97,17 +110,22 @@ class ProfileKeeper:
 
     @property
     def loaded(self) -> bool:
-        """True once a profile was seen, or there is known to be none."""
+        """True once a profile was seen, or a list has shown that there is none."""
         return self._listed or bool(self._seen)
 
     def take(self, kind: str | None, body: Mapping[str, Any]) -> None:
-        """Take an event of a watch of profiles: one came, changed, or was deleted. The history is told once it has been judged."""
+        """Take an event of a watch of profiles.
+
+        Args:
+            kind: the event's type; None for an object of a list.
+            body: the object. One that has not the shape of a profile is refused, and the last good generation stays in effect.
+        """
         metadata = convert(body["metadata"], ObjectMeta)
         if kind == "DELETED":
             self.remove(metadata.name, metadata.uid)
             return
         if metadata.uid in self._gone:
-            return  # a watch that is behind tells of what was
+            return  # a watch that is behind shows an earlier state of a deleted profile
         try:
             self.apply(convert(body, SchedulingProfile))
         except DecodeError as problem:
@@ -115,7 +133,7 @@ class ProfileKeeper:
         self._history.saw(body)
 
     def apply(self, profile: SchedulingProfile) -> None:
-        """A profile appeared or changed."""
+        """Judge a profile that appeared or changed, and put it into effect unless it is refused."""
         name = profile.metadata.name
         self._seen[name] = profile
         self._unreadable.pop(name, None)
@@ -134,7 +152,12 @@ class ProfileKeeper:
         self._changed.set()
 
     def remove(self, name: str, uid: str) -> None:
-        """A profile was deleted: its pods wait. An object of that name with another uid is another profile, and stays."""
+        """Take a deleted profile out of effect. Its pods wait.
+
+        Args:
+            name: of the profile.
+            uid: of the deleted object. An object of that name with another uid is another profile, and stays.
+        """
         seen = self._seen.get(name)
         if seen is None or seen.metadata.uid != uid:
             return
@@ -153,7 +176,7 @@ class ProfileKeeper:
         self._changed.set()
 
     def _note(self, *standings: ProfileStanding) -> None:
-        """Have it announced; only by the active replica, as the others have nothing to say."""
+        """Have standings announced, on the active replica alone: every replica judges alike, and one event is enough."""
         if self._may_write():
             for standing in standings:
                 self._reporter.note(standing)
@@ -172,13 +195,18 @@ class ProfileKeeper:
 
     @staticmethod
     def _say_of_others(standings: Sequence[ProfileStanding]) -> None:
-        """What another profile's change did to these: one that inherits a schedulerName, one that has nothing to shadow any more."""
+        """Log the new standings of profiles that another profile's change touched: an heir of its schedulerName, a shadow of it."""
         for standing in standings:
             level = logging.WARNING if standing.reason.stalls else logging.INFO
             _logger.log(level, "profile %s: %s", standing.name, standing.message)
 
     async def compare(self) -> None:
-        """Remove profiles that are gone although no watch said so; raises `RequestError` or `DecodeError`."""
+        """Remove profiles that the API server has no more: a watch that broke may have missed their deletion.
+
+        Raises:
+            RequestError: the API server did not answer.
+            DecodeError: its answer cannot be read.
+        """
         known = self._known()
         listed: dict[str, str] = {}
         async for page in pages(partial(self._client.get, PROFILES_PATH), self._wire.page, {}):
@@ -186,9 +214,13 @@ class ProfileKeeper:
         self._let_go(known, listed)
 
     async def refresh(self) -> None:
-        """Take every profile as it is now, and let go of those that are gone; raises `RequestError`, or `DecodeError`.
+        """Take every profile as it is now, and remove the deleted ones.
 
-        For a replica that takes over: Kopf shows nothing to one that stands by, and takes its time to show what it missed.
+        A replica that takes over needs this: Kopf shows no profile to a replica that stands by, and takes a while to list them afterwards.
+
+        Raises:
+            RequestError: the API server did not answer.
+            DecodeError: its answer cannot be read.
         """
         known = self._known()
         listed: dict[str, str] = {}
@@ -205,7 +237,7 @@ class ProfileKeeper:
         self._let_go(known, listed)
 
     def _known(self) -> dict[str, str]:
-        """Uids by name."""
+        """The uids of the profiles that were seen, by name."""
         return {name: profile.metadata.uid for name, profile in self._seen.items()}
 
     def _let_go(self, known: Mapping[str, str], listed: Mapping[str, str]) -> None:
@@ -215,7 +247,12 @@ class ProfileKeeper:
         self._listed = True
 
     def refuse_unreadable(self, metadata: ObjectMeta, problem: str) -> None:
-        """A profile does not even have the shape of one: the last good generation stays in effect."""
+        """Refuse an object that has not the shape of a profile. The last good generation stays in effect.
+
+        Args:
+            metadata: of the object.
+            problem: the reason, for its status.
+        """
         name = metadata.name
         known = self._unreadable.get(name)
         if known is not None and (known.observed_generation, known.message) == (metadata.generation, problem):
@@ -229,7 +266,7 @@ class ProfileKeeper:
         self._changed.set()
 
     async def run(self) -> None:
-        """Have it told how profiles stand, on change and at every beat, until cancelled."""
+        """Have the standing of profiles written, on change and at every beat, until cancelled."""
         missed = False
         for beat in itertools.count():
             with contextlib.suppress(TimeoutError):
@@ -244,7 +281,7 @@ class ProfileKeeper:
                 await self._tell()
 
     async def _recall(self) -> None:
-        """Where a profile is refused and no generation of it is in effect here, put the last good one in effect that is recorded."""
+        """Put the last recorded good generation into effect for each refused profile that has no generation in effect here."""
         for name, standing in self.standings().items():
             if not standing.reason.stalls or standing.active_generation is not None or standing.reason is Reason.PLUGIN_HANGING:
                 continue
@@ -257,7 +294,7 @@ class ProfileKeeper:
                 _logger.warning("profile %s: generation %d, which was in effect before, is again", name, earlier.metadata.generation)
 
     def _beat(self) -> float:
-        """Seconds to wait for a change: what changed while it was not due yet is told as soon as it is."""
+        """Seconds to wait for a change, less where the status of a profile becomes due earlier."""
         return min([_BEAT_SECONDS, *(wait for name in self._seen if (wait := self._reporter.seconds_until_due(name)))])
 
     async def _tell(self) -> None:
@@ -275,11 +312,11 @@ class ProfileKeeper:
         )
 
     def in_effect(self) -> Mapping[str, Active[Evaluator]]:
-        """What decisions are made by, by name of the profile."""
+        """The generations in effect, by name of the profile."""
         return {each.profile.name: each for each in self._live.active.values()}
 
     def advice_on(self, active: Active[Evaluator]) -> tuple[Recommendation, ...]:
-        """What the author of a profile in effect may want to know."""
+        """Recommendations to the author of a profile in effect."""
         scorers = [type(plugin) for plugin in active.evaluator.runtime.score]
         return advise(active.profile, scorers, active.evaluator.impact)
 
@@ -288,7 +325,7 @@ class ProfileKeeper:
         self.reloads[name, REFUSED] += refused
 
     def standings(self) -> Mapping[str, ProfileStanding]:
-        """How every profile stands, by name."""
+        """The standing of every profile, by name. An unreadable newest generation is refused, and an earlier one may be active."""
         readable = {standing.name: standing for standing in self._live.standings()}
         return readable | {
             name: replace(refused, active_generation=readable[name].active_generation if name in readable else None)
@@ -303,13 +340,17 @@ class ProfileKeeper:
 
 
 class FileProfiles(ProfileKeeper):
-    """Keeps profiles of a file instead of custom resources (`placewright run --config`): read once, watched and written nowhere.
+    """Keeps the profiles of a file instead of custom resources (`placewright run --config`): read once, never watched or written.
 
-    The API server then need not know SchedulingProfile, and the operator needs no right to it.
+    The API server need not serve SchedulingProfile then, and the operator needs no right to it.
     """
 
     def load(self, profiles: Iterable[SchedulingProfile]) -> None:
-        """Put the profiles into effect; raises `ConfigError` for one that cannot be."""
+        """Put profiles into effect.
+
+        Raises:
+            ConfigError: a profile cannot take effect; the message names each of them.
+        """
         for profile in profiles:
             self.apply(profile)
         stalled = [standing for standing in self.standings().values() if standing.reason.stalls]
@@ -317,11 +358,11 @@ class FileProfiles(ProfileKeeper):
             raise ConfigError("\n".join(f"profile {standing.name}: {standing.message}" for standing in stalled))
 
     async def compare(self) -> None:
-        """Nothing to compare with."""
+        """Do nothing: a file is read once."""
 
     async def refresh(self) -> None:
-        """They are what they were."""
+        """Do nothing: a file is read once."""
 
     async def run(self) -> None:
-        """Nothing to tell, until cancelled."""
+        """Wait until cancelled: profiles of a file have no status to write."""
         await asyncio.Event().wait()

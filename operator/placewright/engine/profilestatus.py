@@ -41,11 +41,11 @@ REJECTED: Final = "ProfileRejected"
 
 @dataclass(slots=True)
 class _Report:
-    """The reports about one profile that were written, and those that wait.
+    """The reports about one profile: written ones and queued ones.
 
     Attributes:
         metadata: of the object as it was last seen.
-        conditions: of the same, with those that were written since.
+        conditions: of the object, replaced by the written ones after each write.
         shown: the status as it was first seen.
         written: the status that was written last; None when it must be written anew.
         announced: the standing of the last event.

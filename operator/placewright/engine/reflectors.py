@@ -37,6 +37,9 @@ def reflected_core(client: ApiClient, intake: ClusterEventHandlers, pods_listed:
         client: lists and watches.
         intake: takes the objects.
         pods_listed: called after each list of pods.
+
+    Returns:
+        Reflectors that have not been started.
     """
     nodes: Reflector[Any] = Reflector(client, Source(NODES_PATH, Node), NodeSink(intake))
     pods = Source(PODS_PATH, Pod, field_selector=ASSIGNED_PODS)
@@ -58,7 +61,15 @@ def _row(source: AnySource, plugin: str) -> Reflected:
 
 
 def sink_of(row: Reflected, intake: ClusterEventHandlers) -> Sink[Any]:
-    """Return where news of a row goes: a polled collection is one event a list, any other one event an object."""
+    """Make the sink for a kind: a polled collection causes one event a list, any other one event an object.
+
+    Args:
+        row: the kind.
+        intake: takes the objects.
+
+    Returns:
+        A sink for its reflector.
+    """
     polled = row.optional is not None and row.optional.poll_seconds is not None
     return PolledObjectSink(intake, row.kind) if polled else ClusterObjectSink(intake)
 
@@ -94,7 +105,12 @@ class AssignedPodSink:
         self._listed = listed
 
     def changed(self, old: Pod | None, new: Pod) -> None:
-        """Take an object that appeared or changed."""
+        """Take an object that appeared or changed.
+
+        Args:
+            old: the object as it was known; None for a new one.
+            new: the object now.
+        """
         if (pod := readable_pod(new, self._intake.known_on_node(new.metadata.uid))) is not None:
             self._intake.assigned_pod(pod)
 
@@ -114,7 +130,12 @@ class NodeSink:
         self._intake = intake
 
     def changed(self, old: Node | None, new: Node) -> None:
-        """Take an object that appeared or changed."""
+        """Take an object that appeared or changed.
+
+        Args:
+            old: the object as it was known; None for a new one.
+            new: the object now.
+        """
         self._intake.node(new)
 
     def deleted(self, old: Node) -> None:
@@ -132,7 +153,12 @@ class ClusterObjectSink(Generic[C]):
         self._intake = intake
 
     def changed(self, old: C | None, new: C) -> None:
-        """Take an object that appeared or changed."""
+        """Take an object that appeared or changed.
+
+        Args:
+            old: the object as it was known; None for a new one.
+            new: the object now.
+        """
         self._intake.cluster_object(new)
 
     def deleted(self, old: C) -> None:
@@ -152,7 +178,12 @@ class PolledObjectSink(Generic[C]):
         self._changed = False
 
     def changed(self, old: C | None, new: C) -> None:
-        """Put the object into its table."""
+        """Put an object into its table.
+
+        Args:
+            old: the object as it was known; None for a new one.
+            new: the object now.
+        """
         self._intake.source_object(new)
         self._changed = True
 

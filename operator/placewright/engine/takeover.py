@@ -280,6 +280,9 @@ def reached(version: str, wanted: str) -> bool:
 
     Args:
         version: reached so far.
-        wanted: to be reached. Versions are compared as numbers, which they are in every API server on etcd, or are equal as texts.
+        wanted: to be reached.
+
+    Returns:
+        False where that is unknown: versions are compared as numbers, which they are in every API server on etcd, else for equality.
     """
     return version == wanted != "" or (version.isdecimal() and wanted.isdecimal() and int(version) >= int(wanted))

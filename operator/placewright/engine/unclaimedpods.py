@@ -1,9 +1,9 @@
-"""Tells pods that no profile takes: an event each, once, and a figure for metrics.
+"""Tells pods that no profile takes: one event for each pod, and a figure for metrics.
 
-A deleted profile leaves its pods waiting, and a misspelt schedulerName belongs to nobody; no decision is made about either, so nothing
-else would ever say a word. Which names count is said in `profiles.unclaimed`. It is looked once a beat and with patience, so that nobody is
-told of a profile that is replaced (deleted and made again). Events go out at a bounded pace, fairly between names: of ten thousand pods the
-first hundred are told at once, and all within nine minutes.
+A deleted profile leaves its pods waiting, and a misspelt schedulerName belongs to no scheduler. No decision is made about either, so no
+other part of the scheduler would tell their owners. `profiles.unclaimed` judges which names count. A name is judged at a beat and with
+patience, so that a profile that is replaced (deleted and made again) causes no event. Events go out at a bounded pace, in turns between
+names: of ten thousand pods the first hundred are told at once, and all within nine minutes.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ from placewright.scheduler.ports import EventRecorder, EventType
 _logger = logging.getLogger(__name__)
 
 BEAT_SECONDS: Final = 1.0
-#: How long a name may be without a profile before anything is said: replacing one takes less, and so does another scheduler's first try.
+#: Seconds for which a name may be without a profile before its pods are told. Replacing a profile takes less, and so does the first
+#: attempt of another scheduler.
 PATIENCE_SECONDS: Final = 3.0
-#: How long after a term began names count as new: profiles may still be coming in.
+#: Seconds after the begin of a term during which every name counts as new, because profiles may still be coming in.
 SETTLE_SECONDS: Final = 5.0
-#: Events at once, and a second in the long run.
+#: Most events at once, and events a second in the long run.
 BURST: Final = 100
 EVENTS_A_SECOND: Final = 20.0
-#: How often it is looked whether somebody else places pods of such names, and after how many pods others have their turn.
+#: Seconds between two surveys for another scheduler that places pods of such names, and pods that are surveyed in one go of the event loop.
 _SURVEY_SECONDS: Final = 10.0
 _PODS_AT_ONCE: Final = 2_000
-#: Comparing a name with those of all profiles takes a while, and anybody can make up names.
+#: Names that are judged at a beat: comparing one with the names of all profiles takes a while, and a user can make up any number.
 _NAMES_AT_ONCE: Final = 50
 _RETRY_SECONDS: Final = 30.0
-#: Uids remembered for each pod that waits; those of pods that left go when there are more.
+#: Uids that are remembered for each pod that waits; beyond that, uids of pods that left are dropped.
 _KEPT_AT_MOST: Final = 2
 _TOOK: Final = frozenset({Reason.ACTIVE, Reason.PAUSED})
 
@@ -59,12 +60,16 @@ Remembered = Callable[[], Awaitable[Mapping[str, str]]]
 
 
 async def nothing_remembered() -> Mapping[str, str]:
-    """Where no history is kept."""
+    """Return no names, where no history is kept."""
     return {}
 
 
 def remembered_by(store: HistoryStore) -> Remembered:
-    """What the history of profiles says: it outlives them."""
+    """Read the schedulerNames of earlier profiles from their history, which outlives them.
+
+    Args:
+        store: reads the history.
+    """
 
     async def read() -> Mapping[str, str]:
         found: dict[str, str] = {}
@@ -83,12 +88,12 @@ class _Name:
     """A schedulerName that pods wait with, and no profile in effect has.
 
     Attributes:
-        since: when that was first seen; seconds of the clock.
+        since: the time at which that was first seen, seconds of the clock.
         told: uids of pods that have had their event.
-        strangers: pods on nodes that others had put there when it was first looked; None before.
-        elsewhere: somebody else places pods of this name.
-        sure: that was looked up after all patience, right before the first pod is told.
-        logged: it stands in the log.
+        strangers: uids of pods that another scheduler had placed at the first survey; None before it.
+        elsewhere: another scheduler places pods of this name.
+        sure: `elsewhere` was surveyed after the patience, right before the first pod is told.
+        logged: the name was logged.
     """
 
     since: float
@@ -106,9 +111,9 @@ class UnclaimedPods:
         queue: has the waiting pods of all schedulerNames.
         cluster: has the pods on nodes, which tell of other schedulers.
         live: the schedulerNames in effect.
-        standings: how every profile stands.
-        events: through which pods are told.
-        remembered: what profiles had that went before this replica led.
+        standings: the standing of every profile, by name.
+        events: for the pods.
+        remembered: reads the schedulerNames of profiles that were deleted before this replica led.
         clock: seconds, monotonic.
     """
 
@@ -129,7 +134,7 @@ class UnclaimedPods:
         self._events = events
         self._remembered = remembered
         self._clock = clock
-        #: Deleted under our eyes, and those of which the history tells.
+        #: The profile that had a schedulerName last: deleted in this process's time, and (`_earlier`) as the history has it.
         self._deleted: dict[str, str] = {}
         self._earlier: Mapping[str, str] | None = None
         self._ask_again = 0.0
@@ -140,22 +145,27 @@ class UnclaimedPods:
         self._tokens, self._filled = float(BURST), clock()
         self._surveyed = -_SURVEY_SECONDS
 
-    # --- what others tell ----------------------------------------------------------------------------------------------------------
+    # --- news of profiles ----------------------------------------------------------------------------------------------------------
 
     def lost(self, scheduler_name: str, profile: str) -> None:
-        """The profile that had this schedulerName is gone, and no other has it."""
+        """Note that a schedulerName has no profile any more.
+
+        Args:
+            scheduler_name: of the pods.
+            profile: the name of the deleted profile.
+        """
         self._deleted[scheduler_name] = profile
         self._names.pop(scheduler_name, None)
 
     def claimed(self, scheduler_name: str) -> None:
-        """A profile has this schedulerName: nothing is kept of what was said before."""
+        """Note that a profile has this schedulerName, and forget which of its pods were told."""
         self._deleted.pop(scheduler_name, None)
         self._names.pop(scheduler_name, None)
 
     # --- what is seen --------------------------------------------------------------------------------------------------------------
 
     def waiting(self) -> Iterator[tuple[Unclaimed, int]]:
-        """By name, how many pods no profile takes now."""
+        """The schedulerNames that no profile takes, each with the number of pods that wait."""
         for lane in self._queue.profile_queues():
             found = self._verdicts.get(lane.name)
             if found is not None and len(lane) and self._is_due(lane):
@@ -164,7 +174,7 @@ class UnclaimedPods:
     # --- at a beat -----------------------------------------------------------------------------------------------------------------
 
     async def run(self, active: Callable[[], bool]) -> None:
-        """Look at every beat at which this replica leads, until cancelled."""
+        """Call `look` at every beat at which this replica leads, until cancelled."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             if active():
@@ -173,12 +183,12 @@ class UnclaimedPods:
                 self.reset()
 
     def reset(self) -> None:
-        """Another replica leads, and tells: nothing is counted here, and what the history says is read anew in the next term."""
+        """Forget all names: another replica leads and tells. The history is read anew in the next term."""
         self._names.clear()
         self._earlier = self._settled = None
 
     async def look(self) -> None:
-        """Tell the pods that have something to hear, as many as the pace allows."""
+        """Judge the names that wait, and tell as many of their pods as the pace allows."""
         if self._settled is None:
             self._settled = self._clock() + SETTLE_SECONDS
         await self._recall()
@@ -189,7 +199,7 @@ class UnclaimedPods:
         self._tell([lane for lane in suspects if self._is_due(lane)])
 
     async def _recall(self) -> None:
-        """Read once a term what profiles there were; without a history only those count that were deleted under our eyes."""
+        """Read the earlier profiles once a term. Without a history only profiles count that were deleted in this process's time."""
         if self._earlier is not None or self._clock() < self._ask_again:
             return
         try:
@@ -229,7 +239,7 @@ class UnclaimedPods:
     # --- other schedulers ----------------------------------------------------------------------------------------------------------
 
     async def _survey(self, suspects: Sequence[ProfileQueue]) -> None:
-        """Find out whether somebody else places pods of these names."""
+        """Find out whether another scheduler places pods of these names."""
         if not any(self._is_new(lane) for lane in suspects) and self._clock() < self._surveyed + _SURVEY_SECONDS:
             return
         self._surveyed = self._clock()
@@ -240,7 +250,7 @@ class UnclaimedPods:
                 continue  # a profile came meanwhile
             found = frozenset(placed.get(lane.name, ()))
             if name.strangers is None:
-                # What a profile had until now may have been shared with somebody, of whom only what comes from now on tells.
+                # Another scheduler may have shared the name of a profile until now: only pods that it places from now on tell.
                 name.strangers = found if lane.name in self._deleted or verdict.why in (Why.REFUSED, Why.HANGING) else frozenset()
             name.sure = self._is_patient(name)
             name.elsewhere = bool(found - name.strangers) or (verdict.why is Why.MISSPELT and _somebody_looked(lane))
@@ -273,7 +283,7 @@ class UnclaimedPods:
         self._tokens, self._filled = min(BURST, self._tokens + (now - self._filled) * EVENTS_A_SECOND), now
         untold = {lane.name: self._untold(lane) for lane in lanes}
         while self._tokens >= 1 and untold:
-            for name, pods in list(untold.items()):  # one of each in turn: many pods of one name keep nobody else waiting
+            for name, pods in list(untold.items()):  # one pod of each name in turn, so that many pods of one name delay no other
                 queued = next(pods, None)
                 if queued is None:
                     del untold[name]

@@ -194,6 +194,9 @@ class AdmissionServer(kopf.WebhookServer):
         Args:
             hostnames: names and addresses that the certificate is for.
             password: of Kopf's signature; the key is not encrypted.
+
+        Returns:
+            The certificate and the key.
         """
         del password
         return self_signed(hostnames, dt.datetime.now(dt.UTC))

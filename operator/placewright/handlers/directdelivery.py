@@ -107,7 +107,7 @@ def direct_delivery(registry: kopf.OperatorRegistry, memo: kopf.Memo, part: Kopf
 
 
 class DirectDelivery:
-    """Stands in for Kopf's `infinite_watch`: the stream of a resource's events, without those that it delivered.
+    """Stands in for Kopf's `infinite_watch`: the stream of a resource's events, without the delivered ones.
 
     Without an operator in the context it is Kopf's own: another Kopf may run in this process.
     """
@@ -129,7 +129,7 @@ def direct_handlers(registry: kopf.OperatorRegistry, resource: Any) -> Sequence[
     """Find the handlers to which the events of a resource are delivered directly.
 
     Args:
-        registry: Kopf's, of which this reads private parts: Kopf lists its handlers nowhere else.
+        registry: Kopf's. Its private parts are read, because Kopf lists its handlers nowhere else.
         resource: a `kopf.Resource`.
 
     Returns:

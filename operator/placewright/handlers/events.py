@@ -67,7 +67,7 @@ async def pod_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None
 def take_pod_event(engine: Engine, event: Mapping[str, Any]) -> None:
     """Tell the engine that an unscheduled pod came, changed, or left the selection.
 
-    A pod that cannot be decoded is logged and left alone: the scheduler must not place a pod of which it reads only a part.
+    A pod that cannot be decoded is logged and left alone: the scheduler must not place a pod when it can read only a part of it.
 
     Args:
         engine: its queue and cache take the pod.

@@ -28,7 +28,7 @@ except ImportError:  # pragma: no cover - a Kopf with other modules: both checks
 
 
 class KopfPart:
-    """One private name in a module of Kopf, replaced while somebody uses the replacement.
+    """One private name in a module of Kopf, replaced while an operator uses the replacement.
 
     Replicas of one process, as in tests, share the replacement, so it counts its users.
 

@@ -24,14 +24,25 @@ class NoDiffBase(kopf.DiffBaseStorage):
     """Stores no state to compare objects with: no handler here asks for a difference, and computing it is half of Kopf's cost an event."""
 
     def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> Any:
-        """Return nothing to compare."""
+        """Return an empty essence, as nothing is compared.
+
+        Args:
+            body: of the object.
+            extra_fields: of handlers for single fields; there are none.
+        """
         return {}
 
     def fetch(self, *, body: kopf.Body) -> None:
         """Return that nothing was stored."""
 
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: Any) -> None:
-        """Store nothing, so that no annotation is written."""
+        """Store nothing, so that no annotation is written.
+
+        Args:
+            body: of the object.
+            patch: stays empty.
+            essence: the empty one.
+        """
 
 
 def configure(settings: kopf.OperatorSettings, replica: Replica) -> None:

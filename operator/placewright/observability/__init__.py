@@ -1,1 +1,1 @@
-"""What an operator says of itself while it runs: metrics, logs, traces, and that its event loop hangs."""
+"""Metrics, logs and traces of a running operator, and the watchdog over its event loop."""

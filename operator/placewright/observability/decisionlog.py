@@ -1,6 +1,6 @@
-"""One line a decision: which pod, which node, why, and how long it took; and a warning for those that took long.
+"""Logs a line for each decision, with its pod, node, reason and times, and a warning for each slow decision or binding.
 
-The fields are in docs/logs.md.
+docs/logs.md lists the fields.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from placewright.scheduler.failures import SCHEDULER_ERROR, UNSCHEDULABLE
 LOGGER: Final = "placewright.serving.decisionlog"
 _log = logging.getLogger(LOGGER)
 
-#: From being handed out to a node or to none; kube-scheduler traces what takes longer.
+#: Seconds from the hand-out of a pod to a node, or to none. kube-scheduler traces decisions that take longer.
 SLOW_DECISION_SECONDS: Final = 0.1
-#: From the node to the end, without what a pod waits for by its own wish: permission, and volumes that are being made.
+#: Seconds from the choice of a node to the end, without the steps in which a pod may wait long: Permit, and PreBind for new volumes.
 SLOW_BINDING_SECONDS: Final = 1.0
 _WAITS: Final = (WAIT_ON_PERMIT, PRE_BIND)
-#: What follows once a node is chosen.
+#: The steps after the choice of a node.
 _BINDING: Final = (RESERVE, PERMIT, WAIT_ON_PERMIT, PRE_BIND, BIND, POST_BIND)
-#: What is named when no step took as long as the time between the steps.
+#: Named as the slowest step where the time between the steps is longer than every step.
 BETWEEN: Final = "between the steps"
 _MILLI: Final = 1000.0
 
@@ -34,14 +34,14 @@ class DecisionLog:
     """An observer that logs the end of each attempt.
 
     Args:
-        active: whether this replica still sees to pods; when it does not, a failure is nobody's fault.
+        active: whether this replica leads. Without the lead a failed attempt is no error, because the next leader tries the pod again.
     """
 
     def __init__(self, active: Callable[[], bool] = lambda: True) -> None:
         self._active = active
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """Log it."""
+        """Log an attempt that has ended, with a warning where it was slow."""
         if attempt.result is Result.SCHEDULED:
             _say(logging.INFO, "pod placed", _placed(attempt), None)
         else:
@@ -50,7 +50,12 @@ class DecisionLog:
             _say_slow(attempt)
 
     def pod_entered(self, place: str, event: str) -> None:
-        """Nothing to say."""
+        """Do nothing: moves in the queue are not logged.
+
+        Args:
+            place: of the queue.
+            event: that moved the pod.
+        """
 
     def _not_placed(self, attempt: Attempt) -> None:
         fields = _refused(attempt)
@@ -62,12 +67,12 @@ class DecisionLog:
 
 
 def decision_log(member: Membership) -> Beside:
-    """An engine's decisions are logged."""
+    """Make the companion that logs an engine's decisions."""
     return Beside(Listeners(attempts=(DecisionLog(member.leads),)))
 
 
 def _say(level: int, said: str, fields: dict[str, Any], about: object) -> None:
-    """`Logger.log` would look for the caller's file and line, which nobody asks about here and which cost more than the rest."""
+    """Log a record that is made by hand: `Logger.log` looks up the caller's file and line, which costs more than all the rest."""
     if _log.isEnabledFor(level):
         record = logging.LogRecord(LOGGER, level, "", 0, said, None, None)
         record.fields = fields
@@ -98,7 +103,7 @@ def _placed(attempt: Attempt) -> dict[str, Any]:
 def _refused(attempt: Attempt) -> dict[str, Any]:
     failure, fields = attempt.failure, _pod(attempt)
     if attempt.placement is not None:
-        fields["node"] = attempt.placement.node  # chosen, and taken back
+        fields["node"] = attempt.placement.node  # chosen first, and rolled back
     if failure is None:
         return fields | {"message": ""} | _times(attempt)
     fields["reason"] = SCHEDULER_ERROR if failure.internal else UNSCHEDULABLE
@@ -120,7 +125,7 @@ def _pod(attempt: Attempt) -> dict[str, Any]:
 
 
 def _times(attempt: Attempt) -> dict[str, float]:
-    """Milliseconds: waiting in the queue, until a node was chosen or refused, until all was over."""
+    """Milliseconds in the queue, to the choice of a node, and to the end of the attempt."""
     return {
         "queue_ms": (attempt.started - attempt.queued_at) * _MILLI,
         "decision_ms": _decision_seconds(attempt) * _MILLI,
@@ -128,7 +133,7 @@ def _times(attempt: Attempt) -> dict[str, float]:
     }
 
 
-# --- slow ones ---------------------------------------------------------------------------------------------------------------------
+# --- slow attempts -----------------------------------------------------------------------------------------------------------------
 
 
 def _decision_seconds(attempt: Attempt) -> float:
@@ -136,7 +141,7 @@ def _decision_seconds(attempt: Attempt) -> float:
 
 
 def _binding_seconds(attempt: Attempt) -> float:
-    """Of the binding, without what the pod waits for by its own wish."""
+    """Seconds of the binding, without Permit and PreBind where those make it long."""
     if attempt.decided is None or attempt.ended is None:
         return 0.0
     whole = attempt.ended - attempt.decided
@@ -153,7 +158,7 @@ def _say_slow(attempt: Attempt) -> None:
 
 
 def _slow(said: str, attempt: Attempt, took: float, steps: Iterable[Step]) -> None:
-    """Name the step that took longest; what the pod waited for by its own wish is listed, but is not to blame."""
+    """Log a slow attempt with its slowest step. Permit and PreBind are listed and never named: pods may wait there by their own wish."""
     spent: dict[str, float] = {}
     for step in steps:
         spent[step.name] = spent.get(step.name, 0.0) + step.seconds

@@ -1,11 +1,11 @@
-"""The marks that a process leaves before it ends, because its loop does not turn: on the pod that it decides, and on a plugin's profile.
+"""Marks a pod or a profile before a process ends whose event loop hangs.
 
-Python cannot interrupt what blocks, so the process has to end; and without a mark the next one would take the same pod first and hang
-again, and all profiles would stand still for good. Marks are written from the watchdog's thread, with a loop and a connection of its own,
-as the engine's loop is the one that hangs.
+Python cannot interrupt a plugin that blocks, so the process has to end. Without a mark the next process would take the same pod first and
+hang again, and no profile would place pods any more. Marks are written from the watchdog's thread, with an event loop and a connection of
+its own, because the engine's loop hangs.
 
-Where a plugin of somebody else hangs, its profile is marked at the end: all its pods need the plugin. In any other decision the pod is, and
-as soon as the hang is noticed, because another replica takes over, or a kubelet kills this one, before the watchdog does.
+Where an out-of-tree plugin hangs, its profile is marked at the end, as all pods of the profile need the plugin. In any other decision the
+pod is marked, as soon as the hang is noticed: another replica takes over, or a kubelet kills this process, before the watchdog ends it.
 """
 
 from __future__ import annotations
@@ -33,21 +33,31 @@ from placewright.scheduler.underdecision import pod_under_decision
 
 _log = logging.getLogger(__name__)
 
-#: All of it, in seconds: the profiles of this process stand still meanwhile.
+#: Seconds for all requests of a mark: no profile of this process places pods meanwhile.
 _SECONDS: Final = 5.0
 
 
 class HangMark:
-    """Says on a profile which of its plugins hangs; to be called in a thread while the engine's loop hangs."""
+    """Writes into a profile's status which of its plugins hangs. It is called in a thread while the engine's loop hangs."""
 
     def __init__(self, engine: Engine, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """To be made in the loop that is watched. `now`: for the times of conditions."""
+        """Take the running event loop, which is the watched one.
+
+        Args:
+            engine: of the event loop.
+            now: the time of conditions.
+        """
         self._loop = asyncio.get_running_loop()
         self._engine = engine
         self._now = now
 
     def __call__(self, frame: FrameType | None, seconds: float) -> None:
-        """Mark the profile whose plugin runs in this frame; nothing where none does. Never raises, and never takes long."""
+        """Mark the profile whose plugin runs in a frame; nothing where no plugin does. An error is logged, not raised.
+
+        Args:
+            frame: in which the loop hangs.
+            seconds: for which it has hung.
+        """
         found = running(frame)
         if found is None:
             return
@@ -66,7 +76,11 @@ class HangMark:
             _log.critical("profile %s, generation %d: %s", call.profile, call.generation, said)
 
     def mark_decision(self, frame: FrameType | None, _seconds: float) -> None:
-        """Mark the pod that is decided in this frame, unless it is marked, or its profile will be. Never raises, and never takes long."""
+        """Mark the pod that is decided in a frame, unless it is marked, or its profile will be. An error is logged, not raised.
+
+        Args:
+            frame: in which the loop hangs.
+        """
         engine, found = self._engine, pod_under_decision(frame)
         if found is None or engine.marks.marked_already(found.uid):
             return
@@ -74,10 +88,10 @@ class HangMark:
             return
         try:
             mark = asyncio.run(self._mark_pod(found))
-        except Exception as problem:  # noqa: BLE001 - nothing else can be done
+        except Exception as problem:  # noqa: BLE001 - the log is the only place left
             _log.error("pod %s is being decided, which could not be noted: %r", found.key, problem)
             return
-        _log.error("pod %s is being decided; it is noted, and whoever decides next tries it after all others", found.key)
+        _log.error("pod %s is being decided; a mark notes it, and the next leader tries it after all others", found.key)
         self._loop.call_soon_threadsafe(engine.marks.hung, mark)
 
     async def _mark_pod(self, queued: QueuedPod) -> DecisionMark:
@@ -87,13 +101,13 @@ class HangMark:
             return await store.open(marked(queued.pod, heavy=heavy_work(queued.pod) > 0), self._engine.replica.identity)
 
     async def _mark(self, call: PluginInCall, said: str) -> bool:
-        """Write it, unless the profile has another generation by now; False then."""
-        access = replace(self._engine.access, reload=None)  # a fresh look at credentials could take longer than there is time
+        """Write a profile's status. Returns False, without a write, where the profile has another generation by now."""
+        access = replace(self._engine.access, reload=None)  # a reload of credentials may take longer than `_SECONDS`
         async with asyncio.timeout(_SECONDS), ApiClient(access, timeout=_SECONDS) as client:
             page = Wire(SchedulingProfile).page(await client.get(PROFILES_PATH, {"fieldSelector": f"metadata.name={call.profile}"}))
             for profile in page.items:
                 if not isinstance(profile, SchedulingProfile):
-                    continue  # then nobody takes this generation in any case
+                    continue  # a generation that cannot be decoded is refused by every replica
                 if (profile.metadata.name, profile.metadata.generation) == (call.profile, call.generation):
                     await self._write(client, profile, said)
                     return True

@@ -1,7 +1,7 @@
-"""How a log record reads: a line for people, or one JSON object a line. Whatever is in it, a record stays one record.
+"""Formats a log record as a line for a person, or as a JSON object. No content of a record can make it look like two records.
 
-Pods' names, labels and messages are anybody's text. Characters that could begin a line, move a terminal's cursor or turn the direction of
-reading are written as escapes, and what is huge is cut.
+Pods' names, labels and messages are text of any user. Characters that could begin a line, move a terminal's cursor or turn the direction
+of reading are written as escapes, and huge text is cut.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any, Final
 
 from placewright.api.bad_input import printable
 
-#: Characters of a message, of one field, and of an exception's traceback; the end of a traceback says most, and is kept.
+#: Most characters of a message, of a field, and of an exception's traceback, whose end is kept, as it has the error.
 LONGEST_MESSAGE: Final = 8192
 LONGEST_FIELD: Final = 2048
 LONGEST_EXCEPTION: Final = 16384
-#: Entries of a field that is a list or a mapping.
+#: Most entries of a field that is a list or a mapping.
 MOST_ENTRIES: Final = 64
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
-#: What needs no quotes after `key=`.
+#: A value that needs no quotes after `key=`.
 _BARE: Final = re.compile(r"[!#-\[\]-~]+")
 #: Digits of a second.
 _MILLIS: Final = 3
@@ -36,26 +36,34 @@ _COLOURS: Final[Mapping[str, str]] = {
     "DEBUG": "\x1b[2m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[1;31m",
 }  # fmt: skip
 _PLAIN: Final = "\x1b[0m"
-#: Bits of an integer that need not be cut.
+#: Bits up to which an integer is written whole: Python refuses to spell a huge one.
 _SHORT_INTEGER: Final = 64
 _encode: Final = json.JSONEncoder(allow_nan=False).encode
 
 
 def cut(text: str, longest: int) -> str:
-    """The text, or its beginning and how much there was of it."""
+    """Cut a text.
+
+    Args:
+        text: of any length.
+        longest: characters that are kept.
+
+    Returns:
+        The text, or its beginning with the number of its characters.
+    """
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
 
 
 def message_of(record: logging.LogRecord) -> str:
-    """The record's message; one whose arguments do not fit its text is shown with them beside it."""
+    """The record's message, cut. Where its arguments do not fit its text, they are written beside it."""
     try:
         return cut(record.getMessage(), LONGEST_MESSAGE)
-    except Exception:  # noqa: BLE001 - whoever made the record, it is written
+    except Exception:  # noqa: BLE001 - a wrong call of a logger must not lose its line
         return cut(f"{_spelled(record.msg)} (arguments that do not fit: {_spelled(record.args)})", LONGEST_MESSAGE)
 
 
 def exception_of(record: logging.LogRecord) -> str:
-    """The traceback, and the stack where one is given; empty without."""
+    """The record's traceback and stack, cut; empty where it has neither."""
     said = record.exc_text or ""
     if not said and record.exc_info and record.exc_info[1] is not None:
         said = _traceback_of(record.exc_info[1])
@@ -66,9 +74,9 @@ def exception_of(record: logging.LogRecord) -> str:
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What a record says beside its message.
+    """The fields of a record beside its message.
 
-    From `extra={"fields": {...}}`; how many lines like it were left out before it; and the object that one of Kopf's lines is about.
+    They are those of `extra={"fields": {...}}`, the number of equal lines that were left out before it, and, of Kopf's lines, their object.
     """
     fields = dict(getattr(record, "fields", ()))
     reference = getattr(record, "k8s_ref", None)
@@ -81,7 +89,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class TextFormatter(logging.Formatter):
-    """`TIME LEVEL LOGGER: MESSAGE key=value ...`, and below it the traceback, of which no line begins as a record does.
+    """Writes `TIME LEVEL LOGGER: MESSAGE key=value ...`, and below it the traceback, indented so that no line of it looks like a record.
 
     Times are UTC with milliseconds.
     """
@@ -91,7 +99,7 @@ class TextFormatter(logging.Formatter):
         self._colours = colours
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's lines, without the last one's end."""
+        """Format a record as lines, without the last line end."""
         when = _timestamp(record.created, _MILLIS)
         level = record.levelname
         if self._colours and level in _COLOURS:
@@ -105,13 +113,13 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: `ts` (RFC 3339, UTC, microseconds), `level`, `logger`, `msg`, fields, `exception`.
+    """Writes an object a line: `ts` (RFC 3339, UTC, microseconds), `level`, `logger`, `msg`, fields, `exception`.
 
-    It is ASCII, and so valid UTF-8 whatever was logged.
+    The line is ASCII, and so valid UTF-8 with any content.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's line, without its end."""
+        """Format a record as one line, without its end."""
         entry: dict[str, Any] = {
             "ts": _timestamp(record.created, _MICROS),
             "level": record.levelname.lower(),
@@ -146,19 +154,19 @@ def _traceback_of(problem: BaseException) -> str:
 
 
 def _indented(exception: str) -> str:
-    """Only the constant first line of a traceback stands at the margin, so no exception's message can be taken for a record."""
+    """Indent a traceback but for its constant first line, so that no exception's message can be taken for a record."""
     return "\n".join(line if line == _TRACEBACK else f"  {printable(line)}" for line in exception.split("\n"))
 
 
 def _spelled(value: object) -> str:
     try:
         return repr(value)
-    except Exception:  # noqa: BLE001 - anybody's object
+    except Exception:  # noqa: BLE001 - an object of any library
         return f"a {type(value).__name__}"
 
 
 def _text(value: object) -> str:
-    """A field's value as people read it: bare where nothing can be mistaken, otherwise in quotes."""
+    """A field's value for a person: bare where it has plain characters only, otherwise in quotes."""
     if isinstance(value, str):
         return _quoted(value)
     if type(value) is int and value.bit_length() <= _SHORT_INTEGER:
@@ -185,7 +193,7 @@ def _quoted(text: str) -> str:
 
 
 def _plain(value: object) -> Any:
-    """A field's value as JSON has it."""
+    """A field's value for JSON: cut, with numbers that JSON has not as texts."""
     if isinstance(value, str):
         return _clean(cut(value, LONGEST_FIELD))
     if value is None or isinstance(value, int):  # True and False are
@@ -200,5 +208,5 @@ def _plain(value: object) -> Any:
 
 
 def _clean(text: str) -> str:
-    """The text without halves of surrogate pairs, which strict readers of JSON refuse: they become visible escapes."""
+    """The text with halves of surrogate pairs as visible escapes, because strict readers of JSON refuse them."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,6 +1,6 @@
-"""The same line again and again is written a few times, then once a minute, with how many were left out.
+"""Leaves out repeats of a log line: a few are written as they come, then one a minute, with the number of lines left out.
 
-Nothing is left out silently: lines that were written, and the numbers of those left out, add up to all.
+No line is left out silently: the written lines, and the numbers in them, add up to all.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Final
 
 from placewright.observability.logformat import cut, message_of
 
-#: So many lines of a kind are written as they come.
+#: Lines of a kind that are written as they come: enough to see that it repeats.
 FEW: Final = 3
-#: From then on, one in so many seconds; a kind that was quiet for as long is new again.
+#: Seconds between two written lines of a kind from then on. A kind that was quiet for as long is new again.
 SECONDS: Final = 60.0
-#: Kinds that are remembered; beyond, the one that was heard of longest ago is forgotten.
+#: Most kinds that are remembered; beyond it the kind with the oldest last line is forgotten.
 MOST_KINDS: Final = 4096
-#: Summaries of forgotten kinds that wait to be told; beyond, they are only counted.
+#: Most summaries of forgotten kinds that wait to be written; beyond it they are only counted.
 _MOST_FORGOTTEN: Final = 64
 _LONGEST_KEY: Final = 512
 _ANY: Final = object()
@@ -29,13 +29,14 @@ _ANY: Final = object()
 
 @dataclass(slots=True)
 class _Kind:
-    """Lines that count as the same.
+    """The lines that count as equal.
 
     Attributes:
-        told: written since it was new.
-        last_told, last_seen: seconds on the clock.
-        left_out: not written since `last_told`.
-        summary: tells of those that were left out, once that is due.
+        told: lines written since the kind was new.
+        last_told: time of the last written line, seconds of the clock.
+        last_seen: time of the last line, seconds of the clock.
+        left_out: lines left out since `last_told`.
+        summary: the record that says so once it is due.
     """
 
     told: int
@@ -54,7 +55,12 @@ class Repeats(logging.Filter):
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST_KINDS) -> None:
-        """`most`: kinds to remember."""
+        """Remember no kinds yet.
+
+        Args:
+            clock: seconds, monotonic.
+            most: kinds to remember.
+        """
         super().__init__()
         self._clock = clock
         self._most = most
@@ -64,11 +70,11 @@ class Repeats(logging.Filter):
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Kinds that are remembered."""
+        """The number of remembered kinds."""
         return len(self._kinds)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is to be written; one that is says in `left_out` how many like it were not."""
+        """Judge whether a record is written. A written one gets `left_out`, the number of equal records before it that were not."""
         if getattr(record, "about", _ANY) is None:
             return True
         key = _key(record)
@@ -76,7 +82,14 @@ class Repeats(logging.Filter):
             return self._passes(key, record, self._clock())
 
     def summaries(self, *, everything: bool = False) -> list[logging.LogRecord]:
-        """Records that tell what was left out of kinds that nothing was heard of for a minute; of all of them, at the end."""
+        """Make the records that say how many lines were left out, of kinds without a written line for a minute.
+
+        Args:
+            everything: of all kinds, as at the end.
+
+        Returns:
+            Records to be written.
+        """
         with self._lock:
             now = self._clock()
             due = [key for key, kind in self._kinds.items() if everything or now - kind.last_told >= SECONDS]
@@ -107,7 +120,7 @@ class Repeats(logging.Filter):
         return True
 
     def _settle(self, key: Hashable, now: float) -> logging.LogRecord | None:
-        """Tell what was left out; a kind that was quiet is forgotten."""
+        """Make the summary of a kind, and forget the kind where it was quiet."""
         kind = self._kinds[key]
         summary = _summary(kind)
         kind.left_out, kind.summary = 0, None
@@ -140,7 +153,7 @@ def _short(text: str) -> Hashable:
 
 
 def _raised(record: logging.LogRecord) -> Hashable:
-    """What was raised, and where."""
+    """The type of the exception and the line that raised it; None without an exception."""
     if not record.exc_info or record.exc_info[0] is None:
         return None
     kind, _, frames = record.exc_info
@@ -151,7 +164,7 @@ def _raised(record: logging.LogRecord) -> Hashable:
 
 
 def _again(record: logging.LogRecord) -> logging.LogRecord:
-    """What will tell of records like this one; it keeps nothing alive that the record holds."""
+    """The record of a summary. It holds text only, so that it keeps no argument of the original alive."""
     return _made(record.name, record.levelno, f"again: {cut(message_of(record), _LONGEST_KEY)}")
 
 

@@ -1,7 +1,7 @@
-"""Where log lines go: every logger of the process, Kopf's, aiohttp's and Python's warnings too, through one handler to standard error.
+"""Sends the lines of every logger of the process, also Kopf's, aiohttp's and Python's warnings, through one handler to standard error.
 
-A thread of the standard library's `QueueListener` writes, so that whoever reads the lines slowly, or not at all, holds up nobody who logs.
-What waits to be written is bounded; lines beyond are dropped, counted, and told as soon as there is room again.
+A thread of the standard library's `QueueListener` writes, so that a slow or stuck reader of the lines delays no caller of a logger. The
+queue is bounded: lines beyond are dropped and counted, and a line says how many once there is room.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from typing import Any, Final
 from placewright.observability.logformat import JsonFormatter, TextFormatter, exception_of, message_of
 from placewright.observability.logrepeats import Repeats
 
-#: Records that may wait.
+#: Most records that wait to be written.
 MOST_WAITING: Final = 10_000
-#: How long the end waits for what has not been written yet, seconds; and how long a line does that may be the last one.
+#: Seconds for which the end waits for queued lines, and for which a critical line, perhaps the last, waits to be written.
 END_SECONDS: Final = 2.0
 LAST_WORDS_SECONDS: Final = 1.0
-#: How often what was left out is looked through, seconds.
+#: Seconds between two looks at the lines that were left out.
 _BEAT_SECONDS: Final = 5.0
-#: After a write lines may gather for so long, seconds. A thread that is woken for each of a thousand lines a second takes the interpreter
-#: from the event loop a thousand times.
+#: Seconds for which lines gather after a write. A thread that is woken for each of a thousand lines a second takes the interpreter from
+#: the event loop a thousand times.
 _GATHER_SECONDS: Final = 0.05
-#: Records written at once, at most.
+#: Most records in one write.
 _BATCH: Final = 256
 _STDERR: Final = 2
-#: In the queue: everything that was left out is to be told.
+#: A mark in the queue: write the summaries of all lines that were left out.
 _END: Final = object()
 
 
@@ -50,9 +50,10 @@ class LogFormat(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """How to log.
+    """The options of the log.
 
     Attributes:
+        format: of a line.
         level: of Python's logging.
     """
 
@@ -62,7 +63,12 @@ class LogOptions:
 
 @contextlib.contextmanager
 def logging_to_stderr(options: LogOptions = LogOptions(), descriptor: int | None = None) -> Iterator[None]:
-    """While open, everything that is logged is written to standard error, or to another file descriptor; all of it, when it ends."""
+    """Write all log lines to a file descriptor for as long as the block runs, and the queued ones at its end.
+
+    Args:
+        options: of the log.
+        descriptor: None for standard error.
+    """
     target = _stderr() if descriptor is None else descriptor
     handler = BackgroundHandler(target, _formatter(options.format, target), Repeats())
     root = logging.getLogger()
@@ -83,14 +89,14 @@ class BackgroundHandler(QueueHandler):
     """Puts records on a bounded queue that a thread writes to a file descriptor.
 
     Args:
-        descriptor: where to; it is not closed.
+        descriptor: written to, and not closed.
         formatter: makes a record's text, in the thread.
-        repeats: what is left out, and told later.
+        repeats: leaves out repeats and makes their summaries.
         most: records that may wait.
     """
 
     def __init__(self, descriptor: int, formatter: logging.Formatter, repeats: Repeats, most: int = MOST_WAITING) -> None:
-        # Not `queue.Queue`: the loop's thread would take part in a lock that the other one waits with.
+        # Not `queue.Queue`: the event loop's thread would wait for a lock that the writing thread holds.
         waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         super().__init__(waiting)
         self._waiting = waiting
@@ -101,7 +107,7 @@ class BackgroundHandler(QueueHandler):
         self._writer.start()
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """As every handler; a critical record may be the last one, and is waited for, for a moment."""
+        """Queue a record. A critical one may be the last, so this waits for a moment until it is written."""
         taken = bool(super().handle(record))
         if record.levelno >= logging.CRITICAL:
             self.flush(LAST_WORDS_SECONDS)
@@ -115,7 +121,7 @@ class BackgroundHandler(QueueHandler):
             super().emit(record)
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """The record as it reads now; what its arguments and its traceback hold may change, or be large."""
+        """Format the record now: the objects of its arguments and its traceback may change, or be large."""
         if not record.args and not record.exc_info and not record.stack_info:
             return record
         settled = copy.copy(record)
@@ -124,7 +130,7 @@ class BackgroundHandler(QueueHandler):
         return settled
 
     def flush(self, seconds: float = END_SECONDS) -> None:
-        """Wait until what was logged so far is written, for so many seconds at most."""
+        """Wait until all lines logged so far are written, at most so many seconds."""
         if self._writer.thread.is_alive() and threading.current_thread() is not self._writer.thread:
             written = threading.Event()
             self._waiting.put(written)
@@ -132,14 +138,14 @@ class BackgroundHandler(QueueHandler):
                 written.wait(seconds)
 
     def close(self) -> None:
-        """Write what waits, and end; a reader that reads nothing is given up on after `END_SECONDS`."""
+        """Write the queued lines and end the thread. A reader that reads nothing is given up after `END_SECONDS`."""
         self.acquire()
         try:
             first, self._closed = not self._closed, True
         finally:
             self.release()
         if first:
-            self._waiting.put(_END)  # behind all that was taken
+            self._waiting.put(_END)  # behind all queued records
             self._writer.enqueue_sentinel()
             with self._writer.hurrying():
                 self._writer.thread.join(END_SECONDS)
@@ -147,11 +153,11 @@ class BackgroundHandler(QueueHandler):
 
 
 class _Writer(QueueListener):
-    """Writes what waits in the queue, as much as there is in one go.
+    """Writes queued records, as many in one write as there are.
 
     Attributes:
         dropped: lines that found no room in the queue.
-        unwritten: lines that could not be written, until that is told.
+        unwritten: lines whose write failed, until a line has said so.
     """
 
     def __init__(self, waiting: queue.SimpleQueue[Any], descriptor: int, formatter: logging.Formatter, repeats: Repeats) -> None:
@@ -164,7 +170,7 @@ class _Writer(QueueListener):
         self._formatter = formatter
         self._repeats = repeats
         self._batch: list[logging.LogRecord] = []
-        #: Set while somebody waits for what is written.
+        #: Set while a caller waits for its lines to be written.
         self._hurry = threading.Event()
         self._next_beat = time.monotonic() + _BEAT_SECONDS
 
@@ -176,7 +182,7 @@ class _Writer(QueueListener):
 
     @contextlib.contextmanager
     def hurrying(self) -> Iterator[None]:
-        """While open, lines are written as they come."""
+        """Write lines as they come for as long as the block runs."""
         self._hurry.set()
         try:
             yield
@@ -184,7 +190,7 @@ class _Writer(QueueListener):
             self._hurry.clear()
 
     def dequeue(self, block: bool) -> Any:
-        """What comes next; at every beat, what was left out is told meanwhile."""
+        """Get the next item of the queue, and write the summaries of repeats at every beat meanwhile."""
         while True:
             try:
                 return self._waiting.get(block, max(0.0, self._next_beat - time.monotonic()))
@@ -193,7 +199,7 @@ class _Writer(QueueListener):
                 self._write(self._repeats.summaries())
 
     def handle(self, item: Any) -> None:
-        """Write the record, with those before it, and let others gather; tell whoever waits for them."""
+        """Write a record with the gathered ones before it. An `Event` in the queue is set once all records before it are written."""
         if isinstance(item, logging.LogRecord):
             self._batch.append(item)
             if len(self._batch) < _BATCH and not self._waiting.empty():
@@ -208,10 +214,10 @@ class _Writer(QueueListener):
             self._hurry.wait(_GATHER_SECONDS)
 
     def _write(self, records: list[logging.LogRecord]) -> None:
-        """Write the records, and what is to be said about those that were not."""
+        """Write records, and the notices about lines that were dropped or could not be written."""
         dropped, notices = self.dropped, []
         if dropped > self._told_dropped:
-            notices.append(_own(logging.WARNING, "%d log lines were dropped: whoever reads them is too slow", dropped - self._told_dropped))
+            notices.append(_own(logging.WARNING, "%d log lines were dropped: their reader is too slow", dropped - self._told_dropped))
         if self.unwritten:
             notices.append(_own(logging.WARNING, "%d log lines could not be written", self.unwritten))
         if not records and not notices:
@@ -239,7 +245,7 @@ def _formatter(form: LogFormat, descriptor: int) -> logging.Formatter:
 
 
 def _stderr() -> int:
-    """Its descriptor, also where something else stands in for it."""
+    """The file descriptor of standard error, also where another object stands in for `sys.stderr`."""
     try:
         return sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):
@@ -251,12 +257,12 @@ def _own(level: int, message: str, *args: object) -> logging.LogRecord:
 
 
 def _stands_for(record: logging.LogRecord) -> int:
-    """How many lines: the record's own, and those that it tells were left out."""
+    """The number of lines that a record stands for: its own, and the ones it says were left out."""
     return 1 + int(getattr(record, "left_out", 0))
 
 
 def _write_bytes(descriptor: int, data: bytes) -> None:
-    """All of it, also to a pipe that takes little at a time, or that somebody made non-blocking."""
+    """Write all bytes, also to a pipe that takes little at a time, or that another process made non-blocking."""
     rest = memoryview(data)
     while rest:
         try:

@@ -1,7 +1,7 @@
-"""OpenTelemetry traces of attempts: whether they are wanted, and what is open beside an engine when they are.
+"""OpenTelemetry traces of attempts: judges whether they are wanted, and makes the companion of an engine that exports them.
 
-Nothing here, and nothing that the scheduler needs, imports OpenTelemetry: it is an extra (`pip install 'placewright[otel]'`).
-docs/tracing.md.
+This module does not import OpenTelemetry, nor does any that the scheduler needs: it is an extra (`pip install 'placewright[otel]'`).
+docs/tracing.md describes the spans.
 """
 
 from __future__ import annotations
@@ -30,26 +30,34 @@ _SPOKEN: Final = "http/protobuf"
 
 @dataclass(frozen=True, slots=True)
 class TracingOptions:
-    """How many attempts are traced.
+    """The options of traces.
 
     Attributes:
-        rate_per_million: of attempts; 0: none; None: as OTEL_TRACES_SAMPLER says, and none without it.
+        rate_per_million: attempts that are traced of a million; 0: none; None: by OTEL_TRACES_SAMPLER, and none without it.
     """
 
     rate_per_million: int | None = None
 
     def wanted(self, environ: Mapping[str, str]) -> bool:
-        """Whether anything is to be traced."""
+        """Whether any attempt is traced, by these options and the environment."""
         if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or environ.get(_EXPORTER) == "none":
             return False
         return bool(environ.get(_SAMPLER)) if self.rate_per_million is None else self.rate_per_million > 0
 
 
 def tracing(options: TracingOptions, environ: Mapping[str, str] = os.environ) -> StandBeside:
-    """What stands beside an engine so that its attempts are traced.
+    """Make the companion that traces an engine's attempts.
 
-    Raises `InputError` when the flag asks for what is not installed, or the environment for what is not spoken. Where only the
-    environment asks, which may be there for others, what is not installed is no error.
+    Args:
+        options: of traces.
+        environ: OpenTelemetry's own variables.
+
+    Returns:
+        A maker of the companion; of none where no attempt is traced. Where only the environment asks for traces and OpenTelemetry is not
+        installed, a warning says so: the variables may be meant for other programs.
+
+    Raises:
+        InputError: the flag asks for traces and OpenTelemetry is not installed, or the environment names a protocol that is not supported.
     """
     if not options.wanted(environ):
         return nothing_beside
@@ -71,7 +79,7 @@ def tracing(options: TracingOptions, environ: Mapping[str, str] = os.environ) ->
 
 
 def installed() -> bool:
-    """Whether the extra is there."""
+    """Whether the extra `otel` is installed."""
     try:
         return all(find_spec(module) is not None for module in _NEEDED)
     except ModuleNotFoundError:

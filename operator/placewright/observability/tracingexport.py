@@ -1,6 +1,6 @@
-"""Samples attempts and hands them to OpenTelemetry's batch thread, which makes spans of them and exports these. Needs OpenTelemetry.
+"""Samples attempts and passes them to OpenTelemetry's batch thread, which makes spans of them and exports those. Needs OpenTelemetry.
 
-A collector that is away, slow or wrong costs spans, which are counted, and nothing else.
+A collector that is away, slow or wrong costs spans, which are counted, and delays no decision.
 """
 
 from __future__ import annotations
@@ -40,22 +40,23 @@ MOST_WAITING: Final = 4096
 _SPANS_IN_REQUEST: Final = 512
 #: Attempts that wake OpenTelemetry's thread before its time: about as many as make one request.
 _BATCH: Final = 48
-#: How long the end waits for what has not been exported yet, seconds.
+#: Seconds for which the end waits for attempts that are not exported yet.
 END_SECONDS: Final = 2.0
 _LONGEST_REASON: Final = 400
 _SERVICE: Final = "placewright"
 _DEFAULT_ENDPOINT: Final = "http://localhost:4318"
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-#: What these say of every batch, of every retry and of every span too many is said here once.
+#: Loggers that write a line for each batch, each retry and each span too many; `quiet` keeps them out of the log.
 _EXPORTER: Final = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 _TALKATIVE: Final = (_EXPORTER, "opentelemetry.sdk._shared_internal")
 
 class _SampledAttempt(NamedTuple):
-    """Waits in OpenTelemetry's queue in the place of its spans, which are made in the thread that exports them.
+    """An attempt in OpenTelemetry's queue, in place of its spans, which the exporting thread makes.
 
     Attributes:
+        attempt: that has ended.
         offset: nanoseconds from the attempt's clock to the wall's.
-        context: by which the queue knows that it was sampled.
+        context: tells the queue that the attempt was sampled.
     """
 
     attempt: Attempt
@@ -66,16 +67,22 @@ class _SampledAttempt(NamedTuple):
 class AttemptTraces:
     """An observer that traces some of the attempts, for as long as its context is open.
 
-    OpenTelemetry's own batch thread does the rest: its queue takes attempts, which cost the event loop no more than that, and the exporter
-    makes spans of them.
+    The event loop only puts attempts into the queue of OpenTelemetry's batch thread. The exporter makes their spans in that thread.
 
     Attributes:
-        dropped: attempts that were sampled, but found too many waiting.
-        exporter: counts what was exported.
+        dropped: sampled attempts for which the queue had no room.
+        exporter: counts the exported spans.
     """
 
     def __init__(self, sampler: Sampler, exporter: SpanExporter, resource: Resource, target: str) -> None:
-        """`target`: where the exporter exports to, for people."""
+        """Trace nothing yet.
+
+        Args:
+            sampler: chooses attempts.
+            exporter: of spans.
+            resource: describes this process.
+            target: host and port of the collector, for log lines.
+        """
         self.dropped = 0
         self._most_waiting = _number("OTEL_BSP_MAX_QUEUE_SIZE", MOST_WAITING)
         self.exporter = WatchedExporter(exporter, resource, target)
@@ -87,7 +94,18 @@ class AttemptTraces:
 
     @classmethod
     def exporting(cls, rate_per_million: int | None, identity: str) -> Self:
-        """As the flag and OpenTelemetry's environment variables say; raises `InputError` when these cannot be understood."""
+        """Make traces that are exported by OTLP, set up by the flag and OpenTelemetry's environment variables.
+
+        Args:
+            rate_per_million: as in `TracingOptions`.
+            identity: of this replica.
+
+        Returns:
+            Traces that are not open yet.
+
+        Raises:
+            InputError: OpenTelemetry cannot read the variables.
+        """
         try:
             exporter, resource = OTLPSpanExporter(), resource_of(identity)
             sampler = sampler_of(rate_per_million)
@@ -105,7 +123,7 @@ class AttemptTraces:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # Not a thread of the loop's, which would wait for it when it closes.
+        # Not a thread of the loop's executor: the loop would wait for it when it closes.
         threading.Thread(target=self._end, name="traces", daemon=True).start()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(END_SECONDS):
@@ -115,7 +133,7 @@ class AttemptTraces:
             _log.warning("traces: %d spans were not exported, %d attempts not made into spans: %s", lost, dropped, self.exporter.reason)
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """Sample it."""
+        """Sample an attempt that has ended, and queue it for export."""
         if self._sampler.should_sample(None, self._new_trace_id(), ROOT).decision is not Decision.RECORD_AND_SAMPLE:
             return
         if self._waiting() >= self._most_waiting:
@@ -125,7 +143,12 @@ class AttemptTraces:
             self._batches.on_end(cast(Any, _SampledAttempt(attempt, time.time_ns() - time.monotonic_ns())))
 
     def pod_entered(self, place: str, event: str) -> None:
-        """Nothing to trace."""
+        """Do nothing: moves in the queue are not traced.
+
+        Args:
+            place: of the queue.
+            event: that moved the pod.
+        """
 
     def _waiting(self) -> int:
         return self._handed - self.exporter.taken
@@ -133,17 +156,19 @@ class AttemptTraces:
     def _end(self) -> None:
         cast(Callable[[], None], self._batches.shutdown)()
         self._quiet.close()
-        with contextlib.suppress(RuntimeError):  # nobody waited for so long
+        with contextlib.suppress(RuntimeError):  # the loop was closed before the export ended
             self._loop.call_soon_threadsafe(self._ended.set)
 
 
 class WatchedExporter(SpanExporter):
-    """Makes spans of attempts, counts what another exporter exports of them, and says once when it cannot, and once when it can again.
+    """Makes spans of attempts and has another exporter export them. A line says when exports begin to fail, and when they work again.
 
     Attributes:
-        taken: attempts.
-        made, exported, failed: spans.
-        target: where they go, for people.
+        taken: attempts taken from the queue.
+        made: spans made of them.
+        exported: spans that the other exporter has sent.
+        failed: spans that it could not send.
+        target: host and port of the collector, for log lines.
     """
 
     def __init__(self, exporter: SpanExporter, resource: Resource, target: str) -> None:
@@ -154,22 +179,22 @@ class WatchedExporter(SpanExporter):
         self._away = False
         self._heard: deque[str] = deque(maxlen=2)
         self._spans = InMemorySpanExporter()
-        # What gets there has been sampled already, in the thread that it would have cost.
+        # The attempts that come here were sampled in the event loop's thread already.
         provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(self._spans))
         self._tracer = provider.get_tracer(_SERVICE, __version__)
 
     def heard(self, message: str) -> None:
-        """The exporter said something, perhaps why it fails."""
+        """Keep a message of the exporter, which may be the reason of a failure."""
         self._heard.append(cut(message, _LONGEST_REASON))
 
     @property
     def reason(self) -> str:
-        """What the exporter said last: of an attempt that failed, and of giving up."""
+        """The last two messages of the exporter: of a failed try, and of giving up."""
         return "; ".join(dict.fromkeys(self._heard)) or "no reason was given"
 
     def export(self, attempts: Sequence[Any]) -> SpanExportResult:
-        """Export the spans of these attempts, or lose them."""
+        """Export the spans of attempts; spans that the collector does not take are dropped."""
         spans, most = self._spans_of(attempts), _number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", _SPANS_IN_REQUEST)
         results = [self._request(spans[start : start + most]) for start in range(0, len(spans), most)]
         return SpanExportResult.FAILURE if SpanExportResult.FAILURE in results else SpanExportResult.SUCCESS
@@ -193,14 +218,14 @@ class WatchedExporter(SpanExporter):
         self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Nothing waits here."""
+        """Return True: no span waits here."""
         return True
 
     def _spans_of(self, attempts: Sequence[_SampledAttempt]) -> Sequence[ReadableSpan]:
         for attempt, offset, _ in attempts:
             try:
                 export_spans(self._tracer, attempt, offset)
-            except Exception:  # noqa: BLE001 - whatever one attempt holds, the next is traced
+            except Exception:  # noqa: BLE001 - one attempt that cannot be traced must not stop the next
                 _log.exception("an attempt could not be traced")
         spans = self._spans.get_finished_spans()
         self._spans.clear()
@@ -220,21 +245,21 @@ class WatchedExporter(SpanExporter):
 
 
 def sampler_of(rate_per_million: int | None) -> Sampler:
-    """Of the flag; without one, what OTEL_TRACES_SAMPLER names."""
+    """The sampler of the flag's rate; without a flag, the one that OTEL_TRACES_SAMPLER names."""
     if rate_per_million is None:
         return TracerProvider(shutdown_on_exit=False).sampler
     return TraceIdRatioBased(rate_per_million / MILLION)
 
 
 def resource_of(identity: str) -> Resource:
-    """Who traces; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES go before."""
+    """The OpenTelemetry resource of this replica. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override it."""
     ours = Resource({"service.name": _SERVICE, "service.version": __version__, "service.instance.id": identity})
     return ours.merge(OTELResourceDetector().detect())
 
 
 @contextlib.contextmanager
 def quiet(heard: Callable[[str], None]) -> Iterator[None]:
-    """What OpenTelemetry's exporter says goes to `heard`, and not to the log."""
+    """Pass the messages of OpenTelemetry's exporter to `heard`, and not to the log, for as long as the block runs."""
 
     def listen(record: logging.LogRecord) -> bool:
         if record.name == _EXPORTER:
@@ -251,7 +276,7 @@ def quiet(heard: Callable[[str], None]) -> Iterator[None]:
 
 
 def _target() -> str:
-    """Host and port: an address may hold a password."""
+    """Scheme, host and port of the collector, without the rest of its address, which may hold a password."""
     url = next((found for each in _ENDPOINTS if (found := os.environ.get(each))), _DEFAULT_ENDPOINT)
     try:
         parts = urlsplit(url)
@@ -261,6 +286,6 @@ def _target() -> str:
 
 
 def _number(variable: str, default: int) -> int:
-    """What the environment says, where it is a number and more than 0."""
+    """The number in an environment variable; the default where it is no number above 0."""
     text = os.environ.get(variable, "").strip()
     return (int(text) if text.isascii() and text.isdigit() else 0) or default

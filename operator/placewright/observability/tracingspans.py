@@ -22,9 +22,12 @@ Attributes = dict[str, str | int | bool]
 
 
 def export_spans(tracer: Tracer, attempt: Attempt, offset: int) -> None:
-    """Begin and end the spans of an attempt that is over.
+    """Begin and end the spans of an attempt that has ended.
 
-    `offset`: nanoseconds from the attempt's clock to the wall's.
+    Args:
+        tracer: makes the spans.
+        attempt: with its steps.
+        offset: nanoseconds from the attempt's clock to the wall's.
     """
 
     def wall(seconds: float) -> int:
@@ -84,6 +87,6 @@ def _failure(attempt: Attempt) -> Attributes:
 
 
 def _text(text: str) -> str:
-    """Protocol buffers take no halves of surrogate pairs, and one of them would cost the whole batch."""
+    """Cut a text and escape halves of surrogate pairs: Protocol Buffers refuse them, and the whole batch would be lost."""
     text = cut(text, _LONGEST)
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,8 +1,8 @@
-"""Notices an event loop that does not turn, says where it is stuck, and in the end has the process started again.
+"""Watches the event loop from a thread: logs where it hangs, and ends the process when it hangs for long.
 
-Everything here runs in the one loop: a plugin that computes for ever stops binding, leadership and health alike. The probes then fail, as
-the loop itself answers them; this thread adds where it hangs, leaves word for whoever comes next, and ends the process where no kubelet
-looks.
+Binding, leadership and health run in one event loop, so a plugin that computes for ever stops all of them. The probes fail then, because
+the loop itself answers them. This thread logs the stack, has a mark written for the next leader, and ends the process where no kubelet
+does.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Final, Self
 
 _log = logging.getLogger(__name__)
 
-#: Takes the frame in which the loop hangs, and for how many seconds it has.
+#: Takes the frame in which the loop hangs, and the seconds for which it has.
 LeaveWord = Callable[[FrameType | None, float], None]
 
-#: The loop is asked to show itself this often, seconds.
+#: Seconds between two signs of life of the loop.
 BEAT_SECONDS: Final = 0.5
-#: How long the last words may take to be written, seconds: the log itself may be what hangs.
+#: Seconds that the last log line may take: the loop may hang in the log itself.
 _LAST_WORDS_SECONDS: Final = 2.0
 _EXIT_CODE: Final = 1
 
@@ -38,7 +38,12 @@ def _end_process() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """After how many seconds without a turn of the loop something is said, and after how many the process ends."""
+    """The limits of a hang.
+
+    Attributes:
+        warn: seconds without a turn of the loop after which an error is logged.
+        end: seconds after which the process ends.
+    """
 
     warn: float = 5.0
     end: float = 60.0
@@ -61,15 +66,15 @@ class LoopWatchdog:
         leave_word: LeaveWord = lambda _frame, _seconds: None,
         warn_others: LeaveWord = lambda _frame, _seconds: None,
     ) -> None:
-        """Watch the loop.
+        """Watch nothing yet; the context watches.
 
         Args:
-            patience: after how long what is done.
-            end: what is done after `patience.end`; called in a thread.
-            clock: monotonic seconds, read in that thread.
-            leave_word: called before `end`, in that thread too, with the frame in which the loop hangs and for how long it has; it must
-                return within seconds.
-            warn_others: called likewise after `patience.warn`, in a thread of its own: the process may be killed before it ends itself.
+            patience: the limits of a hang.
+            end: called after `patience.end`, in the watching thread.
+            clock: seconds, monotonic, read in that thread.
+            leave_word: called before `end`, in that thread, with the frame in which the loop hangs and the seconds for which it has. It
+                must return within seconds.
+            warn_others: called with the same after `patience.warn`, in a thread of its own: the process may be killed before it ends.
         """
         self._warn_others = warn_others
         self._leave_word = leave_word
@@ -96,9 +101,9 @@ class LoopWatchdog:
         self._thread.join(_LAST_WORDS_SECONDS)
 
     def failing(self) -> str:
-        """For `/livez`: what is wrong with the loop, or with the watch over it; empty for nothing."""
+        """The failure for `/livez` in words: the loop hangs, or the watching thread has ended. Empty where neither is so."""
         if not self._thread.is_alive():
-            return "nobody watches the event loop"
+            return "the watchdog's thread has ended"
         if self._stuck > self._patience.warn:
             return f"the event loop has not turned for {self._stuck:.0f} s"
         return ""
@@ -150,7 +155,7 @@ class LoopWatchdog:
 
 
 def _say(level: int, message: str, stack: str | None = None) -> threading.Thread:
-    """Log it from another thread: what the loop hangs in may be the log."""
+    """Log from another thread, because the loop may hang in the log itself."""
 
     def log() -> None:
         with suppress(Exception):

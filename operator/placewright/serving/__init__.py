@@ -1,1 +1,1 @@
-"""What is served over HTTP: health, metrics, debug pages, explanations."""
+"""The HTTP endpoints: health, metrics, debug pages, explanations."""

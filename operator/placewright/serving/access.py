@@ -1,7 +1,7 @@
-"""Who may ask for what: the API server is asked whose a token is (TokenReview) and what they may (SubjectAccessReview), as upstream.
+"""Access to the endpoints, judged by the API server: TokenReview names a token's user, SubjectAccessReview their rights, as upstream.
 
-Whatever goes wrong with that keeps people out. Answers are remembered for a few seconds, so that a scrape does not cost two requests; while
-the API server is away they are good for no longer.
+Any error refuses the request. Answers are kept for a few seconds, so that not every scrape costs two requests, and no longer while the API
+server is away.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ V = TypeVar("V")
 
 TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-#: How long an answer is remembered, seconds: kube-scheduler's own.
+#: Seconds for which an answer is kept, as in kube-scheduler.
 REMEMBERED_SECONDS: Final = 10.0
 _MOST_REMEMBERED: Final = 1024
-#: Reviews under way at once; whoever tries tokens waits for a turn.
+#: Reviews under way at once; a client that tries many tokens waits for its turn.
 _AT_ONCE: Final = 8
-#: The same kind of trouble is logged this often, seconds.
+#: Seconds between two log lines about the same kind of error.
 _SAID_EVERY: Final = 60.0
 
 _UNAUTHORIZED: Final = 401
@@ -41,23 +41,39 @@ _INTERNAL_ERROR: Final = 500
 
 
 class Gate(Protocol):
-    """Lets questions in, or not."""
+    """Judges whether a request may be answered."""
 
     async def admit(self, endpoint: Endpoint, question: Question) -> None:
-        """Return when the endpoint may answer this question; raises `RequestRefused`."""
+        """Return where the endpoint may answer.
+
+        Args:
+            endpoint: that serves the path.
+            question: the request.
+
+        Raises:
+            RequestRefused: it may not; the status says why.
+        """
 
 
 class OnlyEverybody:
-    """Lets in what is open to everybody, and nothing else."""
+    """Admits requests for endpoints that need no token, and refuses all others."""
 
     async def admit(self, endpoint: Endpoint, question: Question) -> None:
-        """Raises `RequestRefused` for everything that is not open."""
+        """Return where the endpoint needs no token.
+
+        Args:
+            endpoint: that serves the path.
+            question: the request.
+
+        Raises:
+            RequestRefused: the endpoint needs a token (403).
+        """
         if endpoint.audience is not Audience.EVERYBODY:
             raise RequestRefused(_FORBIDDEN, f'forbidden: cannot get path "{question.path}"')
 
 
 class User(msgspec.Struct, frozen=True):
-    """Somebody as the API server knows them."""
+    """A user as the API server knows them: the `user` of a TokenReview."""
 
     username: str = ""
     uid: str = ""
@@ -66,11 +82,11 @@ class User(msgspec.Struct, frozen=True):
 
     @property
     def known_by(self) -> tuple[Hashable, ...]:
-        """Equal for those who are the same to an authorizer."""
+        """A key that is equal for users whom an authorizer cannot tell apart."""
         return self.username, self.uid, self.groups, tuple(sorted(self.extra.items()))
 
 
-#: Whoever brings no token; a cluster may let them in, and few do.
+#: The user of a request without a token. A cluster may grant it rights; few do.
 ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
 
 
@@ -93,7 +109,7 @@ class _AccessReview(msgspec.Struct):
 
 
 class Remembered(Generic[V]):
-    """Answers by key, each for `REMEMBERED_SECONDS`, the latest `_MOST_REMEMBERED` of them."""
+    """A cache of answers by key, each kept for `REMEMBERED_SECONDS`, and of them the latest `_MOST_REMEMBERED`."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -103,7 +119,16 @@ class Remembered(Generic[V]):
         return len(self._kept)
 
     async def or_ask(self, key: Hashable, ask: Callable[[], Awaitable[V]], turn: asyncio.Semaphore) -> V:
-        """What is remembered, else what is answered now; what `ask` raises is not remembered."""
+        """Get a kept answer, or ask for it.
+
+        Args:
+            key: of the answer.
+            ask: called where no fresh answer is kept. Its error is raised and not kept.
+            turn: bounds the questions under way.
+
+        Returns:
+            The answer.
+        """
         if (known := self._fresh(key)) is not None:
             return known[1]
         async with turn:
@@ -122,10 +147,15 @@ class Remembered(Generic[V]):
 
 
 class AskingTheApiServer:
-    """The gate of a cluster."""
+    """The gate that has the API server judge."""
 
     def __init__(self, client: ApiClient, clock: Callable[[], float] = time.monotonic) -> None:
-        """`client`: one of its own, so that strangers at the gate use up nobody else's requests. `clock`: monotonic seconds."""
+        """Keep no answers yet.
+
+        Args:
+            client: its own, with a rate of its own, so that unknown clients cannot use up the scheduler's requests.
+            clock: seconds, monotonic.
+        """
         self._client = client
         self._clock = clock
         self._turn = asyncio.Semaphore(_AT_ONCE)
@@ -134,7 +164,15 @@ class AskingTheApiServer:
         self._said: dict[str, float] = {}
 
     async def admit(self, endpoint: Endpoint, question: Question) -> None:
-        """Return when who asks may; raises `RequestRefused` with 401, 403, or 500 where the API server does not say."""
+        """Return where the user of the request's token may `get` the path.
+
+        Args:
+            endpoint: that serves the path.
+            question: the request.
+
+        Raises:
+            RequestRefused: the token is not valid (401), the user may not (403), or the API server does not say (500).
+        """
         if endpoint.audience is Audience.EVERYBODY:
             return
         if endpoint.audience is Audience.LOOPBACK and not is_loopback(question.peer):
@@ -149,7 +187,7 @@ class AskingTheApiServer:
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             return ANONYMOUS
-        key = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()  # the token itself is kept nowhere
+        key = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()  # so that a dump of memory shows no token
         try:
             user = await self._users.or_ask(key, lambda: self._review_token(token), self._turn)
         except (RequestError, DecodeError) as problem:
@@ -163,7 +201,7 @@ class AskingTheApiServer:
         try:
             return await self._allowed.or_ask((user.known_by, path), lambda: self._review_access(user, path), self._turn)
         except (RequestError, DecodeError) as problem:
-            self._say("what somebody may", problem)
+            self._say("what a user may do", problem)
             raise RequestRefused(_INTERNAL_ERROR, f'Internal Server Error: "{path}"') from None
 
     async def _review_token(self, token: str) -> User | None:
@@ -182,7 +220,7 @@ class AskingTheApiServer:
         now = self._clock()
         if now - self._said.get(what, -_SAID_EVERY) >= _SAID_EVERY:
             self._said[what] = now
-            _log.warning("the API server does not say %s, so who asks for metrics or debug pages is refused: %s", what, problem)
+            _log.warning("the API server does not say %s, so requests for metrics and debug pages are refused: %s", what, problem)
 
 
 def is_loopback(address: str) -> bool:

@@ -1,4 +1,4 @@
-"""What is checked: whether this process should be started again (`/livez`, `/healthz`), and whether it can take work (`/readyz`)."""
+"""The checks behind the health paths: must this process be restarted (`/livez`, `/healthz`), and can it take work (`/readyz`)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,24 @@ from placewright.leadership.election import Alone
 from placewright.observability.watchdog import LoopWatchdog
 from placewright.serving.health import Check, Health, ping
 
+#: Kinds that a failing check names.
 _MOST_NAMED: Final = 3
-#: How long after the end of a lead that was not renewed nothing is said; kube-scheduler's own.
+#: Seconds after the end of a lead that could not be renewed in which the check passes, as in kube-scheduler.
 TOLERATED_SECONDS: Final = 20.0
-#: How long a new leader may take before anything is said.
+#: Seconds that a new leader may take to begin before the check fails.
 TAKEOVER_TOLERATED_SECONDS: Final = 10.0
 
 
 def health_of(engine: Engine, watchdog: LoopWatchdog) -> Iterator[Health]:
-    """The three paths."""
+    """Make the three health paths.
+
+    Args:
+        engine: that is checked.
+        watchdog: knows whether the event loop turns.
+
+    Returns:
+        `/livez`, `/healthz` and `/readyz`.
+    """
     alive = [ping(), Check("loop", watchdog.failing), Check("engine", lambda: "; ".join(engine.ended_parts()))]
     yield Health("/livez", alive)
     yield Health("/healthz", [*alive, Check("leaderElection", LeadRenewal(engine).failing)])
@@ -30,9 +39,9 @@ def health_of(engine: Engine, watchdog: LoopWatchdog) -> Iterator[Health]:
 
 
 class LeadRenewal:
-    """Whether the Lease still names this replica although it could not renew it for long, as upstream's leader-election watchdog asks.
+    """Checks whether the Lease names this replica long after it could last renew it, as upstream's leader-election watchdog does.
 
-    It does not act then, and nobody else may have taken over; where even the way to the API server is stuck, a restart may help.
+    This replica does not act then, and no other may take over. Where its connection to the API server is stuck, a restart may help.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +51,7 @@ class LeadRenewal:
         engine.leadership.on_change(self._turned)
 
     def failing(self) -> str:
-        """What is wrong; empty for nothing, and always so for a replica that runs alone."""
+        """The failure in words, or empty; always empty for a replica that runs without election."""
         leadership = self._engine.leadership
         if self._lost_at is None or isinstance(leadership, Alone):
             return ""
@@ -62,11 +71,11 @@ def _caches(engine: Engine) -> str:
 
 
 def _takeover(engine: Engine) -> str:
-    """Between the lead and the first decision lies a moment; where it lasts, nobody places pods."""
+    """The failure in words where this replica has the lead for long and does not decide: no replica places pods then."""
     seconds = engine.takeover.seconds_without_decisions
     return f"the lead has been ours for {seconds:.0f} s, and decisions have not begun" if seconds > TAKEOVER_TOLERATED_SECONDS else ""
 
 
 def _profiles(engine: Engine) -> str:
-    """A replica that stands by is shown no profiles by Kopf, and could take over all the same."""
+    """The failure in words, or empty. A replica that stands by passes: Kopf shows it no profiles, and it can take over without."""
     return "" if engine.profiles_loaded or not engine.leadership.active else "profiles have not been read yet"

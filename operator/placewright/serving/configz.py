@@ -15,13 +15,21 @@ from placewright.leadership.peering import PEERING_NAME
 from placewright.profiles.effective import as_document
 from placewright.serving.routes import JSON, Answer, Endpoint, Question
 
-#: What of the process is not the engine's, such as where it serves.
+#: Makes the settings of the process that are not the engine's, such as its ports.
 Besides = Callable[[], Mapping[str, Any]]
 _NO_LIMIT: Final = -1.0
 
 
 def configz_endpoint(engine: Engine, besides: Besides) -> Endpoint:
-    """For whom the API server lets read it."""
+    """Make `/configz`.
+
+    Args:
+        engine: whose settings are shown.
+        besides: the settings that are not the engine's.
+
+    Returns:
+        An endpoint for authorized users.
+    """
 
     async def answer(_question: Question) -> Answer:
         document = {"componentconfig": {**component_config(engine), **besides()}, "profiles": profiles(engine)}
@@ -31,7 +39,7 @@ def configz_endpoint(engine: Engine, besides: Besides) -> Endpoint:
 
 
 def component_config(engine: Engine) -> dict[str, Any]:
-    """The engine's settings; a rate below 0 is none, as for client-go."""
+    """The engine's settings in the words of a KubeSchedulerConfiguration. A rate below 0 means no limit, as in client-go."""
     options = engine.options
     admission = None if options.admission is None else {"address": options.admission.address, "port": options.admission.port}
     return {
@@ -63,7 +71,7 @@ def _leader_election(engine: Engine) -> dict[str, Any]:
 
 
 def profiles(engine: Engine) -> list[dict[str, Any]]:
-    """Each profile: what is wanted, what is in effect, and what came of it. Secrets are hidden by `profiles.effective`."""
+    """Each profile with its newest generation, the one in effect, and its standing. `profiles.effective` hides secrets."""
     keeper = engine.profiles
     in_effect = keeper.in_effect()
     found = []

@@ -1,6 +1,6 @@
-"""`/debug/queue` and `/debug/cache`: what this replica believes, for people who want to know why a pod waits. JSON, `?limit=` of it.
+"""`/debug/queue` and `/debug/cache`: this replica's queue and cache as JSON, cut by `?limit=`, for a person who asks why a pod waits.
 
-Names and numbers alone: no labels, no annotations, no environment, nothing that a pod keeps to itself.
+They show names and numbers only: no labels, annotations or environment of pods.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BAD_REQUEST: Final = 400
 
 
 def queue_endpoint(engine: Engine) -> Endpoint:
-    """Every place with its pods."""
+    """Make `/debug/queue`: every pod of the queue with its place."""
 
     async def answer(question: Question) -> Answer:
         sizes, limit = engine.queue.sizes(), _limit(question)
@@ -38,7 +38,7 @@ def queue_endpoint(engine: Engine) -> Endpoint:
 
 
 def cache_endpoint(engine: Engine) -> Endpoint:
-    """Every node with what is asked of it, and the pods that are only assumed to be on theirs."""
+    """Make `/debug/cache`: every node with its requests and allocatable amounts, and the assumed pods."""
 
     async def answer(question: Question) -> Answer:
         cluster = engine.cluster
@@ -99,13 +99,13 @@ def _limit(question: Question) -> int:
 
 
 def _listed(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> Answer:
-    """`items` are taken now: what is written later, while the loop turns, is of one moment."""
+    """Make an answer of a head and a list. The items are taken now, so that all of them are of one moment while others are written."""
     shown = list(items)
     return Answer(_pieces({**head, "shown": len(shown)}, name, shown), JSON)
 
 
 async def _pieces(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> AsyncIterator[bytes]:
-    """A JSON object whose last field is a list, piece by piece, so that the loop turns in between."""
+    """A JSON object whose last field is a list, in pieces, with a pause for other tasks of the event loop after each."""
     encode = msgspec.json.Encoder().encode
     yield encode(head)[:-1] + b"," + encode(name) + b":["
     separator = b""

@@ -1,6 +1,6 @@
-"""Everything that is served beside an engine, for as long as a context is open: `cli/run.py` hands it to the operator.
+"""The HTTP endpoints beside an engine, as a companion that `cli/run.py` passes to the operator.
 
-It is opened before the engine starts and closed after it has ended, so that whoever asks is answered while the API server is away.
+They are opened before the engine starts and closed after it has ended, so that probes are answered while the API server is away.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 SECURE_PORT: Final = 10259
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - kube-scheduler's default: kubelets and Prometheus come from elsewhere
 _LOOPBACK: Final = "127.0.0.1"
-#: What strangers at the gate may cost the API server, requests a second and at once, and how long one of them may take, seconds.
+#: Reviews of tokens and rights that the API server is asked for: requests a second, requests at once, and seconds for one of them.
 _REVIEWS_A_SECOND: Final = 20.0
 _REVIEWS_AT_ONCE: Final = 40
 _REVIEW_SECONDS: Final = 5.0
@@ -45,15 +45,15 @@ _REVIEW_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ServingOptions:
-    """What a person may choose.
+    """The options of the endpoints.
 
     Attributes:
-        address: where HTTPS is served.
-        port: of HTTPS; None: none.
-        health_port: of plain HTTP on loopback, for health alone; None: none.
-        certificate: files of certificate and key; None: one is made at the start.
-        patience: with an event loop that does not turn.
-        metrics: whether there is `/metrics`.
+        address: of HTTPS.
+        port: of HTTPS; None: it is not served.
+        health_port: of plain HTTP on loopback, for the health paths alone; None: it is not served.
+        certificate: files of certificate and key; None: a self-signed one is made at the start.
+        patience: of the watchdog with an event loop that hangs.
+        metrics: whether `/metrics` is served.
     """
 
     address: str = EVERYWHERE
@@ -66,14 +66,21 @@ class ServingOptions:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The ports that are open: with port 0 the system chose."""
+    """The open ports. Where the options have port 0, the system chose."""
 
     port: int | None
     health_port: int | None
 
 
 def endpoints(options: ServingOptions) -> StandBeside:
-    """What to open beside an engine. Opening raises `InputError` for a port or a certificate that cannot be had."""
+    """Make the companion that serves an engine's endpoints.
+
+    Args:
+        options: of the endpoints.
+
+    Returns:
+        A maker of the companion. Its context raises `InputError` where a port is taken or a certificate cannot be used.
+    """
 
     def stand(member: Membership) -> Beside:
         heard = _Heard.of(member, options)
@@ -94,7 +101,7 @@ def endpoints(options: ServingOptions) -> StandBeside:
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """What is kept of an engine's doings, to be shown: records of decisions, and metrics; None for what has no path."""
+    """The records of decisions and the metrics that are shown; None where no path shows them."""
 
     records: Records | None
     series: EngineSeries | None
@@ -124,7 +131,7 @@ def _routes(engine: Engine, options: ServingOptions, heard: _Heard, watchdog: Lo
 
 
 def _shown(options: ServingOptions) -> dict[str, Any]:
-    """Where it serves, for `/configz`."""
+    """The options as `/configz` shows them."""
     certificate = [None, None] if options.certificate is None else [str(file) for file in options.certificate]
     return {
         "bindAddress": options.address,

@@ -1,6 +1,6 @@
-"""`/debug/explain?pod=NS/NAME` and `/debug/records`: why a pod is where it is, or nowhere. JSON.
+"""`/debug/explain?pod=NS/NAME` and `/debug/records`: the reasons why a pod is on its node, or on none, as JSON.
 
-Names, numbers and plugins' reasons alone: no labels that nobody asked about, no annotations, nothing that a pod keeps to itself.
+They show names, numbers and the reasons of plugins: no annotations or environment of pods, and labels only where a reason names them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,21 @@ from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Questio
 _BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404
 _DEFAULT_LIMIT: Final = 100
-#: A namespace, a slash and a name cannot be longer.
+#: Characters of a namespace, a slash and a name, by the rules for names of Kubernetes.
 _LONGEST_POD: Final = 63 + 1 + 253
 _LONGEST_UID: Final = 128
 
 
 def explain_endpoint(engine: Engine, records: Records) -> Endpoint:
-    """One pod: `?pod=NS/NAME`, and `&uid=` for one of several that had the name."""
+    """Make `/debug/explain`: one pod, by `?pod=NS/NAME`, and by `&uid=` for one of several that had the name.
+
+    Args:
+        engine: that decides about the pod.
+        records: of its attempts.
+
+    Returns:
+        An endpoint for authorized users on this machine.
+    """
 
     async def answer(question: Question) -> Answer:
         namespace, name = _pod(question)
@@ -50,7 +58,7 @@ def explain_endpoint(engine: Engine, records: Records) -> Endpoint:
 
 
 def records_endpoint(records: Records) -> Endpoint:
-    """The last attempts of all pods, the latest first."""
+    """Make `/debug/records`: the last attempts of all pods, the latest first."""
 
     async def answer(question: Question) -> Answer:
         shown = [tried(record) for record in records.last(_limit(question))]
@@ -60,7 +68,18 @@ def records_endpoint(records: Records) -> Endpoint:
 
 
 def explanation(engine: Engine, records: Records, namespace: str, name: str, uid: str = "") -> Explanation | None:
-    """All that this replica has to say of a pod; None when it knows of none. Without a uid the pod that has the name now is meant."""
+    """Explain a pod.
+
+    Args:
+        engine: that decides about the pod.
+        records: of its attempts.
+        namespace: of the pod.
+        name: of the pod.
+        uid: of the pod; empty for the one that has the name now.
+
+    Returns:
+        None where this replica does not know the pod.
+    """
     uid = uid or engine.queue.uid_of(PodKey(f"{namespace}/{name}")) or ""
     kept = records.of(uid) if uid else records.named(namespace, name)
     if kept and (kept[-1].namespace, kept[-1].name) != (namespace, name):
@@ -94,7 +113,7 @@ def _waiting(engine: Engine, queued: QueuedPod, kept: tuple[AttemptRecord, ...])
 
 
 def _now(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator) -> Now:
-    """What the profile says; a suspect is not evaluated, because that may be what ended the process."""
+    """The verdicts of the profile's plugins now. A suspect is not evaluated, because its evaluation may have ended the process."""
     suspect = _suspect(engine, queued)
     return Now(gated=suspect) if suspect else evaluated(evaluator, engine.cluster, pod)
 
@@ -105,7 +124,7 @@ def _suspect(engine: Engine, queued: QueuedPod) -> str:
 
 
 def _placed(engine: Engine, kept: tuple[AttemptRecord, ...]) -> Explanation:
-    """A pod that has left the queue: it is on its node, or gone."""
+    """Explain a pod that has left the queue, to its node or by deletion."""
     last = kept[-1]
     placement = engine.cluster.placement(last.uid)
     return Explanation(
@@ -125,7 +144,7 @@ def _placed(engine: Engine, kept: tuple[AttemptRecord, ...]) -> Explanation:
 
 
 def _group(engine: Engine, pod: PodInfo, evaluator: Evaluator | None = None) -> GroupFacts | None:
-    """The pod's group, with what the queue remembers of it and the nodes that are kept for it; with an `evaluator` what it lacks now."""
+    """The pod's group, with its time in the queue and the nodes that are kept for it; with an `evaluator` also its shortages now."""
     if pod.pod_group is None:
         return None
     pod_group, members = engine.cluster.pod_groups.get(pod.pod_group), engine.queue.pod_groups.members(pod.pod_group)

@@ -1,7 +1,7 @@
-"""`/livez`, `/readyz` and `/healthz`: named checks, asked and shown as kube-scheduler does.
+"""`/livez`, `/readyz` and `/healthz`: named checks, run and shown as by kube-scheduler.
 
-`?verbose` shows each check, `/readyz/<check>` asks one, `?exclude=<check>` leaves one out. Why a check fails is written to the log and not
-to whoever asks: anybody may ask.
+`?verbose` shows each check, `/readyz/<check>` runs one, `?exclude=<check>` leaves one out. The reason of a failure is logged and not
+answered, because these paths need no token.
 """
 
 from __future__ import annotations
@@ -21,14 +21,19 @@ _NOT_FOUND: Final = 404
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check: `failing` says what is wrong, empty for nothing. Cheap: it is asked in the event loop, every few seconds."""
+    """A named check.
+
+    Attributes:
+        name: as in `/livez/<name>`.
+        failing: returns the failure in words, or the empty text. It runs in the event loop every few seconds, so it must be cheap.
+    """
 
     name: str
     failing: Callable[[], str]
 
 
 def ping() -> Check:
-    """That there is an answer is the answer."""
+    """Make the check that always passes: an answer proves that the event loop runs."""
     return Check("ping", lambda: "")
 
 
@@ -42,16 +47,16 @@ class Health:
 
     @property
     def endpoint(self) -> Endpoint:
-        """For the table of routes."""
+        """The endpoint of this path and of the single checks below it."""
         return Endpoint(self.path, self.answer, Audience.EVERYBODY, below=True)
 
     @property
     def name(self) -> str:
-        """Such as `livez`."""
+        """The name of the path, such as `livez`."""
         return self.path.strip("/")
 
     async def answer(self, question: Question) -> Answer:
-        """200 and `ok`, or 500 with the names of what fails."""
+        """Answer 200 and `ok`, or 500 with the names of the failing checks."""
         check = question.path.removeprefix(self.path).strip("/")
         if check:
             return self._answer_one(check)
@@ -83,7 +88,7 @@ class Health:
         yield f"{self.name} check {'failed' if failing else 'passed'}\n"
 
     def _ask(self, check: Check) -> bool:
-        """True when it fails; said when the answer is another than the one before."""
+        """Run a check. Returns whether it fails; a result that differs from the last one is logged."""
         problem = check.failing()
         if problem != self._said.get(check.name, ""):
             self._said[check.name] = problem

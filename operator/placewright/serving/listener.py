@@ -1,4 +1,4 @@
-"""The listening side: sockets, TLS, and aiohttp's server behind a doorway that bounds what strangers may take of it.
+"""Listens: sockets, TLS, and aiohttp's server behind a `Doorway`, which bounds the connections of unknown clients.
 
 One connection carries one request (`engine/singlerequest.py`).
 """
@@ -25,26 +25,38 @@ from placewright.serving.routes import TEXT, Answer, Question, RequestRefused, R
 
 _log = logging.getLogger(__name__)
 
-#: Connections that the kernel holds until they are accepted; it may hold fewer.
+#: Connections that the kernel queues until they are accepted; its own limit may be lower.
 _BACKLOG: Final = 1024
-#: How long an answer under way is waited for at the end, seconds.
+#: Seconds that an answer under way has at the end.
 _END_SECONDS: Final = 1.0
-#: Bytes of an answer from which on fewer of them are worth the work.
+#: Bytes from which on an answer is compressed: for fewer the work costs more than the bytes.
 _WORTH_PACKING: Final = 4096
 _METHOD_NOT_ALLOWED: Final = 405
 _NOT_FOUND: Final = 404
 _INTERNAL_ERROR: Final = 500
-#: The kernel knows IPv6, and this machine has no address of it.
+#: Errors of a kernel that knows IPv6 on a machine without an IPv6 address.
 _NO_IPV6: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 _HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Server": "placewright"}
 
 
 class CannotListen(InputError):
-    """An address or a port that is not to be had."""
+    """The address is not of this machine, or the port is taken."""
 
 
 def bind(address: str, port: int, flag: str) -> socket.socket:
-    """A listening socket; an unspecified address means all of both families, as it does for kube-scheduler. Raises `CannotListen`."""
+    """Make a listening socket.
+
+    Args:
+        address: an unspecified one (`0.0.0.0`, `::`) means all addresses of IPv4 and IPv6, as for kube-scheduler.
+        port: 0 for one that the system chooses.
+        flag: named in the error.
+
+    Returns:
+        A socket that listens.
+
+    Raises:
+        CannotListen: the address is not of this machine, or the port is taken.
+    """
     try:
         if ipaddress.ip_address(address).is_unspecified:
             return _bind_everywhere(port)
@@ -66,11 +78,11 @@ def _bind_everywhere(port: int) -> socket.socket:
         except OSError as error:
             if error.errno not in _NO_IPV6:
                 raise
-    return socket.create_server(("0.0.0.0", port), backlog=_BACKLOG)  # noqa: S104 - what was asked for
+    return socket.create_server(("0.0.0.0", port), backlog=_BACKLOG)  # noqa: S104 - the address that the flag gave
 
 
 class Listener:
-    """Answers on one socket what a table of routes has."""
+    """Answers requests on a socket by a table of routes."""
 
     def __init__(self, routes: Routes, gate: Gate) -> None:
         self._routes = routes
@@ -78,7 +90,12 @@ class Listener:
 
     @asynccontextmanager
     async def serving(self, listening: socket.socket, tls: ssl.SSLContext | None) -> AsyncIterator[None]:
-        """Serve for as long as the context is open; the socket is closed at its end."""
+        """Serve for as long as the context is open.
+
+        Args:
+            listening: closed at the end.
+            tls: None for plain HTTP.
+        """
         server = web.Server(self._handle)
         door = Doorway(listening, tls, lambda caller: SingleRequest(server, caller))
         async with door.open():
@@ -99,7 +116,7 @@ class Listener:
         try:
             return await _sent(request, answer)
         except ConnectionError:
-            raise  # who asked has gone, or took too long
+            raise  # the client has gone, or took too long
         except Exception:
             _log.exception("GET %s failed half-way", request.path)
             raise
@@ -127,7 +144,7 @@ async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
     if isinstance(answer.body, bytes):
         response: web.StreamResponse = web.Response(body=answer.body, status=answer.status, headers=headers)
         if len(answer.body) >= _WORTH_PACKING:
-            response.enable_compression()  # for those who say that they can read it, as Prometheus does
+            response.enable_compression()  # where the client accepts it, as Prometheus does
         response.force_close()
         return response
     response = web.StreamResponse(status=answer.status, headers=headers)

@@ -1,4 +1,4 @@
-"""What is served: a table of paths, who may ask for each, and what answers. The table is for all of this room to add to."""
+"""The table of served paths, each with its audience and its function. All modules of this room add endpoints to it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ TEXT: Final = "text/plain; charset=utf-8"
 
 
 class Audience(enum.Enum):
-    """Who may ask.
+    """The users that an endpoint answers.
 
-    EVERYBODY: without a token; only health is so, as with kube-scheduler.
-    AUTHORIZED: whom the API server knows and lets `get` the path as a nonResourceURL.
-    LOOPBACK: the same, and only from this machine or pod, where `kubectl port-forward` arrives.
+    `EVERYBODY`: no token is needed; only for health, as with kube-scheduler.
+    `AUTHORIZED`: users that the API server knows and allows to `get` the path as a nonResourceURL.
+    `LOOPBACK`: authorized users on this machine or pod, where `kubectl port-forward` arrives.
     """
 
     EVERYBODY = "everybody"
@@ -32,7 +32,7 @@ class Question:
         path: without the query.
         query: parameters as sent, each name with all of its values.
         accept: the Accept header.
-        peer: address of who asks; empty where it is not known.
+        peer: the client's address; empty where it is not known.
         authorization: the Authorization header.
     """
 
@@ -45,7 +45,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What goes back; `body` in pieces for what is too large to be made in one go of the event loop."""
+    """An answer to a request.
+
+    Attributes:
+        body: whole, or in pieces where it is too large to be made in one go of the event loop.
+        content_type: the media type.
+        status: of HTTP.
+        headers: beside those of every answer.
+    """
 
     body: bytes | AsyncIterator[bytes]
     content_type: str = TEXT
@@ -53,12 +60,12 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-#: Answers a question; must not block the event loop. Raises `RequestRefused`.
+#: Answers a request without blocking the event loop, or raises `RequestRefused`.
 Answering = Callable[[Question], Awaitable[Answer]]
 
 
 class RequestRefused(Exception):
-    """The question is not answered; the message is all that who asked is told, and the status says why."""
+    """A request is refused. The client gets the message and the status, and nothing else."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -71,9 +78,9 @@ class Endpoint:
 
     Attributes:
         path: such as `/metrics`.
-        answer: what answers.
-        audience: who may ask.
-        below: paths below this one are its own, too.
+        answer: answers requests.
+        audience: the users that it answers.
+        below: it serves the paths below this one, too.
     """
 
     path: str
@@ -83,7 +90,7 @@ class Endpoint:
 
 
 class Routes:
-    """Endpoints by path. Raises `ValueError` for two of one path."""
+    """The endpoints by path."""
 
     def __init__(self, endpoints: Iterable[Endpoint] = ()) -> None:
         self._by_path: dict[str, Endpoint] = {}
@@ -91,13 +98,17 @@ class Routes:
             self.add(endpoint)
 
     def add(self, endpoint: Endpoint) -> None:
-        """Serve one more path."""
+        """Add an endpoint.
+
+        Raises:
+            ValueError: its path is served already.
+        """
         if endpoint.path in self._by_path:
             raise ValueError(f"{endpoint.path} is served already")
         self._by_path[endpoint.path] = endpoint
 
     def find(self, path: str) -> Endpoint | None:
-        """What serves a path, or None."""
+        """The endpoint that serves a path, or None."""
         found = self._by_path.get(path)
         if found is not None:
             return found
@@ -105,24 +116,32 @@ class Routes:
         return above if above is not None and above.below else None
 
     def open_to_everybody(self) -> Routes:
-        """Those that need no token: what may be served without TLS, on loopback."""
+        """The endpoints that need no token, which may be served without TLS on loopback."""
         return Routes(each for each in self._by_path.values() if each.audience is Audience.EVERYBODY)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every path, in order."""
+        """Every path, in the order in which they were added."""
         return tuple(self._by_path)
 
 
 class Metrics(Protocol):
-    """Whoever keeps the metrics."""
+    """The source of the metrics."""
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All metrics as text in the format that the Accept header asks for: body and content type. Must not block."""
 
 
 def metrics_endpoint(metrics: Metrics, path: str = "/metrics") -> Endpoint:
-    """`/metrics`, for whom the API server lets read it."""
+    """Make `/metrics`.
+
+    Args:
+        metrics: the source.
+        path: to serve.
+
+    Returns:
+        An endpoint for authorized users.
+    """
 
     async def answer(question: Question) -> Answer:
         body, content_type = metrics.exposition(question.accept)

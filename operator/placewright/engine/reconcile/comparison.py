@@ -1,9 +1,9 @@
-"""One collection compared with what is believed of it, without being misled by what changes meanwhile.
+"""Compares one collection of the API server with the belief about it (cache or queue), while both change.
 
-A list is a picture of a moment, and the belief follows through a watch that is a moment behind; under load the two always differ
-somewhere. So a difference is only a suspicion at first. It is looked at again after a while, and counts only if neither side has moved:
-the API server still shows the same version, and the belief is still the very object that it was. Any news that arrived in between shows
-that the watch is not deaf to this object, and clears it.
+A list shows one moment, and the belief follows by a watch that is a moment behind, so under load the two always differ somewhere. So a
+difference is a suspicion at first. A suspect is looked at again after a while, and counts only if neither side has moved: the API server
+shows the same version, and the belief is the same object. Any event that arrived in between shows that the watch works for this object,
+and clears it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from placewright.api.objects import ObjectMeta
 
 
 class Described(Protocol):
-    """Anything with metadata."""
+    """An object with metadata."""
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Name, namespace, uid, resourceVersion."""
+        """The object's name, namespace, uid and resourceVersion."""
 
 
 T = TypeVar("T", bound=Described)
@@ -28,34 +28,47 @@ T_contra = TypeVar("T_contra", bound=Described, contravariant=True)
 
 
 class Belief(Protocol[T_contra]):
-    """What is believed of one collection, and how it is mended. Keys are those under which the belief knows its objects."""
+    """The belief about one collection, and its repairs. A key is a name or a uid, as the belief has it."""
 
     def keys(self) -> Iterable[str]:
-        """All that is believed to exist."""
+        """The keys of all objects that are believed to exist."""
 
     def key(self, metadata: ObjectMeta) -> str:
         """The key of an object."""
 
     def now(self, key: str) -> object | None:
-        """What is believed of it at the moment, None when it is unknown. Another object each time that news of it came."""
+        """The belief about a key now; None when it is unknown. Each event makes it another object, by identity."""
 
     def place(self, key: str) -> tuple[str, str]:
-        """Namespace and name of what is believed."""
+        """The namespace and name of a believed object."""
 
     def excused(self, key: str) -> bool:
-        """Somebody else answers for it, or it left while the comparison ran."""
+        """Whether a key is not to be compared: another part answers for it, or its object left while the comparison ran."""
 
     def belongs(self, item: T_contra) -> bool:
-        """Whether an object read by its name is part of the collection."""
+        """Whether an object that was read by its name is part of the collection."""
 
     def agrees(self, key: str, item: T_contra) -> bool:
-        """Whether what is believed is what the API server shows."""
+        """Compare the belief with an object.
+
+        Args:
+            key: of the object.
+            item: as the API server shows it.
+
+        Returns:
+            Whether they are equal.
+        """
 
     def gone(self, key: str) -> None:
-        """Take it for deleted, and count that."""
+        """Repair: take an object for deleted, and count that."""
 
     def news(self, key: str, item: T_contra) -> None:
-        """Take it as the API server shows it, and count that."""
+        """Repair: take an object as the API server shows it, and count that.
+
+        Args:
+            key: of the object.
+            item: as the API server shows it.
+        """
 
 
 @dataclass(slots=True)
@@ -64,8 +77,9 @@ class Suspect:
 
     Attributes:
         key: the belief's.
-        namespace, name: where the API server has it, or had it.
-        believed: what was believed then.
+        namespace: of the object.
+        name: of the object.
+        believed: the belief at the first look.
         version: the resourceVersion that the API server showed, None for an object that it did not.
     """
 
@@ -77,20 +91,22 @@ class Suspect:
 
 
 class Comparison(Generic[T]):
-    """`shown` for each object of a list, `listed` at its end; then `looked` for each of `suspects`, until none is left.
+    """The comparison of one collection.
+
+    The caller calls `shown` for each object of a list and `listed` at its end, then `looked` for each of `suspects` until none is left.
 
     Attributes:
-        suspects: what differs so far, by key.
+        suspects: the differences so far, by key.
     """
 
     def __init__(self, belief: Belief[T]) -> None:
-        """To be made before the list is asked for."""
+        """Take the keys of the belief. The list must be requested after this."""
         self.suspects: dict[str, Suspect] = {}
         self._belief = belief
         self._unseen = set(belief.keys())
 
     def shown(self, item: T) -> None:
-        """An object of the list."""
+        """Compare an object of the list."""
         key = self._belief.key(item.metadata)
         self._unseen.discard(key)
         if not self._belief.excused(key) and not self._belief.agrees(key, item):
@@ -98,11 +114,11 @@ class Comparison(Generic[T]):
             self.suspects[key] = Suspect(key, meta.namespace, meta.name, self._belief.now(key), meta.resource_version)
 
     def unreadable(self, metadata: ObjectMeta) -> None:
-        """An object of the list that does not have the shape of its kind: what is believed of it stays."""
+        """Note an object of the list that cannot be decoded. The belief about it stays."""
         self._unseen.discard(self._belief.key(metadata))
 
     def listed(self) -> None:
-        """The list is complete: what it did not show is suspected of not existing."""
+        """End the list: every believed object that it did not show becomes a suspect."""
         for key in self._unseen:
             believed = self._belief.now(key)
             if believed is not None and not self._belief.excused(key):
@@ -110,7 +126,12 @@ class Comparison(Generic[T]):
         self._unseen.clear()
 
     def looked(self, key: str, item: T | None) -> None:
-        """What a second look at a suspect showed; None: there is no such object. It is mended, cleared, or to be looked at once more."""
+        """Judge a suspect by a second look: it is repaired, cleared, or stays a suspect for another look.
+
+        Args:
+            key: of the suspect.
+            item: as the API server shows it now; None where it has no such object.
+        """
         suspect = self.suspects.pop(key, None)
         if suspect is None or self._belief.excused(key) or self._belief.now(key) is not suspect.believed:
             return
@@ -130,5 +151,5 @@ class Comparison(Generic[T]):
             self._belief.news(key, item)
 
     def key(self, metadata: ObjectMeta) -> str:
-        """Under which a suspect of this description would be found."""
+        """The key of an object with this metadata."""
         return self._belief.key(metadata)

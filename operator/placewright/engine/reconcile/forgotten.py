@@ -1,14 +1,15 @@
-"""Finds forgotten pods: at every beat some waiting pods are decided afresh, and those that would fit are put back into the queue.
+"""Finds forgotten pods: at every beat some waiting pods are decided afresh, and a pod that would fit is put back into the queue.
 
-Invariant: whatever waits, a beat looks at no more than `PODS_A_BEAT` pods, `LOOKS_A_BEAT` things, and for `SHARE` of its time; what one pod
-takes beyond that is taken from the beats after it. It passes over no more than `PASSED_A_BEAT`, and between two pods the event loop has its
-turn. Nothing happens while pods wait to be tried now, nor on a replica that does not lead.
+Invariant: a beat looks at no more than `PODS_A_BEAT` pods and `LOOKS_A_BEAT` node looks, and for `SHARE` of its time, however many pods
+wait. A pod that takes more is charged to the beats after it. A beat passes over no more than `PASSED_A_BEAT` pods, and the event loop runs
+other tasks between two pods. No pod is looked at while pods wait to be tried now, or on a replica that does not lead.
 
-Pods are taken round by round, those first that have waited longest. Of pods that look alike only the first of a round is looked at: what
-is true of it is true of them, and nobody is looked at again before the next round. A pod that fits is looked at again `PATIENCE_SECONDS`
-later, as the reconciler does it; it counts as forgotten if no news brought it back meanwhile, and it fits still.
+Pods are looked at in rounds, the longest waiting first. Of pods that look alike only the first of a round is looked at, as the verdict is
+the same for all of them. A pod that fits is looked at again `PATIENCE_SECONDS` later, as the reconciler does it. It counts as forgotten if
+no event brought it back meanwhile and it still fits.
 
-`placewright_forgotten_pods_total` counts what is found. It must stay 0: anything else is a hint that slept, or a change that nobody tells.
+`placewright_forgotten_pods_total` counts the forgotten pods. It must stay 0: another figure means that a queueing hint missed an event, or
+that a change causes no event.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
 _logger = logging.getLogger(__name__)
 
 BEAT_SECONDS: Final = 1.0
-#: see decision 0035 for what a pod costs. Pods whose plugins take long for each row are bounded by time alone.
+#: Decision 35 has the cost of a pod. For pods whose plugins take long for each row, the time is the bound.
 PODS_A_BEAT: Final = 10
-#: As `api.podextent` estimates a decision: 50,000 nodes for pods that ask for little.
+#: Work as `api.podextent` estimates that of a decision; 50,000 nodes for pods that ask for little are within it.
 LOOKS_A_BEAT: Final = 1_000_000
 SHARE: Final = 0.01
 PASSED_A_BEAT: Final = 200
-#: Rounds begin so far apart; a few pods that wait would be looked at all the time.
+#: Seconds between the begins of two rounds: without a pause a few waiting pods would be looked at all the time.
 ROUND_SECONDS: Final = 30.0
-#: So long a pod has waited before it is looked at: what brings it back by itself has done so.
+#: Seconds that a pod has waited before it is looked at: an event that concerns it has brought it back by then.
 WAITED_SECONDS: Final = 10.0
-#: Between the two looks at a pod that fits.
+#: Seconds between the two looks at a pod that fits.
 PATIENCE_SECONDS: Final = 5.0
-#: Kinds of pods that are remembered in a round.
+#: Most kinds of refused pods that are remembered in a round.
 _LIKENESSES: Final = 4096
 
 #: The label of `scheduler_queue_incoming_pods_total` for pods that were put back.
@@ -52,11 +53,11 @@ _ACTION: Final = "Scheduling"
 
 @dataclass(slots=True)
 class ForgottenCounts:
-    """What came of it since the start.
+    """Counts since the start.
 
     Attributes:
         looked: pods that were decided afresh.
-        forgotten: pods that were put back, by the plugin whose hint slept.
+        forgotten: pods that were put back, by the plugin whose queueing hint missed the event.
     """
 
     looked: int
@@ -75,20 +76,25 @@ class _Suspect:
 
 @dataclass(slots=True)
 class _Allowance:
-    """What is left of a beat: pods, looks, seconds; the latter two below 0 where a pod took more than there was."""
+    """The rest of a beat's allowance: pods, looks, seconds. Looks and seconds are below 0 after a pod that took more than the rest."""
 
     pods: int = 0
     looks: int = 0
     seconds: float = 0.0
 
     def begin_beat(self) -> None:
-        """A beat's worth; what was not used is gone."""
+        """Add a beat's allowance. A rest of the last beat is dropped, a debt is kept."""
         self.pods = PODS_A_BEAT
         self.looks = min(self.looks, 0) + LOOKS_A_BEAT
         self.seconds = min(self.seconds, 0.0) + SHARE * BEAT_SECONDS
 
     def spend(self, looks: int, seconds: float) -> None:
-        """A pod was looked at."""
+        """Charge a look at a pod.
+
+        Args:
+            looks: the work, as `SelfCheck.work` estimates it.
+            seconds: the time.
+        """
         self.pods -= 1
         self.looks -= looks
         self.seconds -= seconds
@@ -103,14 +109,23 @@ class ForgottenPods:
     """Looks for forgotten pods, a few at every beat.
 
     Attributes:
-        counts: what came of it.
+        counts: for metrics.
     """
 
     def __init__(
         self, check: SelfCheck, events: EventRecorder, active: Callable[[], bool], clock: Clock,
         stopwatch: Clock = time.perf_counter, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:  # fmt: skip
-        """`active`: whether this replica may write what it decided. `stopwatch`: takes the time of looks, in seconds."""
+        """Look at no pod yet.
+
+        Args:
+            check: decides pods afresh.
+            events: for forgotten pods.
+            active: whether this replica leads.
+            clock: the queue's: seconds, monotonic.
+            stopwatch: seconds, for the time of looks.
+            sleep: waits for so many seconds.
+        """
         self.counts = ForgottenCounts(0, Counter())
         self._queue = check.queue
         self._check = check
@@ -126,13 +141,13 @@ class ForgottenPods:
         self._allowance = _Allowance()
 
     async def run(self) -> None:
-        """Look at every beat, until cancelled."""
+        """Call `beat` at every beat, until cancelled."""
         while True:
             await self._sleep(BEAT_SECONDS)
             await self.beat()
 
     async def beat(self) -> None:
-        """Look at as many pods as a beat may."""
+        """Look at as many pods as the allowance of a beat admits."""
         if not self._active():
             self._suspects.clear()
         self._allowance.begin_beat()
@@ -148,7 +163,7 @@ class ForgottenPods:
                 await asyncio.sleep(0)
 
     def _step(self) -> int | None:
-        """Look at one more pod: how many things that looked at, 0 for one that was passed over; None where there is none to look at now."""
+        """Look at one more pod. Returns its work, 0 for a pod that was passed over, None where there is no pod to look at now."""
         now = self._clock()
         if self._suspects and now >= self._suspects[0].since + PATIENCE_SECONDS:
             return self._look_again(self._suspects.popleft())
@@ -162,7 +177,11 @@ class ForgottenPods:
         return None
 
     async def look_at_all(self) -> list[Forgotten]:
-        """Look at every waiting pod now, and again at those that fit; the forgotten ones, put back. For the debug dump."""
+        """Look at every waiting pod now, for the debug dump, and again at each that fits.
+
+        Returns:
+            The forgotten pods, which were put back into the queue.
+        """
         fitting: list[_Suspect] = []
         for lane, queued in self._new_round() if self._active() else ():
             if queued is not None and isinstance(self._decided(lane, queued), Forgotten):
@@ -178,14 +197,14 @@ class ForgottenPods:
             await asyncio.sleep(0)
         return forgotten
 
-    # --- whom ---------------------------------------------------------------------------------------------------------------------
+    # --- rounds -------------------------------------------------------------------------------------------------------------------
 
     def _may_look(self) -> bool:
         busy = any(lane.open and lane.active for lane in self._queue.profile_queues())
         return self._active() and not busy and not self._queue.sweeps.behind
 
     def _new_round(self) -> Iterator[tuple[ProfileQueue, QueuedPod | None]]:
-        """Pods as they wait now, None for those that wait no more; of each profile one after the other, as long as it has any."""
+        """The pods that wait now, one of each profile in turn. A pod that has left by its turn is None."""
         lanes = deque((lane, iter(lane.unschedulable.uids())) for lane in self._queue.profile_queues() if lane.served)
         while lanes:
             lane, uids = lanes.popleft()
@@ -197,7 +216,7 @@ class ForgottenPods:
     # --- looking ------------------------------------------------------------------------------------------------------------------
 
     def _look(self, lane: ProfileQueue, queued: QueuedPod | None) -> int:
-        """The first look at a pod; how many things it looked at."""
+        """Look at a pod for the first time. Returns its work, 0 where it was passed over."""
         if queued is None or self._clock() < queued.timestamp + WAITED_SECONDS:
             return 0
         likeness = self._check.likeness(queued)
@@ -213,7 +232,7 @@ class ForgottenPods:
         return max(self._check.work(queued.pod), 1)
 
     def _look_again(self, suspect: _Suspect) -> int:
-        """The second look at a pod that fitted; how many things it looked at."""
+        """Look for the second time at a pod that fitted. Returns its work."""
         found = self._still_forgotten(suspect)
         if found is not None:
             self._put_back(suspect, found)

@@ -1,9 +1,9 @@
-"""When the reconciler compares, and what it reads for that.
+"""Runs the reconciler: decides when it compares, and reads the lists for it.
 
-It compares the queue after every list of Kopf's, and cache and queue at a slow beat and when asked: full lists in pages, and then again
-those objects about which the two sides differ. The lists carry no resourceVersion, so an API server answers from its store and not from a
-cache that may be behind. One page is held at a time, and the event loop gets its turn every few objects: a comparison of a large cluster
-takes seconds and stops nothing.
+The queue is compared after every list of Kopf's, cache and queue at a slow beat and on request. A comparison reads full lists in pages, and
+then again the objects that differ. The lists carry no resourceVersion, so that an API server answers from its store and not from a cache
+that may be behind. One page is held at a time, and the event loop runs other tasks every few objects: a comparison of a large cluster takes
+seconds and delays no decision for long.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Described)
 
-#: Kopf's own list comes as one event a pod; the comparison waits until they have gone quiet for this long, in seconds.
+#: Kopf's own list comes as one event for each pod. The comparison waits until there was none for so many seconds.
 _QUIET_SECONDS: Final = 2.0
 #: Objects in a page; a page is decoded in one go of the event loop.
 PAGE: Final = 250
@@ -43,19 +43,19 @@ PAGE: Final = 250
 SLICE: Final = 50
 #: Differences looked at again in one go of the event loop.
 MENDED: Final = 10
-#: Seconds until a difference is looked at again: watches are given that long to tell of it by themselves.
+#: Seconds until a difference is looked at again, in which the watches may bring it by themselves.
 PATIENCE: Final = 2.0
-#: Up to so many differences are read one by one; for more of them the list is read again.
+#: Up to so many differing objects are read one at a time; for more, the list is read again.
 FEW: Final = 200
-#: How often a difference is looked at again while the object changes under our eyes; the next comparison begins anew.
+#: Most looks at an object that keeps changing; the next comparison begins anew.
 LOOKS: Final = 3
 
 
 class ReconcileLoop:
-    """Runs the reconciler.
+    """Runs comparisons when they are due.
 
     Attributes:
-        reconciler: what it compares with, and its count of repairs.
+        reconciler: has the beliefs and counts the repairs.
     """
 
     def __init__(
@@ -68,7 +68,17 @@ class ReconcileLoop:
         patience: float = PATIENCE,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """`beat_seconds`: of the whole comparison. `patience`: seconds between two looks at a difference."""
+        """Compare nothing yet.
+
+        Args:
+            client: lists objects.
+            reconciler: has the beliefs and counts the repairs.
+            beat_seconds: seconds between two whole comparisons.
+            lead: a replica that stands by does not compare.
+            profiles: compared as well.
+            patience: seconds between two looks at a difference.
+            sleep: waits for so many seconds.
+        """
         self.reconciler = reconciler
         self._comparer = Comparer(client, reconciler, patience=patience)
         self._beat = beat_seconds
@@ -78,16 +88,16 @@ class ReconcileLoop:
         self._relisted = asyncio.Event()
 
     def pods_listed(self) -> None:
-        """A watch was begun anew, Kopf's or our own: compare when it has gone quiet."""
+        """Request a comparison of the queue: Kopf's watch, or that of pods on nodes, began with a new list."""
         self._relisted.set()
 
     async def run(self) -> None:
-        """Compare whenever it is due, until cancelled."""
+        """Compare whenever a comparison is due, until cancelled."""
         backoff, failures = RetryBackoff(initial=_QUIET_SECONDS), 0
         beat = time.monotonic() + self._beat
         while True:
             await self._due(beat - time.monotonic())
-            # A replica that stands by hears nothing of Kopf, and needs no repair before it hears again.
+            # Kopf shows no pods to a replica that stands by, so its queue would always differ.
             await self._lead.wait_active()
             cache = time.monotonic() >= beat
             try:
@@ -103,16 +113,26 @@ class ReconcileLoop:
                 beat = time.monotonic() + self._beat if cache else beat
 
     async def compare(self, *, cache: bool = True, queue: bool = True) -> Repairs:
-        """One comparison, with its repairs logged; raises `RequestError`, `DecodeError` or `Malformed`.
+        """Compare, repair, and log the repairs.
 
-        `cache`: nodes and pods on them. `queue`: pods without a node; not on a replica that stands by, whose queue is nobody's.
+        Args:
+            cache: compare nodes and pods on nodes.
+            queue: compare pods without a node. Not on a replica that stands by, to whose queue Kopf adds no pods.
+
+        Returns:
+            The repairs of this comparison.
+
+        Raises:
+            RequestError: the API server did not answer.
+            DecodeError: its answer cannot be read.
+            Malformed: the same, of a list.
         """
         found = await self._comparer.compare(cache=cache, queue=queue)
         _say(found)
         return found
 
     async def _due(self, seconds: float) -> None:
-        """Return when a watch was begun anew and has gone quiet, or after so many seconds."""
+        """Return when a watch began with a new list and has gone quiet, or after so many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self._relisted.wait()
@@ -124,7 +144,7 @@ class ReconcileLoop:
 
 
 def _say(found: Repairs) -> None:
-    """What was mended; younger namesakes were said when they were found."""
+    """Log the repairs; pods that replaced another of their name were logged when they were found."""
     if found.missed or found.vanished or found.outdated or found.unbound or found.forgotten:
         _logger.warning(
             "reconciler: %d pods were missed, %d had vanished, %d had changed, "
@@ -143,25 +163,47 @@ def _say(found: Repairs) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Compared(Generic[T]):
-    """One collection: how it is listed, and what it is compared with."""
+    """A collection with its comparison.
 
+    Attributes:
+        path: of the list.
+        selector: the field selector; empty for all objects.
+        kind: the struct that objects are decoded into.
+        comparison: with the belief.
+    """
     path: str
     selector: str
     kind: type[T]
     comparison: Comparison[T]
 
     def path_of(self, namespace: str, name: str) -> str:
-        """Of one object."""
+        """The path of one object.
+
+        Args:
+            namespace: empty for a node.
+            name: of the object.
+
+        Returns:
+            A path on the API server.
+        """
         return f"/api/v1/namespaces/{namespace}/pods/{name}" if namespace else f"{self.path}/{name}"
 
 
 class Comparer:
-    """Runs comparisons, one at a time."""
+    """Runs comparisons, one at a time: a second caller waits for the first."""
 
     def __init__(
         self, client: ApiClient, reconciler: Reconciler, *, patience: float = PATIENCE, page: int = PAGE, sleep: Sleep = asyncio.sleep
     ) -> None:
-        """`patience`: seconds between two looks. `page`: objects."""
+        """Compare nothing yet.
+
+        Args:
+            client: lists and reads objects.
+            reconciler: has the beliefs and counts the repairs.
+            patience: seconds between two looks at a difference.
+            page: objects in a page.
+            sleep: waits for so many seconds.
+        """
         self.reconciler = reconciler
         self._client = client
         self._patience = patience
@@ -172,9 +214,18 @@ class Comparer:
         self._wires: dict[type[Any], Wire[Any]] = {kind: Wire(kind) for kind in (Node, Pod)}
 
     async def compare(self, *, cache: bool, queue: bool) -> Repairs:
-        """Compare nodes and pods on them (`cache`), and pods without a node (`queue`); answers what was mended.
+        """Compare and repair.
 
-        Raises `RequestError` or `Malformed` when the API server does not answer; what was found until then is found again.
+        Args:
+            cache: compare nodes and pods on nodes.
+            queue: compare pods without a node.
+
+        Returns:
+            The repairs of this comparison.
+
+        Raises:
+            RequestError: the API server did not answer. The next comparison finds the same differences again.
+            Malformed: its list cannot be read.
         """
         async with self._running:
             before = copy(self.reconciler.repairs)
@@ -242,14 +293,14 @@ class Comparer:
             await self._looked(one, key, None)
 
     async def _looked(self, one: Compared[T], key: str, item: T | None) -> None:
-        """Mending costs more than comparing: others get their turn after every few."""
+        """Judge a suspect. A repair costs more than a comparison, so the event loop runs other tasks after every few."""
         one.comparison.looked(key, item)
         self._looks += 1
         if self._looks % MENDED == 0:
             await asyncio.sleep(0)
 
     async def _listed(self, one: Compared[T]) -> AsyncIterator[T | Bad]:
-        """Each object of the collection; others get their turn after every few."""
+        """Each object of the collection, with a pause for other tasks of the event loop after every few."""
         params = {"limit": str(self._page)} | ({"fieldSelector": one.selector} if one.selector else {})
         async for page in pages(partial(self._client.get, one.path), self._wires[one.kind].page, params):
             for count, item in enumerate(page.items):

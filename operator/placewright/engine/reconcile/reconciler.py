@@ -1,8 +1,8 @@
-"""The reconciler: what the API server lists against what the queue and the cluster's columns believe.
+"""The reconciler: compares the objects of the API server with the queue and the cluster's columns, and repairs the differences.
 
-Kopf says nothing about objects that vanished while its stream was broken, a bind whose answer got lost is in nobody's queue, and a watch
-that skipped one event is never told so. Full lists tell; the differences go through the intake as if they had been news, and are counted.
-Three collections are compared: nodes, pods on nodes, and pods without one.
+Three failures leave a difference behind: Kopf says nothing about objects that vanished while its stream was broken, a Binding whose answer
+got lost leaves its pod in no queue, and a watch does not learn that it skipped an event. Full lists show all three. A repair goes through
+the event handlers like an event of a watch, and is counted. Three collections are compared: nodes, pods on nodes, and pods without a node.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 
 class Reconciler:
-    """Makes comparisons, to be run inside `watching`.
+    """Makes comparisons. They must be run inside `watching`.
 
-    After one, whoever runs it asks for each of `doubtful`, and a while later for each of `unconfirmed`, and says `looked`.
+    After a comparison the caller reads each pod of `doubtful`, and a while later each of `unconfirmed`, and passes it to `looked`.
     """
-
 
     def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle, intake: ClusterEventHandlers) -> None:
         self.repairs = intake.repairs
@@ -38,19 +37,19 @@ class Reconciler:
         self._doubtful: frozenset[str] = frozenset()
 
     def watching(self) -> AbstractContextManager[None]:
-        """Note what leaves meanwhile: what a list shows of it is old."""
+        """Note the objects that leave inside the block: a list that was requested earlier shows them still."""
         return self._intake.noting_departures()
 
     def nodes(self) -> Comparison[Node]:
-        """Compare nodes; before the list is asked for."""
+        """Make a comparison of nodes, before their list is requested."""
         return Comparison(NodeBelief(self._cluster, self._intake))
 
     def assigned(self) -> Comparison[Pod]:
-        """Compare pods on nodes; before the list is asked for."""
+        """Make a comparison of pods on nodes, before their list is requested."""
         return Comparison(AssignedBelief(self._cluster, self._intake))
 
     def unscheduled(self) -> UnscheduledComparison:
-        """Compare pods without a node; before the list is asked for."""
+        """Make a comparison of pods without a node, before their list is requested."""
         belief = QueueBelief(self._cluster, self._queue, self._intake)
         return UnscheduledComparison(belief, self, self._binding, frozenset(self._binding.unresolved), self._bound_unseen())
 
@@ -59,22 +58,33 @@ class Reconciler:
         return self._intake.has_departed(uid)
 
     def doubt(self, unresolved: frozenset[str], unconfirmed: frozenset[str], seen: set[str]) -> None:
-        """Bindings without an answer are asked for at once; those that succeeded only if no watch confirms them for a while."""
+        """Note the assumed pods that a list without a node did not show.
+
+        Args:
+            unresolved: uids of pods whose Binding had no answer; they are read at once.
+            unconfirmed: uids of pods whose Binding succeeded; they are read if no watch confirms them for a while.
+            seen: uids that the list showed.
+        """
         self._doubtful, self._unconfirmed = unresolved - seen, unconfirmed - seen
 
     def doubtful(self) -> list[PodInfo]:
-        """Pods that hold room on a node, are not listed without one, and that no watch has shown there: only reading each one tells."""
+        """Pods of lost Bindings that the list does not show without a node, nor a watch on one: only reading each of them tells."""
         return self._assumed(self._doubtful)
 
     def unconfirmed(self) -> list[PodInfo]:
-        """The same of pods whose Binding succeeded before the list was asked for, and that no watch has shown on their node by now.
+        """Pods whose Binding succeeded before the list was requested, and that no watch has shown on their node by now.
 
-        Such a pod may have been bound and deleted while the watch was broken: then no watch ever tells.
+        Such a pod may have been bound and deleted while the watch was broken. Then no watch ever shows it.
         """
         return self._assumed(self._unconfirmed)
 
     def looked(self, pod: PodInfo, found: PodInfo | None) -> None:
-        """A doubtful pod was read; None when there is none of that name."""
+        """Judge a doubtful or unconfirmed pod.
+
+        Args:
+            pod: as it is assumed.
+            found: as the API server shows it now; None where it has no pod of that name.
+        """
         if found is None or found.uid != pod.uid:
             self._intake.pod_gone(pod.uid)
             self.repairs.forgotten += 1
@@ -103,17 +113,25 @@ class UnscheduledComparison(Comparison[Pod]):
         unresolved: frozenset[str],
         unconfirmed: frozenset[str],
     ) -> None:
-        """`unresolved`, `unconfirmed`: what was believed when the list was asked for; what came later cannot be judged by it."""
+        """Take the belief as it is before the list is requested: the list cannot judge Bindings that come later.
+
+        Args:
+            belief: the queue's.
+            reconciler: takes the doubtful pods at the end of the list.
+            binding: has the Bindings without an answer.
+            unresolved: uids of pods whose Binding had no answer.
+            unconfirmed: uids of pods whose Binding succeeded and was not shown by a watch.
+        """
         super().__init__(belief)
         self._reconciler = reconciler
         self._binding = binding
         self._unresolved = unresolved
         self._unconfirmed = unconfirmed
-        #: Those of the two that the list shows.
+        #: The uids of the two sets that the list shows.
         self._seen: set[str] = set()
 
     def shown(self, item: Pod) -> None:
-        """A pod that the API server has without a node. A Binding of it that was asked for before the list was does not exist."""
+        """Compare a pod without a node. A Binding of it that was sent before the list was requested does not exist."""
         uid = item.metadata.uid
         if uid in self._unresolved and uid in self._binding.unresolved and not self._reconciler.departed(uid):
             self._binding.resolve(uid, None)
@@ -122,12 +140,12 @@ class UnscheduledComparison(Comparison[Pod]):
         super().shown(item)
 
     def unreadable(self, metadata: ObjectMeta) -> None:
-        """It exists, which is all that can be told."""
+        """Note a pod that cannot be decoded: all that is known is that it exists without a node."""
         self._saw(metadata.uid)
         super().unreadable(metadata)
 
     def listed(self) -> None:
-        """What holds room without being shown either way is to be asked for."""
+        """End the list, and have the pods read that hold room and were not shown."""
         super().listed()
         self._reconciler.doubt(self._unresolved, self._unconfirmed, self._seen)
 
@@ -137,7 +155,7 @@ class UnscheduledComparison(Comparison[Pod]):
 
 
 class _Belief:
-    """What the three have in common: where they look, where the differences go, and where those are counted."""
+    """The base of the three beliefs: cache, event handlers for repairs, and their counts."""
 
     def __init__(self, cluster: Cluster, intake: ClusterEventHandlers) -> None:
         self._cluster = cluster
@@ -145,49 +163,62 @@ class _Belief:
         self._repairs = intake.repairs
 
     def _left(self, key: str) -> bool:
-        """Whether the object left while the comparison ran: what a list shows of it is old."""
+        """Whether the object left while the comparison ran, so that the list may show it still."""
         return self._intake.has_departed(key)
 
 
 class NodeBelief(_Belief):
-    """The columns' nodes, by name."""
+    """The nodes of the columns, by name."""
 
     def keys(self) -> Iterable[str]:
-        """Names."""
+        """The names of all nodes."""
         return (name for name in self._cluster.names if name is not None)
 
     def key(self, metadata: ObjectMeta) -> str:
-        """The name."""
+        """The node's name."""
         return metadata.name
 
     def now(self, key: str) -> Node | None:
-        """The node object last taken in."""
+        """The node object of the last event."""
         row = self._cluster.row(NodeName(key))
         return None if row is None else self._cluster.node(row)
 
     def place(self, key: str) -> tuple[str, str]:
-        """Nodes have no namespace."""
+        """The empty namespace, and the node's name."""
         return "", key
 
     def excused(self, key: str) -> bool:
-        """It left while the comparison ran."""
+        """Whether the node left while the comparison ran."""
         return self._left(key)
 
     def belongs(self, item: Node) -> bool:
-        """All nodes do."""
+        """True: the collection has every node."""
         return True
 
     def agrees(self, key: str, item: Node) -> bool:
-        """Every field that is read, the version included. A node that cannot be read keeps its last good state."""
+        """Compare every decoded field, the version included. A node whose quantities cannot be read keeps its last good state.
+
+        Args:
+            key: the node's name.
+            item: the node in the API server.
+
+        Returns:
+            Whether the two are equal, or the node cannot be read.
+        """
         return self.now(key) == item or not _readable(item)
 
     def gone(self, key: str) -> None:
-        """The node was deleted."""
+        """Repair: the node was deleted."""
         self._intake.node_gone(NodeName(key))
         self._repairs.nodes_vanished += 1
 
     def news(self, key: str, item: Node) -> None:
-        """The node appeared, changed, or was replaced by another of its name."""
+        """Repair: the node appeared, changed, or was replaced by another of its name.
+
+        Args:
+            key: the node's name.
+            item: the node in the API server.
+        """
         known = self.now(key)
         if known is not None and known.metadata.uid != item.metadata.uid:
             self._intake.node_gone(NodeName(key))
@@ -199,48 +230,61 @@ class NodeBelief(_Belief):
 
 
 class AssignedBelief(_Belief):
-    """The pods that the API server is believed to have on nodes, by uid. Assumptions are our own, and their bindings tell."""
+    """The pods on nodes, by uid. Assumed pods are not compared, because their bindings are under way."""
 
     def keys(self) -> Iterable[str]:
-        """Uids, those of assumed pods included: they are excused."""
+        """The uids of all pods on nodes, also of assumed ones, which are excused."""
         return self._cluster.uids()
 
     def key(self, metadata: ObjectMeta) -> str:
-        """The uid."""
+        """The pod's uid."""
         return metadata.uid
 
     def now(self, key: str) -> PodInfo | None:
-        """The pod last taken in."""
+        """The pod of the last event."""
         placement = self._cluster.placement(key)
         return None if placement is None else placement.pod
 
     def place(self, key: str) -> tuple[str, str]:
-        """Namespace and name."""
+        """The pod's namespace and name."""
         return _place(self.now(key))
 
     def excused(self, key: str) -> bool:
-        """It is assumed only, or left while the comparison ran."""
+        """Whether the pod is assumed, or left while the comparison ran."""
         placement = self._cluster.placement(key)
         return self._left(key) or (placement is not None and placement.assumed)
 
     def belongs(self, item: Pod) -> bool:
-        """It is on a node and not finished."""
+        """Whether the pod is on a node and not finished."""
         return bool(item.spec.node_name) and item.status.phase not in FINISHED_PHASES
 
     def agrees(self, key: str, item: Pod) -> bool:
-        """Every field that is read, the node and the version included; and pods that cannot be read are ignored."""
+        """Compare every decoded field, node and version included.
+
+        Args:
+            key: the pod's uid.
+            item: the pod in the API server.
+
+        Returns:
+            Whether the two are equal, or the pod's quantities cannot be read.
+        """
         placement = self._cluster.placement(key)
         if placement is not None and placement.pod.pod == item and placement.node == item.spec.node_name:
             return True
         return _info(item) is None
 
     def gone(self, key: str) -> None:
-        """The pod was deleted or finished."""
+        """Repair: the pod was deleted or has finished."""
         self._intake.assigned_pod_gone(key)
         self._repairs.pods_vanished += 1
 
     def news(self, key: str, item: Pod) -> None:
-        """The pod appeared on its node, or changed."""
+        """Repair: the pod appeared on its node, or changed.
+
+        Args:
+            key: the pod's uid.
+            item: the pod in the API server.
+        """
         info = _info(item)
         if info is None:
             return
@@ -252,52 +296,65 @@ class AssignedBelief(_Belief):
 
 
 class QueueBelief(_Belief):
-    """The pods that wait for a node, by uid. One that has a place in the columns has left the list for a good reason."""
+    """The pods that wait for a node, by uid. A pod with a place in the columns was placed and is not compared."""
 
     def __init__(self, cluster: Cluster, queue: SchedulingQueue, intake: ClusterEventHandlers) -> None:
         super().__init__(cluster, intake)
         self._queue = queue
 
     def keys(self) -> Iterable[str]:
-        """Uids."""
+        """The uids of all pods that wait."""
         return self._queue.uids()
 
     def key(self, metadata: ObjectMeta) -> str:
-        """The uid."""
+        """The pod's uid."""
         return metadata.uid
 
     def now(self, key: str) -> PodInfo | None:
-        """The pod's newest version."""
+        """The newest version of the pod."""
         return self._queue.latest(key)
 
     def place(self, key: str) -> tuple[str, str]:
-        """Namespace and name."""
+        """The pod's namespace and name."""
         return _place(self.now(key))
 
     def excused(self, key: str) -> bool:
-        """It is on its way to a node, or left while the comparison ran."""
+        """Whether the pod is on its way to a node, or left while the comparison ran."""
         return self._cluster.placement(key) is not None or self._left(key)
 
     def belongs(self, item: Pod) -> bool:
-        """It has no node and is not finished."""
+        """Whether the pod has no node and is not finished."""
         return not item.spec.node_name and item.status.phase not in FINISHED_PHASES
 
     def agrees(self, key: str, item: Pod) -> bool:
-        """The same version; and pods that cannot be read are ignored."""
+        """Compare the versions.
+
+        Args:
+            key: the pod's uid.
+            item: the pod in the API server.
+
+        Returns:
+            Whether they are equal, or the pod's quantities cannot be read.
+        """
         known = self.now(key)
         if known is not None:
             return known.pod.metadata.resource_version == item.metadata.resource_version
         return _info(item) is None
 
     def gone(self, key: str) -> None:
-        """The pod was deleted, bound, or finished."""
+        """Repair: the pod was deleted or bound, or has finished."""
         known = self.now(key)
         if known is not None:
             self._intake.unscheduled_pod_gone(known)
             self._repairs.vanished += 1
 
     def news(self, key: str, item: Pod) -> None:
-        """The pod appeared, or changed."""
+        """Repair: the pod appeared, or changed.
+
+        Args:
+            key: the pod's uid.
+            item: the pod in the API server.
+        """
         info = _info(item)
         if info is None:
             return
@@ -321,7 +378,7 @@ def _readable(node: Node) -> bool:
 
 
 def _info(pod: Pod) -> PodInfo | None:
-    """The pod with what follows from its spec. The watch that showed it first has said what cannot be read in it."""
+    """The `PodInfo` of a pod; None where a quantity cannot be read, which the watch that showed it first has logged."""
     try:
         return PodInfo(pod)
     except QuantityError:

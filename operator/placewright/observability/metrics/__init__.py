@@ -1,7 +1,7 @@
-"""What `/metrics` shows: kube-scheduler's metrics under their own names, and ours. docs/metrics.md lists them.
+"""The metrics of `/metrics`: kube-scheduler's under their own names, and ours. docs/metrics.md lists them.
 
-`EngineSeries` hears one engine, and `EngineMetrics` tells of it; `families` is the list of all there is, for whoever makes dashboards,
-rules or documents of it.
+`EngineSeries` listens to an engine and `EngineMetrics` exports its figures. `families` is the list of all metrics, from which dashboards,
+rules and documents are made.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Attempts become figures: the observer that counts them, one set of series a profile.
+"""Counts attempts: the observer of the scheduler, with one set of series for each profile.
 
-Called in the midst of deciding, at thousands of pods a second: what is looked up is kept, and what can wait until somebody asks, waits.
+It is called between decisions, at thousands of pods a second: series that were looked up once are kept, and work that can wait until a
+scrape waits.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _OF_ALL: Final = 4
 
 
 class AttemptSeries:
-    """Everything that attempts are counted in; hears of their ends as the scheduler's `Observer`."""
+    """All series of attempts. It is the scheduler's `Observer`, called at the end of each attempt."""
 
     def __init__(self) -> None:
         self.attempts = CounterSeries(upstream.SCHEDULE_ATTEMPTS)
@@ -71,7 +72,7 @@ class AttemptSeries:
     # --- the observer ----------------------------------------------------------------------------------------------------------
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """Count it."""
+        """Count an attempt that has ended."""
         self.of(attempt.profile).take(attempt)
         if attempt.steps.plugins:
             for plugin, point, seconds, outcome in attempt.steps.plugins:
@@ -82,14 +83,25 @@ class AttemptSeries:
             self._refused(attempt)
 
     def pod_entered(self, place: str, event: str) -> None:
-        """Count it."""
+        """Count a move of a pod into a place of the queue.
+
+        Args:
+            place: of the queue.
+            event: that moved the pod.
+        """
         cell = self._entered.get((place, event))
         if cell is None:
             cell = self._entered[place, event] = self._incoming.at(place, event)
         cell.value += 1
 
     def placed(self, numbers: Floats, decided: Floats, since_ready: Floats) -> None:
-        """Pods that were bound, one each: by the attempts that each took, the seconds to choose and those since it was ready."""
+        """Count bound pods. All arrays have the shape (pods,).
+
+        Args:
+            numbers: attempts that the pod took.
+            decided: seconds to the choice of a node.
+            since_ready: seconds from the first attempt to the end.
+        """
         self._tried.observe_all(numbers)
         self._chosen.observe_all(decided)
         for number in np.unique(numbers):
@@ -115,14 +127,27 @@ class AttemptSeries:
         return found
 
     def step(self, name: str, outcome: Code, profile: str) -> Histogram:
-        """Where the times of a step are counted."""
+        """Find the histogram of a step's times.
+
+        Args:
+            name: of the step.
+            outcome: of the step.
+            profile: its schedulerName.
+
+        Returns:
+            A histogram that may be kept.
+        """
         if name == WAIT_ON_PERMIT:
             return self._permit.at(outcome.value)
         family = self.extenders if name.startswith(_EXTENDER) else self.steps
         return family.at(name.removeprefix(_EXTENDER), outcome.value, profile)
 
     def keep_only(self, profiles: Mapping[str, ResolvedProfile]) -> None:
-        """Forget profiles that are in effect no more, and begin those that are: by schedulerName."""
+        """Drop the series of profiles that are in effect no more, and begin those of the others.
+
+        Args:
+            profiles: in effect, by schedulerName.
+        """
         for name in self._profiles.keys() - profiles.keys():
             self._profiles.pop(name).settle()
         for each in (self.attempts, self.durations, self.steps, self.extenders, self.evaluations):
@@ -136,7 +161,7 @@ class AttemptSeries:
         return {(one.profile.name, plugin): share for one in self._profiles.values() for plugin, share in one.shares()}
 
     def series(self) -> Iterable[Series]:
-        """For export."""
+        """The series, for export."""
         for profile in self._profiles.values():
             profile.settle()
         return (
@@ -146,13 +171,14 @@ class AttemptSeries:
 
 
 class _Shape(NamedTuple):
-    """What placements have in common that are counted in the same places.
+    """The shape of placements that are counted in the same series, with their numbers.
 
     Attributes:
-        steps: their names; all were successes.
-        skip_filter, skip_score: plugins that had nothing to say.
-        scorers: whose points the chosen node's score is made of.
-        rows: for each placement `_OF_ALL` numbers, then the seconds of each step and the points of each scorer, one after the other.
+        steps: names of the steps, which were all successes.
+        skip_filter: plugins that skipped Filter.
+        skip_score: plugins that skipped Score.
+        scorers: plugins whose points make up the chosen node's score.
+        rows: for each placement `_OF_ALL` numbers, then the seconds of each step and the points of each scorer.
     """
 
     steps: tuple[str, ...]
@@ -165,9 +191,9 @@ class _Shape(NamedTuple):
 class ProfileSeries:
     """The series of one profile.
 
-    Nearly all attempts at high rates are placements that differ in numbers alone. Those are only noted, as rows of numbers, and counted
-    hundreds at once: to visit twenty histograms between two decisions would cost more than to count in them, as nothing of them is in the
-    processor's cache any more.
+    Nearly all attempts at high rates are placements that differ in numbers alone. Such placements are noted as rows of numbers, and counted
+    hundreds at once. To visit twenty histograms between two decisions would cost more than the counting, because they have left the
+    processor's cache by then.
 
     Attributes:
         profile: the generation in effect.
@@ -183,7 +209,7 @@ class ProfileSeries:
         self._points: dict[str, int] = {}
 
     def adopt(self, profile: ResolvedProfile) -> None:
-        """Another generation decides from now on. Late ends of attempts of the one before are counted as its own."""
+        """Take another generation of the profile. Attempts of the one before that end later are counted as this one's."""
         if profile.generation < self.profile.generation and profile.uid == self.profile.uid:
             return
         self.settle()
@@ -224,7 +250,7 @@ class ProfileSeries:
         return shape
 
     def settle(self) -> None:
-        """Count what is only noted."""
+        """Count the noted placements."""
         shapes, self._shapes = self._shapes, {}
         for shape in shapes.values():
             self._settle(shape)
@@ -244,7 +270,7 @@ class ProfileSeries:
         self._evaluated(shape.steps, shape.skip_filter, shape.skip_score, times)
 
     def _count(self, attempt: Attempt) -> None:
-        """An attempt by itself."""
+        """Count one attempt in all of its series."""
         result, ended, decided, steps = attempt.result, attempt.ended, attempt.decided, attempt.steps
         assert result is not None and ended is not None and decided is not None
         self._attempts[result].value += 1
@@ -261,7 +287,7 @@ class ProfileSeries:
                 self._points[plugin] = self._points.get(plugin, 0) + product
 
     def _evaluated(self, steps: Collection[str], skip_filter: AbstractSet[str], skip_score: AbstractSet[str], times: int) -> None:
-        """Plugins had a say at the points that were passed, but for those that skipped."""
+        """Count an evaluation for each plugin at each passed extension point, without plugins that skipped it."""
         for point, where in _ASKED.items():
             if point not in steps and point != PRE_FILTER:
                 continue
@@ -271,7 +297,7 @@ class ProfileSeries:
                     self._all.evaluations.at(plugin, point, self._name).value += times
 
     def shares(self) -> Iterator[tuple[str, float]]:
-        """Plugins with their parts."""
+        """The plugins, each with its share of the points of chosen nodes."""
         whole = sum(map(abs, self._points.values()))
         for plugin, points in self._points.items():
             yield plugin, abs(points) / whole if whole else 0.0

@@ -1,4 +1,4 @@
-"""The metrics of one engine: everything that is counted and read, in a registry of its own, as text for whoever asks."""
+"""The metrics of one engine, counted and read, in a registry of their own, exported as text."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ from placewright.observability.metrics.timings import EventTimes, HintTimes, Req
 
 
 class EngineSeries:
-    """Everything that is counted as it happens: made before the engine, which is built with its listeners."""
+    """All series that are counted as events happen. They are made before the engine, which is built with their listeners."""
 
     def __init__(self, server: str) -> None:
-        """`server`: the API server's URL."""
+        """Count nothing yet.
+
+        Args:
+            server: the API server's URL.
+        """
         self.attempts = AttemptSeries()
         self.groups = GroupSeries()
         self._claims = ClaimSeries()
@@ -35,7 +39,7 @@ class EngineSeries:
 
     @property
     def listeners(self) -> Listeners:
-        """Who hears the engine."""
+        """The listeners that count, for the engine's build."""
         return Listeners((self.attempts,), (self.groups,), (self._claims,), (self._requests,), self._events, self._hints)
 
     def __iter__(self) -> Iterator[Series]:
@@ -44,13 +48,18 @@ class EngineSeries:
 
 
 class EngineMetrics:
-    """Tells what was counted of one engine, and what is read off it.
+    """Exports the counted figures of an engine, and the figures that are read from it at each scrape.
 
-    Two of them, of two engines in one process, share nothing but the process.
+    The metrics of two engines in one process share the metrics of the process only.
     """
 
     def __init__(self, engine: Engine, series: EngineSeries) -> None:
-        """`series`: those that the engine was built with."""
+        """Read nothing yet.
+
+        Args:
+            engine: whose figures are read.
+            series: whose listeners the engine was built with.
+        """
         self._engine: Final = engine
         self._series: Final = series
         self._build = told(own.BUILD, (version("placewright"), platform.python_version()))
@@ -69,7 +78,7 @@ class EngineMetrics:
         return histograms.encode() + encode(self._registry), content_type
 
     def _others(self) -> Iterator[Metric]:
-        """All but histograms."""
+        """All metrics but histograms, which write their own text."""
         yield from (one.metric() for one in self._series if isinstance(one, CounterSeries))
         yield self._build
         yield from scrape.gauges(self._engine)
@@ -80,7 +89,7 @@ class EngineMetrics:
 
 
 class _Read(Collector):
-    """Collects by calling."""
+    """A collector that calls a function."""
 
     def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
         self._collect = collect

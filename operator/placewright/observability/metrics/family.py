@@ -1,4 +1,4 @@
-"""What a metric is called, of which kind it is and how it is divided: the words of the tables in `upstream` and `own`."""
+"""Metric families: name, kind, help and labels, as the tables in `upstream` and `own` declare them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class MetricKind(enum.StrEnum):
-    """As Prometheus names them; INFO is a gauge that is always 1 and says all in its labels."""
+    """The kinds of metrics by Prometheus' names. An INFO is a gauge that is always 1, with its content in the labels."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -21,7 +21,8 @@ class MetricFamily:
 
     Attributes:
         name: as it is exported, `_total` of counters and `_info` of infos included.
-        help: one line for people.
+        kind: of its values.
+        help: one line for a person.
         labels: their names, in the order in which values are given.
         buckets: upper bounds, ascending, without +Inf; of histograms alone.
     """
@@ -34,29 +35,74 @@ class MetricFamily:
 
 
 def counter(name: str, help_: str, *labels: str) -> MetricFamily:
-    """Counts up."""
+    """Declare a counter.
+
+    Args:
+        name: ends with `_total`.
+        help_: one line for a person.
+        labels: names, in order.
+
+    Returns:
+        The family.
+    """
     return MetricFamily(name, MetricKind.COUNTER, help_, labels)
 
 
 def gauge(name: str, help_: str, *labels: str) -> MetricFamily:
-    """Goes up and down."""
+    """Declare a gauge.
+
+    Args:
+        name: as exported.
+        help_: one line for a person.
+        labels: names, in order.
+
+    Returns:
+        The family.
+    """
     return MetricFamily(name, MetricKind.GAUGE, help_, labels)
 
 
 def histogram(name: str, help_: str, buckets: tuple[float, ...], *labels: str) -> MetricFamily:
-    """Counts by size."""
+    """Declare a histogram.
+
+    Args:
+        name: as exported.
+        help_: one line for a person.
+        buckets: upper bounds, ascending, without +Inf.
+        labels: names, in order.
+
+    Returns:
+        The family.
+    """
     return MetricFamily(name, MetricKind.HISTOGRAM, help_, labels, buckets)
 
 
 def info(name: str, help_: str, *labels: str) -> MetricFamily:
-    """Says something that is no number."""
+    """Declare an info.
+
+    Args:
+        name: ends with `_info`.
+        help_: one line for a person.
+        labels: names, in order.
+
+    Returns:
+        The family.
+    """
     return MetricFamily(name, MetricKind.INFO, help_, labels)
 
 
 def exponential(first: float, factor: float, count: int) -> tuple[float, ...]:
-    """Upper bounds, each `factor` times the one before.
+    """Make upper bounds, each `factor` times the one before.
 
-    Multiplied one after the other, as the Prometheus library for Go does: so the text of `le` is the same to the last digit.
+    They are multiplied one after the other, as by the Prometheus library for Go, so that the text of `le` is equal to the last digit.
+
+    Args:
+        first: the first bound.
+        factor: above 1.
+        count: of bounds.
+
+    Returns:
+        The bounds, ascending.
     """
     bounds = [first]
     while len(bounds) < count:

@@ -1,4 +1,4 @@
-"""Groups of pods and claims to devices in figures: what is decided about groups, which of them wait, and what is written for claims."""
+"""Metrics of groups of pods and of claims to devices: decisions about groups, waiting groups, and writes for claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from placewright.scheduler.attempts import GroupAttempt
 
 
 class GroupSeries:
-    """Attempts to decide groups; called with each that has ended."""
+    """The series of attempts to decide groups, called at the end of each."""
 
     def __init__(self) -> None:
         self._attempts = CounterSeries(upstream.GROUP_ATTEMPTS)
@@ -24,7 +24,7 @@ class GroupSeries:
         self._searched = self._algorithm.at()
 
     def __call__(self, attempt: GroupAttempt) -> None:
-        """Count it."""
+        """Count an attempt that has ended."""
         result, profile = attempt.result.value, attempt.profile.scheduler_name
         self._attempts.at(result, profile).value += 1
         self._durations.at(result, profile).observe(attempt.ended - attempt.started)
@@ -32,17 +32,21 @@ class GroupSeries:
             self._searched.observe(attempt.decided - attempt.started)
 
     def keep_only(self, profiles: Collection[str]) -> None:
-        """Forget profiles that are in effect no more: by schedulerName."""
+        """Drop the series of profiles that are in effect no more.
+
+        Args:
+            profiles: in effect, by schedulerName.
+        """
         self._attempts.forget(lambda labels: labels[1] not in profiles)
         self._durations.forget(lambda labels: labels[1] not in profiles)
 
     def series(self) -> Iterable[Series]:
-        """For export."""
+        """The series, for export."""
         return (self._attempts, self._durations, self._algorithm)
 
 
 class ClaimSeries:
-    """What is written for claims, and how long their devices took to be ready; the claim writer's `ClaimListener`."""
+    """The series of writes for claims, and of waits for their devices. It is the claim writer's `ClaimListener`."""
 
     def __init__(self) -> None:
         self._created = CounterSeries(upstream.CLAIM_CREATES)
@@ -50,22 +54,29 @@ class ClaimSeries:
         self._waits = Histograms(upstream.BINDING_CONDITIONS_WAIT)
 
     def created(self, *, failed: bool) -> None:
-        """A claim was made for a pod's extended resources, or could not be."""
+        """Count a claim that was made for a pod's extended resources, or whose write failed."""
         self._created.at("failure" if failed else "success").value += 1
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
-        """A pod has waited for devices of these drivers; `profile` is its schedulerName."""
+        """Count a pod's wait for devices.
+
+        Args:
+            profile: the pod's schedulerName.
+            drivers: of the devices.
+            status: with which the wait ended.
+            seconds: of the wait.
+        """
         for driver in drivers:
             self._readied.at(profile, driver, status).value += 1
             self._waits.at(profile, driver, status).observe(seconds)
 
     def series(self) -> Iterable[Series]:
-        """For export."""
+        """The series, for export."""
         return (self._created, self._readied, self._waits)
 
 
 def standing(engine: Engine) -> Iterator[Metric]:
-    """Groups that wait, and groups that have a place. A walk over groups, not over pods."""
+    """Read the numbers of waiting and placed groups. It walks over groups, not over pods."""
     pod_groups = engine.cluster.pod_groups
     undecided = (queued for queued in engine.queue.pod_groups if not pod_groups.placed(queued.ref))
     waiting = [queued.since for queued in undecided if not _placed_singly(engine, queued.ref)]
@@ -75,6 +86,6 @@ def standing(engine: Engine) -> Iterator[Metric]:
 
 
 def _placed_singly(engine: Engine, ref: GroupRef) -> bool:
-    """Whether members of this group do not wait for each other, as its object says."""
+    """Whether the members of a group do not wait for each other, by its object."""
     pod_group = engine.cluster.pod_groups.get(ref)
     return pod_group is not None and pod_group.basic

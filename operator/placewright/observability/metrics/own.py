@@ -1,4 +1,4 @@
-"""Our own metrics: what kube-scheduler has no word for. Their label `profile` is the SchedulingProfile's name, if not said otherwise."""
+"""The metrics that kube-scheduler does not have. Their label `profile` is the SchedulingProfile's name, unless the help says otherwise."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PODS_WITHOUT_PROFILE: Final = gauge(
 
 GROUPS: Final = gauge(
     "placewright_pod_groups",
-    "Groups of pods: 'waiting', of which no member has a node, 'placed', of which any has, and 'reserving', for which nodes are kept.",
+    "Groups of pods: 'waiting' (no member has a node), 'placed' (a member has one), 'reserving' (nodes are kept for it).",
     "state",
 )
 GROUPS_OLDEST: Final = gauge(
@@ -60,7 +60,7 @@ GROUPS_OLDEST: Final = gauge(
 
 SHADOW_DECISIONS: Final = counter(
     "placewright_shadow_decisions_total",
-    "Decisions of a shadow, by what came of them and of its live profile's: 'same', 'other', 'live_only', 'shadow_only', 'neither'.",
+    "Decisions of a shadow, by their outcome beside the live profile's: 'same', 'other', 'live_only', 'shadow_only', 'neither'.",
     "profile", "outcome",
 )  # fmt: skip
 SHADOW_PASSED_OVER: Final = counter(
@@ -75,7 +75,7 @@ SHADOW_REGRET: Final = counter(
     "profile", "totals",
 )  # fmt: skip
 SHADOW_REGRETTED: Final = counter(
-    "placewright_shadow_regret_decisions_total", "The decisions of which that is told.", "profile", "totals"
+    "placewright_shadow_regret_decisions_total", "The decisions that the regret was counted of.", "profile", "totals"
 )
 SHADOW_ALLOCATION: Final = gauge(
     "placewright_shadow_allocation_ratio",
@@ -88,7 +88,7 @@ SHADOW_EMPTY_NODES: Final = gauge(
 SHADOW_PENDING: Final = gauge("placewright_shadow_pending_pods", "Pods on nodes for which the shadow has none now.", "profile")
 SHADOW_BACKLOG: Final = gauge("placewright_shadow_backlog", "News and decisions that are still before the shadow.", "profile")
 SHADOW_SECONDS: Final = counter("placewright_shadow_seconds_total", "Seconds that went into the shadow.", "profile")
-SHADOW_ERRORS: Final = counter("placewright_shadow_errors_total", "What broke in the shadow, and nowhere else.", "profile")
+SHADOW_ERRORS: Final = counter("placewright_shadow_errors_total", "Errors of the shadow, which stay in it.", "profile")
 SHADOW_RESTARTS: Final = counter("placewright_shadow_restarts_total", "How often it fell too far behind and began anew.", "profile")
 
 # --- the replica ---------------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ BUILD: Final = info("placewright_build_info", "The version that runs.", "version
 
 BINDINGS: Final = counter(
     "placewright_bindings_total",
-    "What became of Bindings: 'bound', 'conflict' (another was faster), 'refused', and on the way there 'retry' and 'lost_answer'.",
+    "Outcomes of Bindings: 'bound', 'conflict' (another was faster), 'refused', and on the way there 'retry' and 'lost_answer'.",
     "outcome",
 )
 UNDER_WAY: Final = gauge(
@@ -123,7 +123,7 @@ UNDER_WAY: Final = gauge(
     "scheduler_name", "standing",
 )  # fmt: skip
 BINDINGS_UNRESOLVED: Final = gauge(
-    "placewright_bindings_unresolved", "Bindings of which nobody knows whether they exist; their pods keep their place meanwhile."
+    "placewright_bindings_unresolved", "Bindings without an answer, which may exist; their pods keep their place meanwhile."
 )
 EVENTS: Final = counter(
     "placewright_events_total",
@@ -158,12 +158,14 @@ REDECIDED: Final = counter(
 )
 WATCHES: Final = counter("placewright_watch_starts_total", "Watches that were begun; each ends by itself after minutes.", "resource")
 LISTS: Final = counter(
-    "placewright_watch_lists_total", "Complete lists; more than one where the server forgot, or sent what nobody can read.", "resource"
+    "placewright_watch_lists_total",
+    "Complete lists; more than one where the server forgot, or sent an object that cannot be read.",
+    "resource",
 )
 WATCH_EVENTS: Final = counter("placewright_watch_events_total", "Events that watches brought.", "resource")
 WATCH_PROBLEMS: Final = counter(
     "placewright_watch_problems_total",
-    "What went wrong with a watch: 'failed', 'expired' (410), 'malformed', 'bad_object', 'sink_error'.",
+    "Failures of a watch: 'failed', 'expired' (410), 'malformed', 'bad_object', 'sink_error'.",
     "resource", "problem",
 )  # fmt: skip
 AWAY: Final = gauge("placewright_api_server_away", "1 while the API server gives no answer, or only those of a failing one.")

@@ -1,4 +1,4 @@
-"""What is read off the engine when somebody asks: gauges, and counters that others keep anyway. No walk over pods."""
+"""Metrics that are read from the engine at each scrape: gauges, and counters that other modules keep. None walks over pods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EVENT_WORDS: Final = {"repeats": "repeated"}
 
 
 def gauges(engine: Engine) -> Iterator[Metric]:
-    """All of them; those of parts that have not started yet are empty."""
+    """Read all gauges. Those of parts that have not started yet are empty."""
     leads = float(engine.leadership.active)
     yield counted(upstream.LEADER_ELECTION, {(LEASE_NAME,): leads} if engine.options.leader_elect else {})
     yield counted(own.LEADER, {(engine.replica.identity,): leads})
@@ -107,7 +107,7 @@ def _writing(engine: Engine) -> Iterator[Metric]:
 
 
 def _counts(counts: EventCounts | StatusCounts | GroupStatusCounts) -> Iterator[tuple[str, int]]:
-    """Every field: what is counted from now on is told, too."""
+    """The fields of a class of counts, so that a new field is exported without a change here."""
     return ((one.name, getattr(counts, one.name)) for one in fields(counts))
 
 
@@ -131,7 +131,7 @@ def _by_name(counts: Mapping[str, float]) -> dict[Labels, float]:
 
 
 def profiles(engine: Engine) -> Iterator[Metric]:
-    """How each SchedulingProfile stands, by the object's name."""
+    """Read the standing of each SchedulingProfile, by the object's name."""
     standings = list(engine.profiles.standings().values())
     yield counted(own.PLUGIN_FAILURES, engine.plugin_watch.totals)
     yield counted(own.PROFILE_RELOADS, {(name, result): number for (name, result), number in engine.profiles.reloads.items()})

@@ -1,7 +1,7 @@
-"""Where figures are kept: cells and histograms that are looked up once and then only added to.
+"""Cells and histograms of metrics, which are looked up once and then only added to.
 
-The Prometheus library's own metrics take a lock, check labels and walk all buckets at every call; a decision makes some twenty calls.
-All of ours happens in one thread, so an addition is enough.
+The Prometheus library's own metrics take a lock, check labels and walk all buckets at every call, and a decision makes some twenty calls.
+All calls here come from one thread, so an addition is enough.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SomeLabels = TypeVar("SomeLabels", bound=Labels)
 
 
 class Cell:
-    """One number."""
+    """The number of one series."""
 
     __slots__ = ("value",)
 
@@ -32,7 +32,7 @@ class Cell:
 
 
 class Histogram:
-    """One histogram: `counts` by bucket, the last one for what is above all bounds."""
+    """The histogram of one series: `counts` by bucket, the last one for values above all bounds."""
 
     __slots__ = ("_bounds", "_lines", "counts", "sum")
 
@@ -48,20 +48,20 @@ class Histogram:
         self.sum += value
 
     def observe_all(self, values: Floats) -> None:
-        """Count many, shape (many,)."""
+        """Count many values, shape (values,)."""
         places = np.searchsorted(self._bounds, values, side="left")
         for place, times in enumerate(np.bincount(places, minlength=len(self.counts)).tolist()):
             self.counts[place] += times
         self.sum += float(values.sum())
 
     def text(self) -> str:
-        """As it is exported."""
+        """The text of the export."""
         counts = list(accumulate(self.counts))
         return "".join(f"{line} {value}\n" for line, value in zip(self._lines, [*counts, counts[-1], repr(self.sum)], strict=True))
 
 
 def _beginnings(family: MetricFamily, labels: Labels) -> list[str]:
-    """What stands before the numbers: of each bucket, of the count and of the sum."""
+    """The texts before the numbers of each bucket, of the count and of the sum."""
     named = sorted(f'{name}="{_escaped(value)}"' for name, value in zip(family.labels, labels, strict=True))
     at = "{" + ",".join(named) + "}" if named else ""
     bounds = [*(repr(float(bound)) for bound in family.buckets), "+Inf"]
@@ -81,27 +81,27 @@ class CounterSeries:
         self._cells: dict[Labels, Cell] = {}
 
     def at(self, *labels: str) -> Cell:
-        """The cell of these values; may be kept."""
+        """The cell of these label values, which a caller may keep."""
         cell = self._cells.get(labels)
         if cell is None:
             cell = self._cells[labels] = Cell()
         return cell
 
     def forget(self, unwanted: Callable[[Labels], bool]) -> None:
-        """Export these no more; cells that somebody keeps count in vain."""
+        """Drop the cells of these label values. A cell that a caller keeps is no longer exported."""
         for labels in [labels for labels in self._cells if unwanted(labels)]:
             del self._cells[labels]
 
     def metric(self) -> Metric:
-        """For export."""
+        """The series, for export."""
         return counted(self.family, {labels: cell.value for labels, cell in self._cells.items()})
 
 
 class Histograms:
     """The histograms of one family, by the values of its labels.
 
-    They write their own text, which is the same in both formats: of nine thousand lines, which a large installation comes to, the library
-    makes 230 ms in which nothing is decided, and this 3.
+    They write their own text, which is equal in both formats. For the nine thousand lines of a large installation the library takes 230 ms,
+    in which no pod is decided, and this takes 3 ms.
     """
 
     def __init__(self, family: MetricFamily) -> None:
@@ -109,29 +109,37 @@ class Histograms:
         self._series: dict[Labels, Histogram] = {}
 
     def at(self, *labels: str) -> Histogram:
-        """The histogram of these values; may be kept."""
+        """The histogram of these label values, which a caller may keep."""
         found = self._series.get(labels)
         if found is None:
             found = self._series[labels] = Histogram(self.family, labels)
         return found
 
     def forget(self, unwanted: Callable[[Labels], bool]) -> None:
-        """Export these no more; those that somebody keeps count in vain."""
+        """Drop the histograms of these label values. One that a caller keeps is no longer exported."""
         for labels in [labels for labels in self._series if unwanted(labels)]:
             del self._series[labels]
 
     def text(self) -> str:
-        """As it is exported."""
+        """The text of the export."""
         name = self.family.name
         return f"# HELP {name} {self.family.help}\n# TYPE {name} histogram\n" + "".join(one.text() for one in self._series.values())
 
 
-#: What counts by itself.
+#: A metric that keeps its own values.
 Series = CounterSeries | Histograms
 
 
 def counted(family: MetricFamily, values: Mapping[SomeLabels, float]) -> Metric:
-    """A counter or a gauge with these values."""
+    """Make a counter or a gauge.
+
+    Args:
+        family: of the metric.
+        values: by label values.
+
+    Returns:
+        The metric, for export.
+    """
     made: CounterMetricFamily | GaugeMetricFamily
     if family.kind is MetricKind.COUNTER:
         made = CounterMetricFamily(family.name.removesuffix("_total"), family.help, labels=family.labels)
@@ -143,12 +151,28 @@ def counted(family: MetricFamily, values: Mapping[SomeLabels, float]) -> Metric:
 
 
 def single(family: MetricFamily, value: float) -> Metric:
-    """A counter or a gauge without labels."""
+    """Make a counter or a gauge without labels.
+
+    Args:
+        family: of the metric.
+        value: of its only series.
+
+    Returns:
+        The metric, for export.
+    """
     return counted(family, {(): value})
 
 
 def told(family: MetricFamily, values: Labels) -> Metric:
-    """An info."""
+    """Make an info.
+
+    Args:
+        family: of the metric.
+        values: of its labels.
+
+    Returns:
+        The metric, for export.
+    """
     made = InfoMetricFamily(family.name.removesuffix("_info"), family.help, labels=family.labels)
     made.add_metric(values, {})
     return made

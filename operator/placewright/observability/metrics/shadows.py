@@ -1,4 +1,4 @@
-"""What shadows tell of themselves, for metrics: the figures of their status, as they were a moment ago."""
+"""Metrics of shadows: the figures of their status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from placewright.shadow.shadow import Shadow
 
 
 def compared(shadows: Mapping[str, Shadow]) -> Iterator[Metric]:
-    """Every figure of every shadow at work, by the name of its profile."""
+    """Read the figures of every shadow at work, by the name of its profile."""
     figures = {name: shadow.figures for name, shadow in shadows.items()}
     outcomes = ("same", "other", "live_only", "shadow_only", "neither")
     yield counted(own.SHADOW_DECISIONS, {(name, each): getattr(one, each) for name, one in figures.items() for each in outcomes})

@@ -1,4 +1,4 @@
-"""How long things took that belong to no attempt: taking in events, asking hints, and requests to the API server."""
+"""Times of work that belongs to no attempt: handling events, calling queueing hints, and requests to the API server."""
 
 from __future__ import annotations
 
@@ -13,48 +13,52 @@ from placewright.framework.events import ClusterEvent, QueueingHint, QueueingHin
 from placewright.observability.metrics import upstream
 from placewright.observability.metrics.series import Cell, CounterSeries, Histogram, Histograms, Series
 
-#: A hint is asked about thousands of pods in a row: the time of one question in so many is taken.
+#: One call of a hint in so many is timed: a hint is called for thousands of pods in a row.
 HINT_SAMPLE: Final = 10
 _NO_ANSWER: Final = "<error>"
-#: Beside the answers' own values.
+#: The outcome of a hint that raised, beside those of `QueueingHint`.
 _BROKEN: Final = "Error"
 
 
 class EventTimes:
-    """How long it took to take in what watches showed; the intake's `Stopwatch`."""
+    """The times of handling events of watches. It is the intake's `Stopwatch`."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        """`clock`: seconds."""
+        """Count nothing yet.
+
+        Args:
+            clock: seconds.
+        """
         self._events = Histograms(upstream.EVENT_DURATION)
         self._known: dict[str, Histogram] = {}
         self._clock = clock
         self._began = 0.0
 
     def begin(self) -> None:
-        """Somebody brings news."""
+        """Note the time at which the handling of an event begins."""
         self._began = self._clock()
 
     def handled(self, event: str) -> None:
-        """Count what was done about it."""
+        """Count the time since `begin` for an event."""
         found = self._known.get(event)
         if found is None:
             found = self._known[event] = self._events.at(event)
         found.observe(self._clock() - self._began)
 
     def series(self) -> Iterable[Series]:
-        """For export."""
+        """The series, for export."""
         return (self._events,)
 
 
 class HintTimes:
-    """How long hints took; called by the queue with every hint that it is about to use, and answers one that is timed."""
+    """The times of queueing hints. The queue calls it with each hint that it is about to use."""
 
     def __init__(self) -> None:
         self._hints = Histograms(upstream.HINT_DURATION)
         self._left = HINT_SAMPLE
 
     def __call__(self, plugin: str, event: ClusterEvent, hint: QueueingHintFn) -> QueueingHintFn:
-        """The same hint, with its time taken now and then."""
+        """Wrap a hint so that some of its calls are timed."""
 
         def timed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
             self._left -= 1
@@ -73,12 +77,12 @@ class HintTimes:
         return timed
 
     def series(self) -> Iterable[Series]:
-        """For export."""
+        """The series, for export."""
         return (self._hints,)
 
 
 class RequestTimes:
-    """What the API client hears of its requests, as its `RequestListener`. Kopf's own are not among them."""
+    """The series of requests to the API server. It is the API client's `RequestListener`; Kopf's requests are not counted."""
 
     def __init__(self, server: str) -> None:
         self._host: Final = URL(server).host_port_subcomponent or server
@@ -89,7 +93,12 @@ class RequestTimes:
         self._times: dict[str, tuple[Histogram, Histogram]] = {}
 
     def answered(self, method: str, status: int | None) -> None:
-        """Count the beginning of an answer, or that none came."""
+        """Count a request when its answer begins, or when it fails.
+
+        Args:
+            method: of HTTP.
+            status: of the answer; None where there is none.
+        """
         cell = self._answers.get((method, status))
         if cell is None:
             code = _NO_ANSWER if status is None else str(status)
@@ -97,7 +106,13 @@ class RequestTimes:
         cell.value += 1
 
     def ended(self, method: str, waited: float, took: float) -> None:
-        """Count how long a request waited for its turn, and how long it took then, its whole answer included."""
+        """Count the times of a request that has ended.
+
+        Args:
+            method: of HTTP.
+            waited: seconds for its turn by the rate limit.
+            took: seconds after that, to the end of its answer.
+        """
         known = self._times.get(method)
         if known is None:
             known = self._times[method] = (self._waits.at(method, self._host), self._durations.at(method, self._host))
@@ -105,5 +120,5 @@ class RequestTimes:
         known[1].observe(took)
 
     def series(self) -> Iterable[Series]:
-        """For export."""
+        """The series, for export."""
         return (self._requests, self._durations, self._waits)

@@ -19,7 +19,7 @@ _REQUEST: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0,
 
 SCHEDULE_ATTEMPTS: Final = counter(
     "scheduler_schedule_attempts_total",
-    "Attempts to place a pod, by what came of them: 'unschedulable' where no node was right, 'error' where something broke.",
+    "Attempts to place a pod, by outcome: 'unschedulable' where no node was right, 'error' where something broke.",
     "result", "profile",
 )  # fmt: skip
 ATTEMPT_DURATION: Final = histogram(
@@ -67,7 +67,7 @@ PREEMPTION_VICTIMS: Final = histogram(
 
 GROUP_ATTEMPTS: Final = counter(
     "scheduler_podgroup_schedule_attempts_total",
-    "Attempts to place a group of pods, by what came of them: 'waiting_on_preemption' where pods have to leave for it first.",
+    "Attempts to place a group of pods, by outcome: 'waiting_on_preemption' where pods have to leave for it first.",
     "result", "profile",
 )  # fmt: skip
 GROUP_ATTEMPT_DURATION: Final = histogram(
