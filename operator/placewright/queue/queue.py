@@ -26,6 +26,7 @@ from placewright.framework.events import (
     EventResource,
 )
 from placewright.framework.podchanges import pod_update_events, same_version
+from placewright.queue import movelabels
 from placewright.queue.hints import EventHints, Requeue, Timed
 from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
@@ -39,14 +40,6 @@ from placewright.queue.sweeps import EventSweeps
 #: Seconds after which a pod is tried again although no event helped it; kube-scheduler's five minutes.
 MAX_UNSCHEDULABLE_SECONDS: Final = 300.0
 
-#: Labels of moves that are not cluster events, as metrics name them.
-POD_ADD: Final = "UnscheduledPodAdd"
-ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
-BACKOFF_COMPLETE: Final = "BackoffComplete"
-POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
-PROFILE_UPDATE: Final = "ProfileUpdate"
-GANG_AGAIN: Final = "GangAgain"
-
 NO_PLUGINS: Final[AbstractSet[str]] = frozenset()
 #: Called with (sub-queue, label of the event) whenever a pod enters a sub-queue.
 Incoming = Callable[[str, str], None]
@@ -58,6 +51,12 @@ class AlreadyQueuedError(ValueError):
 
 class SchedulingQueue(QueueView):
     """Pods that wait for a node, of all profiles.
+
+    Example:
+        queue.add(pod)                                                         # active
+        queued = queue.pop()                                                   # in flight
+        queue.return_unschedulable(queued, frozenset({"NodeResourcesFit"}))    # unschedulable
+        queue.move(NODE_ADD, None, node)                                       # its hint says QUEUE: backoff
 
     Args:
         policies: the profile of a scheduler name, or None; asked when a name is first seen and in `reprioritise`.
@@ -119,7 +118,7 @@ class SchedulingQueue(QueueView):
             # A pod that joins a group in backoff waits with it. Otherwise a controller could have the group tried with every pod it adds.
             backs_off = queued.pod_group is not None and queued.pod_group.failed_at is not None
             how = Requeue.AFTER_BACKOFF if backs_off else Requeue.IMMEDIATELY
-            self._requeue(self._queues.of(pod.scheduler_name), queued, how, POD_ADD)
+            self._requeue(self._queues.of(pod.scheduler_name), queued, how, movelabels.POD_ADD)
         else:  # deleted and back again while it is being tried
             queued, flight.gone = flight.queued, False
             self.in_flight.update(flight, pod)
@@ -192,21 +191,17 @@ class SchedulingQueue(QueueView):
     # --- attempts ----------------------------------------------------------------------------------------------------------------
 
     def pop(self) -> QueuedPod | None:
-        """Hand out the next pod: the first active pod, else the pod whose backoff ends next.
+        """Hand out the next pod: the first active pod, else the pod whose backoff ends next; None when no pod may be tried now.
 
         The pod is in flight until `done` or `return_unschedulable`. A backoff after an error is never cut short, and pods whose
         lane is full in their profile's room are passed over.
-
-        Returns:
-            The pod; None when no pod may be tried now.
         """
         queue, early = self._queues.next()
         if queue is None:
             return None
         if early:
-            # While nothing else is active, a pod in backoff costs no other pod its turn (upstream's SchedulerPopFromBackoffQ,
-            # 1.33).
-            self._count(SubQueue.ACTIVE, POP_FROM_BACKOFF)
+            # While no pod is active, a pod in backoff costs no other its turn (upstream's SchedulerPopFromBackoffQ, 1.33).
+            self._count(SubQueue.ACTIVE, movelabels.POP_FROM_BACKOFF)
         queued, lane = queue.pop_early() if early else queue.pop()
         self._hand_out(queued, queue, lane)
         return queued
@@ -306,7 +301,7 @@ class SchedulingQueue(QueueView):
         how = Requeue.AFTER_BACKOFF
         if flight is not None:
             how = queue.after_failure(queued, flight.hints, self.in_flight.missed(flight))
-        place = self._requeue(queue, queued, how, ATTEMPT_FAILURE)
+        place = self._requeue(queue, queued, how, movelabels.ATTEMPT_FAILURE)
         self.in_flight.end(uid)
         self._register(queued.pod, queued)
         return place
@@ -360,7 +355,7 @@ class SchedulingQueue(QueueView):
         for queued in () if pod_group is None else pod_group.members.values():
             queue = self._queues.get(queued.pod.scheduler_name)
             if queue is not None and queue.served and queued.uid in queue.unschedulable:
-                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, GANG_AGAIN)
+                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, movelabels.GANG_AGAIN)
                 return
 
     def retry(self, uid: str, label: str = FORCE_ACTIVATE.label, *, full_backoff: bool = False) -> None:
@@ -391,7 +386,7 @@ class SchedulingQueue(QueueView):
         now = self._clock()
         moved = sum(queue.end_backoff(now, most) for queue in self._queues if queue.served)
         for _ in range(moved):
-            self._count(SubQueue.ACTIVE, BACKOFF_COMPLETE)
+            self._count(SubQueue.ACTIVE, movelabels.BACKOFF_COMPLETE)
             self._ready.set()
         return moved
 
@@ -426,7 +421,7 @@ class SchedulingQueue(QueueView):
         if not queue.served:
             self._queues.drop_if_idle(queue)
             return
-        self.sweeps.requeue_all(queue, [*queue.gated, *queue.to_reconsider(None if anybody else reconsidered)], PROFILE_UPDATE)
+        self.sweeps.requeue_all(queue, [*queue.gated, *queue.to_reconsider(None if anybody else reconsidered)], movelabels.PROFILE_UPDATE)
         self._ready.set()
 
     # --- inside ------------------------------------------------------------------------------------------------------------------

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Protocol
 
 from placewright.queue.hints import Requeue
 from placewright.queue.inflight import InFlightPods
+from placewright.queue.movelabels import LET_IN, SET_APART
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroup, SubQueue
 from placewright.queue.suspects import LONGEST_QUIET, Suspects, Suspicion
-
-#: Labels of moves, as metrics name them.
-SET_APART: Final = "SuspectSetApart"
-LET_IN: Final = "SuspectLetIn"
 
 
 class Put(Protocol):
