@@ -14,7 +14,13 @@ import yaml
 
 from kubesandbox.faults import Rule
 from outsiders import EXAMPLES, installed
+from placewright.cli.doctor import rights
+from placewright.cli.livecluster import readable
 from placewright.cli.main import main
+from placewright.framework.sources import ObjectSource
+from placewright.kube.auth.login import load_config
+from placewright.kube.client import ApiClient
+from placewright.kube.listonce import list_once
 from placewright_load_aware import LoadAware, NodeMetrics
 from placewright_load_aware.nodemetrics import NODE_METRICS
 
@@ -39,6 +45,9 @@ DEFINITION: Object = {
     },
 }
 LIST = "/apis/metrics.k8s.io/v1beta1/nodes"
+#: Samples are read each second; or watched, as a custom resource would be, which they are on a sandbox.
+POLLED = replace(NODE_METRICS, poll_seconds=1.0, stale_after_seconds=2.0)
+WATCHED = replace(NODE_METRICS, poll_seconds=None, stale_after_seconds=None)
 BUSY = "2 node(s) had too much CPU in use"
 
 
@@ -70,14 +79,18 @@ def in_use(running: Running, node: str) -> str:
 
 @pytest.fixture
 async def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    """Two nodes with 4 CPUs each, and a profile with LoadAware; samples are read each second."""
-    monkeypatch.setattr(LoadAware, "sources", (replace(NODE_METRICS, poll_seconds=1.0, stale_after_seconds=2.0),))
+    """Two nodes with 4 CPUs each, and a profile with LoadAware."""
+    monkeypatch.setattr(LoadAware, "sources", (POLLED,))
     with installed(tmp_path / "site", "load-aware"):
         async with new_stage() as made:
             yield made.node("a").node("b").profile(**{**PROFILE, "schedulerName": "placewright"})
 
 
-async def test_a_pod_goes_where_cpu_is_idle_and_waits_while_all_nodes_are_busy_until_a_sample_says_otherwise(at: Stage) -> None:
+@pytest.mark.parametrize("source", [POLLED, WATCHED], ids=["polled", "watched"])
+async def test_a_pod_goes_where_cpu_is_idle_and_waits_while_all_nodes_are_busy_until_a_sample_says_otherwise(
+    at: Stage, source: ObjectSource[NodeMetrics], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LoadAware, "sources", (source,))
     metrics = Metrics(at)
     metrics.serve()
     metrics.show(a="3900m", b="400m")
@@ -141,6 +154,28 @@ async def test_an_api_that_comes_later_is_read_from_then_on(at: Stage) -> None:
         await at.until(lambda: in_use(running, "a") == in_use(running, "b") == "3900m")
         at.pod("second")
         await at.until(lambda: BUSY in at.condition("second").get("message", ""))
+
+
+# --- beside the operator ----------------------------------------------------------------------------------------------------------
+
+
+async def test_what_explain_and_snapshot_read_of_a_cluster_has_its_objects_or_says_that_they_lack(at: Stage) -> None:
+    async with ApiClient(load_config(str(at.sandbox.kubeconfig))) as client:
+        without = await readable(client)
+        assert "nodes.metrics.k8s.io is not served in v1beta1: left out, LoadAware will see none" in without.notes
+        metrics = Metrics(at)
+        metrics.serve()
+        metrics.show(a="1", b="2")
+        (source,) = (each for each in (await readable(client)).sources if each.kind is NodeMetrics)
+        listed = await list_once(client, source, "")
+        assert {sample.metadata.name: sample.usage for sample in listed.items} == {"a": {"cpu": "1"}, "b": {"cpu": "2"}}
+
+
+async def test_the_doctor_asks_for_the_right_to_read_its_objects(at: Stage) -> None:
+    asked = [need for need in rights._needs() if need.plugin == "LoadAware"]
+    assert [rule.manifest() for need in asked for rule in need.rules] == [
+        {"apiGroups": ["metrics.k8s.io"], "resources": ["nodes"], "verbs": ["list"]}
+    ]
 
 
 # --- from files --------------------------------------------------------------------------------------------------------------------
