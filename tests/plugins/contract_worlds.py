@@ -234,13 +234,13 @@ def node_of_a_zone(dice: random.Random) -> Node:
 
 
 def pod_with_device_claims(dice: random.Random) -> PodInfo:
-    names = dice.sample(["d0", "d1", "d2"], dice.choice((0, 1, 1, 2)))
+    names = [dice.choice(("d0", "d1", "d2", "d2"))] if dice.random() < 0.7 else dice.sample(["d0", "d1", "d2"], dice.choice((0, 2)))
     return plain_pod(dice, {"resourceClaims": [{"name": name, "resourceClaimName": name} for name in names]})
 
 
 def device_object(dice: random.Random) -> ClusterObject:
     """A slice of one node, a class, or a claim that has devices or not."""
-    kinds = {_slice: 6, _claim: 5, _class: 4, _rule: 1}
+    kinds = {_slice: 8, _claim: 5, _class: 4, _rule: 1}
     return as_object(dice.choices(list(kinds), list(kinds.values()))[0](dice))
 
 
@@ -254,18 +254,20 @@ def _slice(dice: random.Random) -> Body:
 
 
 def _class(dice: random.Random) -> Body:
-    expression = dice.choice(("device.driver == 'gpu.example.com'", "device.attributes['gpu.example.com'].model == 'a'"))
+    any_device, some_devices = "device.driver == 'gpu.example.com'", "device.attributes['gpu.example.com'].model == 'a'"
+    name, expression = dice.choice((("any", any_device), ("some", some_devices), ("some", any_device)))
     spec = {"selectors": [{"cel": {"expression": expression}}]}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": dice.choice(("any", "some"))}, "spec": spec}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
 
 
 def _claim(dice: random.Random) -> Body:
-    name = dice.choice(("d0", "d1", "d2"))
-    wish = {"deviceClassName": dice.choice(("any", "any", "some")), "count": dice.choice((1, 1, 1, 2)), "allocationMode": "ExactCount"}
+    """One of three claims. The API server lets nobody change the spec of one, so that is always the same."""
+    name, count, kind, plain = dice.choice((("d0", 1, "any", True), ("d1", 2, "any", True), ("d2", 1, "some", False)))
+    wish = {"deviceClassName": kind, "count": count, "allocationMode": "ExactCount"}
     meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
     body: Body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta}
     either = [{"name": "s0", "deviceClassName": "some"}, {"name": "s1", "deviceClassName": "any"}]
-    request = {"name": "r", "firstAvailable": either} if dice.random() < 0.6 else {"name": "r", "exactly": wish}
+    request = {"name": "r", "exactly": wish} if plain else {"name": "r", "firstAvailable": either}
     body["spec"] = {"devices": {"requests": [request]}}
     if dice.random() < 0.25:
         result = {"request": "r", "driver": "gpu.example.com", "pool": dice.choice(NODE_NAMES[:3]), "device": "g0"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
@@ -10,18 +11,24 @@ import numpy as np
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
+    BindPlugin,
     BoolColumn,
     CycleState,
     FilterPlugin,
     IntColumn,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
     Reads,
     Rejection,
     ReservePlugin,
     Rows,
     ScorePlugin,
+    Seconds,
 )
+from placewright.framework.rowwise import RowVerdict, RowwiseFilter
 from placewright.framework.scalar import ScalarFilter, ScalarScore
 from placewright.framework.status import SUCCESS, Status, unschedulable
 
@@ -157,3 +164,78 @@ class KeepsWhatItTook(ScalarFilter, ReservePlugin):
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         """Forgotten."""
+
+
+class Raises(TwoPods):
+    """Looks for a label that most nodes lack."""
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        return np.array([(cluster.node(row).metadata.labels or {})["example.com/rack"] == "1" for row in cluster.rows()], np.bool_)
+
+
+class HintRaises(TwoPods):
+    """Its hint reads a pod where there is none any more."""
+
+    def events(self) -> Sequence[ClusterEventWithHint]:
+        return (interest(EventResource.ASSIGNED_POD, Action.ALL, self._after),)
+
+    @staticmethod
+    def _after(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+        assert new is not None
+        return QueueingHint.QUEUE
+
+
+class GatesForGood(PreEnqueuePlugin):
+    """Keeps pods back until three Services are there, and hears of none."""
+
+    name = "GatesForGood"
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        return SUCCESS if len(self.handle.cluster.objects.services) > 2 else unschedulable("waiting for three Services")
+
+    def events(self) -> Sequence[ClusterEventWithHint]:
+        return (interest(EventResource.NODE, Action.DELETE),)
+
+
+class JudgesOtherwise(TwoPods, RowwiseFilter):
+    """Its judge goes by what was there when the judge was made."""
+
+    reads = Reads.CLUSTER
+
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
+        passes = np.ones(cluster.size, np.bool_)
+        passes[cluster.rows()] = self.filter(state, pod, cluster, cluster.rows())
+        return _Fixed(passes)
+
+
+class _Fixed(RowVerdict):
+    def __init__(self, passes: BoolColumn) -> None:
+        self._passes = passes
+
+    def passes(self, rows: Rows) -> BoolColumn:
+        return self._passes[rows]
+
+    def explain(self, rows: Rows) -> list[Rejection]:
+        return [Rejection(FULL, rows)]
+
+
+class SortsByText(QueueSortPlugin):
+    """Some keys begin with text and others with a number."""
+
+    name = "SortsByText"
+
+    def sort_key(self, pod: PodInfo, timestamp: Seconds) -> tuple[Any, ...]:
+        return (pod.priority or "none", timestamp)
+
+
+class BindsInVain(PreBindPlugin, BindPlugin):
+    """Waits for ever before the Binding, and answers with nothing instead of a status afterwards."""
+
+    name = "BindsInVain"
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        await asyncio.Event().wait()
+        return SUCCESS
+
+    async def bind(self, state: CycleState, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> Any:
+        return None

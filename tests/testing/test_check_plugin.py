@@ -39,6 +39,12 @@ def broken_by(plugin: type[Plugin], **given: Any) -> BrokenPromiseError:
         (broken.SleepsOn, Promise.HINTS, "QueueingHint", "goes on waiting although pod "),
         (broken.LabelsNodes, Promise.UNTOUCHED, "Score", "metadata.labels.example.com/seen was absent and is"),
         (broken.WritesColumns, Promise.UNTOUCHED, "Score", "it wrote into the column cluster.pod_count: row 0 (node n0) was 0 and is 1"),
+        (broken.Raises, Promise.ANSWERS, "Filter", "KeyError: 'example.com/rack'"),
+        (broken.HintRaises, Promise.ANSWERS, "QueueingHint", "AssertionError"),
+        (broken.GatesForGood, Promise.HINTS, "QueueingHint", "is there and PreEnqueue accepts it now"),
+        (broken.JudgesOtherwise, Promise.ROWS, "Filter", "and an earlier judge says False"),
+        (broken.SortsByText, Promise.ANSWERS, "QueueSort", "allowed a tuple that compares with those of other pods"),
+        (broken.BindsInVain, Promise.ANSWERS, "Bind", "found None; allowed a Status: Success, Skip, "),
         (broken.KeepsWhatItTook, Promise.UNRESERVE, "Unreserve", "after Reserve and Unreserve of pod default/w0 on node n0, "),
     ],
 )
@@ -51,6 +57,12 @@ def test_each_broken_promise_is_named_with_its_point_and_what_was_found(
     assert first == f"{plugin.name} breaks a promise at {point}: {promise.value}."
     assert second.startswith("Found with seed 0: ")
     assert says in second
+
+
+def test_what_a_plugin_raised_is_the_cause_of_the_error() -> None:
+    cause = broken_by(broken.Raises).__cause__
+    assert cause is not None
+    assert isinstance(cause.__cause__, KeyError)
 
 
 def test_a_plugin_that_keeps_its_promises_passes_and_the_report_says_what_was_looked_at() -> None:

@@ -6,7 +6,9 @@ the whole scenario, another is built anew at each step: what the two say must be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,6 +35,7 @@ from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import unschedulable
+from placewright.queue import hints
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.attempts import Observers
@@ -121,7 +124,8 @@ class PluginTrial:
         for change in self._scenario.changes:
             self.told += 1
             self._reject(before)
-            change.tell(self._handlers)
+            with _hints_are_not_logged():
+                change.tell(self._handlers)
             if isinstance(change, WaitingPodChanged) and change.pod.uid in self._waiting:
                 self._waiting[change.pod.uid] = change.pod
             now = self._look()
@@ -329,6 +333,17 @@ class PluginTrial:
         failures = self._kept.runtime.failures
         if failures.counts[Call(self._name, "QueueSort")]:
             raise BreachError(Promise.ANSWERS, "QueueSort", failures.last[Call(self._name, "QueueSort")])
+
+
+@contextmanager
+def _hints_are_not_logged() -> Iterator[None]:
+    """A hint that raises is logged by the queue, once for each pod; here it ends the run, and the error says it."""
+    log = logging.getLogger(hints.__name__)
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 def change_in_words(change: Change) -> str:
