@@ -157,7 +157,7 @@ def test_a_filter_that_is_off_is_spoken_of_with_what_happens_then(name: str, poi
 def test_what_happens_without_resources_and_how_to_have_no_score_alone_is_said() -> None:
     said = said_beforehand({"plugins": {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}})
     assert said["NodeResourcesFit"] == (
-        "The filter NodeResourcesFit is off: nodes are filled beyond what they have, and kubelets refuse the pods that are too many. "
+        "The filter NodeResourcesFit is off: nodes are filled beyond their allocatable, and kubelets refuse the surplus pods. "
         "To leave out its score alone, enable it and set weights.NodeResourcesFit to 0."
     )
 

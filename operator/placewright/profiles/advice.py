@@ -1,7 +1,7 @@
-"""Advice about a profile that is in effect: what is allowed, but perhaps not what its author meant.
+"""Advice about a profile in effect: settings that are allowed, and perhaps not meant so.
 
-The defaults are nobody's mistake: a plugin that the profile has only by default, with its default weight and arguments, is not spoken of
-when it has nothing to do, as most clusters give some plugin nothing to do.
+No author chose the defaults: a plugin that a profile has by default, with its default weight and arguments, gets no advice when it has
+nothing to do, because most clusters give some plugin nothing to do.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ NOTHING_TO_SCORE: Final = "PluginHasNothingToScore"
 FILTER_IS_OFF: Final = "FilterIsOff"
 SEVERAL_HINTS: Final = "SeveralHints"
 
-#: What happens without a filter. Nobody else promises these things: where a kubelet looks again, it refuses the pod for good.
+#: The consequence of a missing filter. No other component prevents it: a kubelet that checks again refuses the pod for good.
 _WITHOUT: Final[Mapping[str, str]] = {
     "NodeUnschedulable": "pods are put on cordoned nodes",
     "TaintToleration": "pods are put on nodes whose taints they do not tolerate, and evicted again where the effect is NoExecute",
     "NodeAffinity": "nodeSelector and required node affinity do not hold, and kubelets refuse such pods",
     "NodePorts": "pods with the same host port are put on one node, whose kubelet refuses the second",
-    "NodeResourcesFit": "nodes are filled beyond what they have, and kubelets refuse the pods that are too many",
+    "NodeResourcesFit": "nodes are filled beyond their allocatable, and kubelets refuse the surplus pods",
     "VolumeRestrictions": "pods share disks and ReadWriteOncePod claims that allow one pod only",
     "NodeVolumeLimits": "nodes get more volumes than can be attached to them, and pods wait there for good",
     "VolumeBinding": "pods are put where their volumes cannot be used, and claims that wait for a first consumer get no volume",
@@ -41,14 +41,14 @@ _WITHOUT: Final[Mapping[str, str]] = {
     "NodeDeclaredFeatures": "pods are put on nodes whose kubelet lacks a feature that they need",
 }
 
-#: Those of them that also score.
+#: Filters that also score.
 _ALSO_SCORE: Final = frozenset(
     {"TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity", "DynamicResources"}
 )
 
-#: So many samples in a row must agree before "never" is said.
+#: Samples in a row that must agree before the advice says "never".
 ENOUGH_SAMPLES: Final = 50
-_LATELY: Final = f"the last {ENOUGH_SAMPLES * SAMPLE_EVERY} decisions, of which one in {SAMPLE_EVERY} was looked at"
+_LATELY: Final = f"the last {ENOUGH_SAMPLES * SAMPLE_EVERY} decisions (a sample of one in {SAMPLE_EVERY})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Recommendation:
 
     Attributes:
         reason: for programs.
-        message: for people; says what to do.
+        message: for people; names a remedy.
         path: the field of the profile that it is about.
     """
 
@@ -67,21 +67,34 @@ class Recommendation:
 
 
 def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], impact: ScoreImpact) -> tuple[Recommendation, ...]:
-    """What the author of this profile may want to know.
+    """Advise the author of a profile in effect.
 
-    `scorers` are the classes of its score plugins, `impact` is what they did since it took effect.
+    Args:
+        profile: as resolved.
+        scorers: classes of its score plugins.
+        impact: of these plugins on decisions since the profile took effect.
+
+    Returns:
+        The advice; empty for none.
     """
     chosen = {each.name for each in scorers if _has_own_weight(each, profile.weights[each.name])}
     return (*advise_beforehand(profile), *_drowning(profile, chosen), *_ineffective(profile, scorers, impact))
 
 
 def advise_beforehand(profile: ResolvedProfile) -> tuple[Recommendation, ...]:
-    """What can be said of a profile before it is in effect, by reading it: for files, too."""
+    """Advise the author of a profile that need not be in effect, such as one in a file.
+
+    Args:
+        profile: as resolved.
+
+    Returns:
+        The advice; empty for none.
+    """
     return (*_instead_of_kube_scheduler(profile), *_unprotected(profile))
 
 
 def _unprotected(profile: ResolvedProfile) -> Iterator[Recommendation]:
-    """Filters that are off, each with what it kept from happening; kube-scheduler allows that, too, and says nothing."""
+    """Filters that are off, each with the consequence. kube-scheduler allows that, too, and gives no warning."""
     filters = profile.at(ExtensionPoint.FILTER)
     for name, consequence in _WITHOUT.items():
         if name in filters:
@@ -91,7 +104,7 @@ def _unprotected(profile: ResolvedProfile) -> Iterator[Recommendation]:
 
 
 def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Recommendation]:
-    """Two schedulers of the same pods fill nodes beyond what they have: neither counts what the other is about to bind."""
+    """A profile for kube-scheduler's own pods. Two schedulers of the same pods overfill nodes: neither counts the other's next bindings."""
     if profile.scheduler_name == DEFAULT_SCHEDULER_NAME and profile.shadows is None and not profile.settings.paused:
         yield Recommendation(
             DEFAULT_SCHEDULER,
@@ -103,9 +116,9 @@ def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Recommendat
 
 
 def _drowning(profile: ResolvedProfile, chosen: Collection[str]) -> Iterator[Recommendation]:
-    """A weight that somebody chose and that is larger than all others together: its plugin's full score cannot be outvoted.
+    """A chosen weight that is larger than all others together: no other plugin can outvote its plugin's full score.
 
-    Where somebody has set the others to 0, a default that is left over is larger than the rest, too, and nobody need have heard of it.
+    Where the author set the other weights to 0, the remaining default is larger than the rest, too, and the author need not know that.
     """
     total = sum(profile.weights.values()) + sum(e.weight for e in profile.extenders if e.prioritize_verb)
     for name, weight in profile.weights.items():
@@ -126,8 +139,8 @@ def _ineffective(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], impa
         if impact.idle(name) >= ENOUGH_SAMPLES:
             yield Recommendation(
                 NOTHING_TO_SCORE,
-                f"{name} (weight {weight}) had nothing to score in {_LATELY}: all nodes got the same from it. Check its arguments and what "
-                f"it reads of pods and nodes, or set weights.{name} to 0.",
+                f"{name} (weight {weight}) had nothing to score in {_LATELY}: all nodes got the same from it. Check its arguments and the "
+                f"fields of pods and nodes that it reads, or set weights.{name} to 0.",
             )
         elif impact.undecisive(name) >= ENOUGH_SAMPLES:
             yield Recommendation(
@@ -142,5 +155,5 @@ def _has_own_weight(plugin: type[Plugin], weight: int) -> bool:
 
 
 def _chosen(plugin: type[Plugin], weight: int, args: object) -> bool:
-    """Whether somebody wanted this plugin so, rather than having it by default."""
+    """Whether the author chose this plugin's weight or arguments, instead of having it by default."""
     return _has_own_weight(plugin, weight) or args != plugin.Args()

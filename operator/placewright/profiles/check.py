@@ -1,13 +1,11 @@
-"""What may be wrong with a profile's text: names, places, duplicates and ranges.
+"""Checks a profile's text: names, places, duplicates and ranges.
 
-Bounds of one number are in the field's annotation (`api.profile`); what is checked here by name looks at two fields or at the plugins.
-Everything that is wrong is reported at once, each with the path of the field; what is found is yielded one by one, so that whoever asks may
-stop (`problem.MOST_PROBLEMS`). What can only be seen once all is merged (one queueSort, a
-bind plugin, the sum of weights) is checked by `check_resolved`.
+All problems are reported at once, each with the path of its field. They are yielded one by one, so that the caller may stop early
+(`problem.MOST_PROBLEMS`). Facts about the merged profile (one queueSort, a bind plugin, the sum of weights) are checked by
+`check_resolved`.
 
-The rules of extenders are kube-scheduler's (one that binds, extended resources named once, a weight for scores), and a few that spare
-surprises: a URL that is one, a duration that is one, TLS settings that go together. Nothing is opened here: files are looked at where they
-are used.
+The rules of extenders are kube-scheduler's (one that binds, extended resources named once, a weight for scores), and a few that prevent
+surprises: a valid URL, a valid duration, TLS settings that fit together. No file is opened here: files are read where they are used.
 """
 
 from __future__ import annotations
@@ -52,7 +50,15 @@ _WEIGHT_RANGE: Final = f"0 to {MAX_WEIGHT}"
 
 
 def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
-    """Everything that can be seen without merging."""
+    """Find the problems that can be seen without merging.
+
+    Args:
+        spec: of the profile.
+        catalogue: the plugins that exist here.
+
+    Yields:
+        Problems, in the order of the document.
+    """
     on_disk = InstalledPlugins()
     yield from _check_scheduler_name(spec)
     yield from _check_plugins(spec, catalogue, on_disk)
@@ -64,7 +70,14 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
 
 
 def check_size(spec: ProfileSpec) -> Iterator[Problem]:
-    """Arguments are the one part of a profile whose size the API server's schema does not bound; its author writes it, plugins read it."""
+    """Bound the arguments: the one part of a profile whose size the API server's schema does not bound, and which every plugin reads.
+
+    Args:
+        spec: of the profile.
+
+    Yields:
+        The problem, if the arguments are too large.
+    """
     values = 0
     for index, config in enumerate(spec.plugin_config or ()):
         values += _values_in(config.args or {}, MAX_VALUES - values)
@@ -75,7 +88,7 @@ def check_size(spec: ProfileSpec) -> Iterator[Problem]:
 
 
 def _values_in(value: object, most: int) -> int:
-    """How many values lists and mappings have in them, counted up to just above the most."""
+    """Count the values inside lists and mappings, up to just above `most`."""
     inside, count = [value], 0
     while inside and count <= most:
         one = inside.pop()
@@ -89,7 +102,16 @@ def _values_in(value: object, most: int) -> int:
 def check_resolved(
     points: Mapping[ExtensionPoint, Sequence[str]], weights: Mapping[str, int], overrides: Mapping[str, int]
 ) -> list[Problem]:
-    """What must hold of the merged profile."""
+    """Check the merged profile.
+
+    Args:
+        points: plugin names by extension point.
+        weights: of plugins that score.
+        overrides: `spec.weights`.
+
+    Returns:
+        The problems.
+    """
     return [
         *_check_counts(points),
         *(
@@ -102,14 +124,30 @@ def check_resolved(
 
 
 def check_same_name(name: str, former: str) -> Iterator[Problem]:
-    """A profile keeps its schedulerName: its pods would be left behind, and other profiles may count on the name being taken."""
+    """Keep a profile's schedulerName: another one would leave its pods behind, and other profiles may rely on the name being taken.
+
+    Args:
+        name: of the new version.
+        former: of the version before.
+
+    Yields:
+        The problem, if they differ.
+    """
     if name != former:
         allowed = f"{in_json(former)}: it is immutable; for another name, make another profile and delete this one"
         yield Problem("spec.schedulerName", in_json(name), allowed)
 
 
 def check_same_mode(mode: str, former: str) -> Iterator[Problem]:
-    """Nor does a profile become a shadow, which would leave its pods behind, or a shadow a profile that takes somebody's pods."""
+    """Keep a profile's mode: a shadow would leave its pods behind, and a live profile would take pods of another scheduler.
+
+    Args:
+        mode: of the new version.
+        former: of the version before.
+
+    Yields:
+        The problem, if they differ.
+    """
     if mode != former:
         yield Problem("spec.mode", in_json(mode), f"{in_json(former)}: it is immutable; for the other mode, make another profile")
 
@@ -131,13 +169,21 @@ def _check_backoff(backoff: Backoff) -> Iterator[Problem]:
 
 
 def check_not_itself(name: str, spec: ProfileSpec) -> Iterator[Problem]:
-    """A shadow is beside somebody else."""
+    """Refuse a shadow of itself.
+
+    Args:
+        name: of the profile.
+        spec: of the profile.
+
+    Yields:
+        The problem, if it shadows itself.
+    """
     if spec.is_shadow and spec.shadows == name:
         yield Problem("spec.shadows", in_json(name), "the name of another profile, not its own")
 
 
 def _check_mode(spec: ProfileSpec) -> Iterator[Problem]:
-    """What belongs to a shadow, and to nobody else."""
+    """The fields of a shadow, and the mode."""
     if spec.mode not in (LIVE, SHADOW):
         yield Problem("spec.mode", in_json(spec.mode), f"{LIVE} or {SHADOW}{did_you_mean(spec.mode, (LIVE, SHADOW))}")
         return
@@ -230,7 +276,14 @@ _QUALIFIED: Final = re.compile(rf"{_DOMAIN}/(?=.{{1,63}}$)[A-Za-z0-9](?:[-A-Za-z
 
 
 def check_extenders(extenders: Sequence[ExtenderSpec] | None) -> Iterator[Problem]:
-    """Everything that is wrong with the list, in its order."""
+    """Check the list of extenders.
+
+    Args:
+        extenders: of the profile.
+
+    Yields:
+        Problems, in the order of the list.
+    """
     extenders = extenders or ()
     if len(extenders) > MAX_ITEMS:
         yield Problem(_PATH, f"{len(extenders)} of them", f"at most {MAX_ITEMS}")
@@ -243,13 +296,25 @@ def check_extenders(extenders: Sequence[ExtenderSpec] | None) -> Iterator[Proble
 
 
 def resolve_extenders(extenders: Iterable[ExtenderSpec] | None) -> tuple[ExtenderSettings, ...]:
-    """The extenders in the order of their calls: as written, those that may fail last. Only for what `check_extenders` has let pass."""
+    """Convert the extenders. Only for a list that passed `check_extenders`.
+
+    Args:
+        extenders: of the profile.
+
+    Returns:
+        The extenders in the order of their calls: as written, ignorable ones last.
+    """
     settings = [_settings(extender, f"{_PATH}[{index}]") for index, extender in enumerate(extenders or ())]
     return tuple(sorted(settings, key=lambda one: one.ignorable))
 
 
 def leave_to_extenders(args: dict[str, object], extenders: Iterable[ExtenderSettings]) -> None:
-    """Resources that extenders count take the place of NodeResourcesFit's `ignoredResources`, if there are any and the plugin runs."""
+    """Write the resources that extenders count into NodeResourcesFit's `ignoredResources`, if there are any and the plugin runs.
+
+    Args:
+        args: arguments by plugin; changed in place.
+        extenders: of the profile.
+    """
     ignored = tuple(resource.name for one in extenders for resource in one.managed_resources if resource.ignored_by_scheduler)
     fit = args.get(_FIT)
     if ignored and isinstance(fit, msgspec.Struct):

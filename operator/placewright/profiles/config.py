@@ -24,10 +24,10 @@ from placewright.api.profile import (
     ProfileSpec,
     SchedulingProfile,
 )
-from placewright.profiles.arguments import decode_strict
 from placewright.profiles.documents import parse_documents
 from placewright.profiles.placements import ConfigPlugins, without_placements
 from placewright.profiles.problem import Problem, ProfileError
+from placewright.profiles.strictdecode import decode_strict
 
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 CONFIG_GROUP: Final = "kubescheduler.config.k8s.io"

@@ -1,7 +1,7 @@
-"""The default profile: which plugins are enabled when a profile does not say otherwise, in run order.
+"""The default profile: the plugins that are enabled unless a profile changes that, in run order.
 
-The list is kube-scheduler's, whole; a plugin that this build does not have is left out by intersection with the registry. Weights of these
-plugins are `Plugin.default_weight`.
+The list is kube-scheduler's, complete. A plugin that this build does not have is left out by intersection with the registry. The weights of
+these plugins are `Plugin.default_weight`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEFAULT_PLUGINS: Final = (
     "GangScheduling",
 )
 
-#: Well-known plugins that are not here, and what does their work here.
+#: Well-known plugins that are not here, to the plugin that does their work here.
 ELSEWHERE: Final[Mapping[str, str]] = {
     "Coscheduling": "GangScheduling, a default plugin, reads the same PodGroups and the same label",
     "TopologyPlacementGenerator": "GangScheduling, a default plugin, keeps the topology of a PodGroup, always",
@@ -50,17 +50,33 @@ LEGACY_PACKAGE: Final = "placewright-legacy-plugins"
 #: to one that it does not run, means what it meant.
 PACKAGES: Final[Mapping[str, str]] = {"NodeLabel": LEGACY_PACKAGE, "ServiceAffinity": LEGACY_PACKAGE}
 
-#: Plugins by name, as the registry holds them.
+#: Plugins by name, in the form of the registry.
 Catalogue = Mapping[str, type[Plugin]]
 
 
 def default_plugins(known: Collection[str]) -> tuple[str, ...]:
-    """The default plugins that exist here, in run order."""
+    """Select the default plugins that exist here.
+
+    Args:
+        known: names of plugins.
+
+    Returns:
+        Their names, in run order.
+    """
     return tuple(name for name in DEFAULT_PLUGINS if name in known)
 
 
 def known_plugin(name: str, catalogue: Catalogue, on_disk: InstalledPlugins) -> str:
-    """What is allowed where a plugin that does not exist here is named."""
+    """Say what is allowed in place of a plugin that does not exist here.
+
+    Args:
+        name: the plugin that a profile names.
+        catalogue: the plugins that exist here.
+        on_disk: the plugins of packages installed now, which can be more than when the process began.
+
+    Returns:
+        The allowed part of a `Problem`, with how to get the plugin where that is known.
+    """
     if name in DEFAULT_PLUGINS:
         return f"a plugin of this version, which does not have {name} yet"
     if name in ELSEWHERE:

@@ -1,6 +1,6 @@
-"""How two profiles differ in effect, and which earlier rejections a change puts in question.
+"""Compares two profiles in effect, and finds the earlier rejections that a change may overturn.
 
-What is written differently and decides alike is no difference.
+Two spellings with the same effect are no difference.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from placewright.profiles.effective import (
     whole,
 )
 
-#: A plugin whose weight becomes 0 leaves these; the weight says so already.
+#: A plugin whose weight becomes 0 leaves these points; the difference of its weight says that already.
 _WEIGHED: Final = frozenset({ExtensionPoint.PRE_SCORE, ExtensionPoint.SCORE})
-#: Where plugins reject pods that then wait for an event. Pods that PreEnqueue keeps out are asked about anew after every change.
+#: Points at which plugins reject pods that then wait for an event. PreEnqueue is missing: it is asked again after every change.
 _REJECTING: Final = (
     ExtensionPoint.PRE_FILTER,
     ExtensionPoint.FILTER,
@@ -33,7 +33,7 @@ _REJECTING: Final = (
 
 
 class Difference(NamedTuple):
-    """One thing that is not the same; None where one side does not have it."""
+    """One difference; a side is None where it does not have the thing."""
 
     what: str
     before: Any
@@ -41,7 +41,15 @@ class Difference(NamedTuple):
 
 
 def differences(before: ResolvedProfile, after: ResolvedProfile) -> tuple[Difference, ...]:
-    """Every difference, the settings of the whole profile first, then plugins, weights, arguments, order and extenders."""
+    """List all differences: settings of the whole profile, then plugins, weights, arguments, order and extenders.
+
+    Args:
+        before: one profile.
+        after: the other.
+
+    Returns:
+        The differences; empty for none.
+    """
     old = {plugin.name: plugin for plugin in effective_plugins(before)}
     new = {plugin.name: plugin for plugin in effective_plugins(after)}
     return (
@@ -79,7 +87,7 @@ def changed_settings(spec: ProfileSpec) -> Iterator[Difference]:
 
 
 def _weights(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:
-    """0 for a plugin that does not score: that is what one writes to have it so."""
+    """Weights; 0 for a plugin that does not score, because 0 is the way to write that."""
     for name in dict.fromkeys([*old, *new]):
         before, after = (stated.value if (stated := _weight(side.get(name))) else 0 for side in (old, new))
         if before != after:
@@ -104,7 +112,7 @@ def _runs_at(plugin: EffectivePlugin | None, ignored: frozenset[ExtensionPoint])
 
 
 def _arguments(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:
-    """Of a plugin that only one side has, what is not its default."""
+    """Arguments; for a plugin that only one side has, arguments that are not its default."""
     for name in dict.fromkeys([*old, *new]):
         both = name in old and name in new
         before, after = (_values(plugins[name].args, everything=both) if name in plugins else {} for plugins in (old, new))
@@ -116,7 +124,7 @@ def _values(args: Mapping[str, Stated], *, everything: bool) -> Mapping[str, Any
 
 
 def _orders(before: ResolvedProfile, after: ResolvedProfile) -> Iterator[Difference]:
-    """Points where the plugins that both have are asked in another order."""
+    """Points at which the common plugins are asked in another order."""
     for point in ExtensionPoint:
         common = set(before.at(point)) & set(after.at(point))
         old, new = ([name for name in profile.at(point) if name in common] for profile in (before, after))
@@ -136,10 +144,16 @@ def _extenders(before: ResolvedProfile, after: ResolvedProfile) -> Iterator[Diff
 
 
 def reconsidered(before: ResolvedProfile, after: ResolvedProfile) -> AbstractSet[str] | None:
-    """The plugins whose earlier rejections may not hold under `after`: switched off where they rejected, or with other arguments.
+    """Find the plugins whose earlier rejections may not hold any more: switched off where they rejected, or with other arguments.
 
-    None stands for all of them: other extenders, or another way of making room, may find a place for any pod. Weights, backoff and plugins
-    that were added change nothing for a pod that no node could hold.
+    Weights, backoff and added plugins change nothing for a pod that fits on no node.
+
+    Args:
+        before: the profile until now.
+        after: the profile from now on.
+
+    Returns:
+        Names of plugins. None means all: other extenders, or another way of making room, may find a node for any pod.
     """
     if before.extenders != after.extenders or _making_room(before) != _making_room(after):
         return None

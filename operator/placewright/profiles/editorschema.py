@@ -1,7 +1,7 @@
 """The JSON Schema of a SchedulingProfile for editors: with the names of plugins to choose from, and each plugin's own arguments.
 
-`python -m placewright.profiles.editorschema > crds/schedulingprofile.schema.json` prints it for the plugins that come with us;
-`placewright schema SchedulingProfile` for those that are installed. Plugins that are not known here are let pass: they may be elsewhere.
+`python -m placewright.profiles.editorschema > crds/schedulingprofile.schema.json` prints it for our own plugins;
+`placewright schema SchedulingProfile` for all installed ones. A name of an unknown plugin is accepted: the operator may have it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ _NAMES: Final = {MULTI_POINT: "plugins", **{str(point): f"{point}Plugins" for po
 
 
 def editor_schema(catalogue: Catalogue) -> Schema:
-    """JSON Schema (2020-12) of a manifest, with what is known of these plugins."""
+    """Build the JSON Schema (2020-12) of a manifest, with the names and arguments of plugins.
+
+    Args:
+        catalogue: the plugins.
+
+    Returns:
+        The schema.
+    """
     schema = json_schema()
     spec = schema["properties"]["spec"]["properties"]
     for point, plugins in spec["plugins"]["properties"].items():
@@ -39,7 +46,7 @@ def editor_schema(catalogue: Catalogue) -> Schema:
 
 
 def _suggest(name: Schema, definition: str) -> None:
-    """Offer the known names, take any."""
+    """Offer the known names, and accept any."""
     name["anyOf"] = [{"$ref": f"#/$defs/{definition}"}, {"type": "string"}]
 
 
@@ -64,12 +71,19 @@ def _arguments(plugin: type[Plugin]) -> Schema:
 
 
 def _weight(plugin: type[Plugin]) -> Schema:
-    text = f"{first_sentence(plugin)} Weight {plugin.default_weight} where nothing is said; 0: off."
+    text = f"{first_sentence(plugin)} Weight {plugin.default_weight} by default; 0: off."
     return {"description": text, "type": "integer", "minimum": 0, "maximum": MAX_WEIGHT}
 
 
 def first_sentence(plugin: type[Plugin]) -> str:
-    """What the plugin does, in a line."""
+    """Read the first line of a plugin's docstring.
+
+    Args:
+        plugin: its class.
+
+    Returns:
+        The plugin's work, in a line.
+    """
     return (plugin.__doc__ or "").strip().partition("\n")[0]
 
 

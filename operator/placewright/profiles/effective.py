@@ -1,4 +1,4 @@
-"""A resolved profile for people: every plugin, where it runs, its weight and arguments, and where each of these came from."""
+"""Describes a resolved profile for people: every plugin, its extension points, weight and arguments, and the origin of each."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from msgspec import inspect
 from placewright.api.extenders import ExtenderSettings
 from placewright.api.profile import SETTINGS, ProfileSpec
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
-from placewright.profiles.arguments import type_of, wire_name
+from placewright.profiles.strictdecode import type_of, wire_name
 
-#: In place of what is not shown to anybody.
+#: Replaces a secret in output.
 HIDDEN: Final = "(hidden)"
 _SECRET: Final = frozenset({"keyData"})
 
 
 class Stated(NamedTuple):
-    """A value, and who said so."""
+    """A value and its origin."""
 
     value: Any
     origin: Origin
@@ -33,8 +33,8 @@ class EffectivePlugin:
     """One plugin of a profile.
 
     Attributes:
-        name: the plugin.
-        points: where it runs, in the order in which a pod passes, and who put it there.
+        name: of the plugin.
+        points: its extension points, in the order in which a pod passes them, with the origin of each.
         weight: of its scores; None where it does not score.
         args: by field, as documents spell it; a field without a value is left out.
     """
@@ -46,7 +46,14 @@ class EffectivePlugin:
 
 
 def effective_plugins(profile: ResolvedProfile) -> tuple[EffectivePlugin, ...]:
-    """The plugins in the order in which a pod first meets them."""
+    """List the plugins of a profile.
+
+    Args:
+        profile: as resolved.
+
+    Returns:
+        The plugins, in the order in which a pod first meets them.
+    """
     return tuple(_plugin(profile, name) for name in profile.plugin_names)
 
 
@@ -66,7 +73,14 @@ def _plugin(profile: ResolvedProfile, name: str) -> EffectivePlugin:
 
 
 def as_document(profile: ResolvedProfile) -> dict[str, Any]:
-    """The whole of it as plain data, for `-o yaml` and other programs."""
+    """Write the whole profile as plain data, for `-o yaml` and other programs.
+
+    Args:
+        profile: as resolved.
+
+    Returns:
+        Plain data.
+    """
     return {
         "name": profile.name,
         "schedulerName": profile.scheduler_name,
@@ -81,7 +95,7 @@ def as_document(profile: ResolvedProfile) -> dict[str, Any]:
 
 
 def settings_of(spec: ProfileSpec) -> dict[str, Any]:
-    """What goes into effect as it is written, by field as documents spell it; 100 percent where all nodes are looked at.
+    """The settings in effect as a profile writes them, by field as documents spell it; 100 percent where all nodes are examined.
 
     Example: `{"paused": False, "percentageOfNodesToScore": 100, "backoff": {"initialSeconds": 1, "maxSeconds": 10}}`.
     """
@@ -103,7 +117,14 @@ def _with_origin(stated: Stated) -> dict[str, Any]:
 
 
 def extender_fields(extender: ExtenderSettings) -> dict[str, Any]:
-    """An extender as a document spells it, without its private key and without what says nothing."""
+    """Write an extender as a document does, without its private key and without empty fields.
+
+    Args:
+        extender: of a resolved profile.
+
+    Returns:
+        Plain data.
+    """
     hidden = {name: HIDDEN for name in _SECRET if getattr(extender.tls_config, "key_data", "")}
     fields = {_camel(name): plain(getattr(extender, name)) for name in extender.__struct_fields__ if name != "field"}
     tls = {name: value for name, value in {**fields["tlsConfig"], **hidden}.items() if value}
@@ -114,13 +135,27 @@ def extender_fields(extender: ExtenderSettings) -> dict[str, Any]:
 
 
 def fields_of(args: object) -> dict[str, Any]:
-    """Arguments of a plugin by field, as documents spell them; what has no value is left out."""
+    """Write a plugin's arguments by field, as documents spell them.
+
+    Args:
+        args: of a plugin.
+
+    Returns:
+        Plain data; fields without a value are left out.
+    """
     value = plain(args)
     return {name: each for name, each in value.items() if each is not None} if isinstance(value, dict) else {}
 
 
 def plain(value: object) -> Any:
-    """JSON-able data; whatever has no counterpart there, as text."""
+    """Convert a value to JSON-able data; a value without a counterpart in JSON becomes text.
+
+    Args:
+        value: any.
+
+    Returns:
+        Plain data.
+    """
     if isinstance(value, enum.Enum):
         value = value.value
     if isinstance(value, msgspec.Struct) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
@@ -148,7 +183,14 @@ def _fields(value: object) -> Iterator[tuple[str, Any]]:
 
 
 def whole(number: float) -> float | int:
-    """5 for 5.0: people write whole numbers without a fraction."""
+    """Write a whole number without a fraction, as people do: 5 for 5.0.
+
+    Args:
+        number: any.
+
+    Returns:
+        An int where the number is whole.
+    """
     return int(number) if number == int(number) else number
 
 

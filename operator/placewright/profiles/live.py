@@ -354,7 +354,7 @@ def _standing(entry: _Entry[R]) -> ProfileStanding:
 
 
 def _does(profile: SchedulingProfile) -> str:
-    """What a profile in effect does."""
+    """The effect of a profile in effect, as a clause for its status."""
     spec = profile.spec
     if spec.is_shadow:
         return "nothing is decided: spec.paused is true" if spec.paused else (

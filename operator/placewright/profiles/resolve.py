@@ -1,6 +1,6 @@
-"""From a SchedulingProfile to a `ResolvedProfile`: everything decided, or everything that is wrong with it.
+"""Turns a SchedulingProfile into a `ResolvedProfile`, with every question answered, or into the list of its problems.
 
-Pure: the same profile and catalogue give the same answer.
+Pure: the same profile and catalogue give the same result.
 """
 
 from __future__ import annotations
@@ -26,9 +26,19 @@ from placewright.profiles.problem import MOST_PROBLEMS, ProfileError, first_prob
 
 
 def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile:
-    """Check, merge with the defaults and convert the arguments; raise `ProfileError` with what is wrong.
+    """Check a profile, merge it with the defaults, and convert the arguments of its plugins.
 
-    Example: `resolve(default_profile(), catalogue)` is kube-scheduler's default profile, as far as the catalogue goes.
+        resolve(default_profile(), catalogue)  # kube-scheduler's default profile, as far as the catalogue goes
+
+    Args:
+        profile: as decoded.
+        catalogue: the plugins that exist here.
+
+    Returns:
+        The effective profile.
+
+    Raises:
+        ProfileError: it has problems; the first hundred are listed.
     """
     spec = profile.spec
     if too_large := [*check_size(spec)]:
@@ -66,7 +76,7 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
 
 
 def _points_and_weights(spec: ProfileSpec, catalogue: Catalogue) -> tuple[dict[ExtensionPoint, tuple[str, ...]], dict[str, int]]:
-    """Run order at each point, and the weight of each plugin that scores. A weight of 0 takes a plugin out of preScore and score alone."""
+    """Run order at each point, and the weight of each plugin that scores. A weight of 0 takes a plugin out of preScore and score only."""
     multi_point = merge_defaults(spec.plugins.multi_point, catalogue, find_preset(spec.preset).adds)
     points = expand(spec.plugins, multi_point, catalogue)
     overrides = preset_weights(find_preset(spec.preset), spec.plugins) | (spec.weights or {})

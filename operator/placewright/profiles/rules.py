@@ -13,14 +13,14 @@ from placewright.api.profilelimits import MAX_WEIGHT
 
 
 class ValidationRule(NamedTuple):
-    """One rule and what is said when it does not hold."""
+    """One rule, and the message when it does not hold."""
 
     rule: str
     message: str
 
 
 def _given(*fields: str) -> str:
-    """True when at least one of these text fields says something."""
+    """True when at least one of these text fields is not empty."""
     return " || ".join(f"(has(self.{field}) && size(self.{field}) > 0)" for field in fields)
 
 
@@ -82,6 +82,14 @@ RULES: Final[Mapping[tuple[str, str], tuple[ValidationRule, ...]]] = {
 
 
 def rules_of(struct: str, field: str = "") -> dict[str, Any]:
-    """The schema's keyword with the rules of a struct, or of one of its fields; nothing where there are none."""
+    """Build the schema's keyword for the rules of a struct, or of one of its fields.
+
+    Args:
+        struct: name of the struct.
+        field: name of the field; empty for the struct itself.
+
+    Returns:
+        `x-kubernetes-validations`; empty where there are no rules.
+    """
     found = RULES.get((struct, field), ())
     return {"x-kubernetes-validations": [rule._asdict() for rule in found]} if found else {}

@@ -29,7 +29,7 @@ _SCALARS: Final[Mapping[type[inspect.Type], str]] = {
 }
 #: Facets by struct and field of what is declared above the room `api`.
 _CHOICES: Final[Mapping[tuple[str, str], Schema]] = {("ProfileSpec", "preset"): {"enum": list(PRESETS)}}
-#: What the definition says in CEL.
+#: A rule that the definition has in CEL, for readers of JSON Schema.
 _UNLESS_SHADOW: Final[Schema] = {
     "if": {"not": {"properties": {"mode": {"const": SHADOW}}, "required": ["mode"]}},
     "then": {"required": ["schedulerName"]},
@@ -50,7 +50,11 @@ _DETAIL_COLUMNS: Final = (
 
 
 def openapi_schema() -> Schema:
-    """The structural schema (OpenAPI v3) of the custom resource."""
+    """Build the structural schema (OpenAPI v3) of the custom resource.
+
+    Returns:
+        The schema.
+    """
     return {
         "description": "How pods that name its schedulerName are placed.",
         "type": "object",
@@ -66,7 +70,11 @@ def openapi_schema() -> Schema:
 
 
 def json_schema() -> Schema:
-    """JSON Schema (2020-12) of a manifest: unknown fields are errors, the two type fields are fixed."""
+    """Build the JSON Schema (2020-12) of a manifest: unknown fields are errors, and the two type fields are fixed.
+
+    Returns:
+        The schema.
+    """
     schema: Schema = _closed(openapi_schema())
     schema["properties"]["apiVersion"] = {"const": f"{GROUP}/{VERSION}"}
     schema["properties"]["kind"] = {"const": KIND}
@@ -77,7 +85,11 @@ def json_schema() -> Schema:
 
 
 def custom_resource_definition() -> Schema:
-    """The CustomResourceDefinition, as the API server takes it."""
+    """Build the CustomResourceDefinition.
+
+    Returns:
+        Plain data, ready for the API server.
+    """
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -147,7 +159,7 @@ def _field(struct: type, field: inspect.Field, *, defaults: bool) -> Schema:
 
 
 def _facets(struct: type, field: inspect.Field) -> Schema:
-    """What the annotation says of a field, with what the room `api` does not know."""
+    """The facets in a field's annotation, with the choices that the room `api` does not know."""
     if not isinstance(field.type, inspect.Metadata):
         raise TypeError(f"{struct.__name__}.{field.name}: no annotation says what it means (api/fieldmeanings.py)")
     return {**(field.type.extra_json_schema or {}), **_CHOICES.get((struct.__name__, field.name), {})}
@@ -165,7 +177,7 @@ def _of(kind: inspect.Type, *, defaults: bool) -> Schema:
     if isinstance(kind, inspect.StructType):
         return _object(kind.cls, defaults=defaults)
     if isinstance(kind, inspect.ListType):
-        # A default would be written into every item of the stored list, where nobody asked for it.
+        # The API server would write a default into every item of the stored list, without being asked.
         return {"type": "array", "items": _of(kind.item_type, defaults=False)}
     if isinstance(kind, inspect.DictType):
         if isinstance(kind.value_type, inspect.AnyType):
@@ -175,7 +187,7 @@ def _of(kind: inspect.Type, *, defaults: bool) -> Schema:
 
 
 def _closed(schema: Any) -> Any:
-    """The same schema without Kubernetes' own keywords, refusing unknown properties where it names some."""
+    """Close a schema: without Kubernetes' own keywords, and refusing unknown properties where it names some."""
     if isinstance(schema, list):
         return [_closed(item) for item in schema]
     if not isinstance(schema, dict):

@@ -9,7 +9,6 @@ import msgspec
 
 from placewright.api.bad_input import in_json
 from placewright.api.profile import SchedulingProfile
-from placewright.profiles.arguments import decode_strict
 from placewright.profiles.config import (
     CONFIG_API_VERSION,
     CONFIG_GROUP,
@@ -26,6 +25,7 @@ from placewright.profiles.kubescheduler.history import BETAS
 from placewright.profiles.kubescheduler.process import OlderConfiguration, ProcessSettings, process_settings
 from placewright.profiles.placements import ConfigPlugins, without_placements
 from placewright.profiles.problem import Problem, ProfileError, did_you_mean
+from placewright.profiles.strictdecode import decode_strict
 
 _OLDER: Final = {f"{CONFIG_GROUP}/{version}": version for version in BETAS}
 #: Points that need a plugin: without the profile's own one, the default one runs.

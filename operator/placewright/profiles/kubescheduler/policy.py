@@ -16,7 +16,6 @@ from placewright.api.extenders import ExtenderSpec
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, Plugins, ProfileSpec, SchedulingProfile
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
-from placewright.profiles.arguments import decode_strict
 from placewright.profiles.defaults import PACKAGES, Catalogue
 from placewright.profiles.kubescheduler.draft import Draft
 from placewright.profiles.kubescheduler.findings import ConversionFindings, not_installed
@@ -25,6 +24,7 @@ from placewright.profiles.kubescheduler.policytypes import POLICY_KIND, LegacyEx
 from placewright.profiles.kubescheduler.predicates import PREDICATES, Filters, read_predicates
 from placewright.profiles.kubescheduler.priorities import PRIORITIES, Scores, adopt_strategy, heaviest, read_priorities
 from placewright.profiles.problem import Problem, ProfileError
+from placewright.profiles.strictdecode import decode_strict
 
 __all__ = ["POLICY_KIND", "read_policy"]
 

@@ -1,6 +1,6 @@
-"""The way back: SchedulingProfiles as a KubeSchedulerConfiguration v1, for simulators, cluster-autoscaler, and a way home.
+"""Writes SchedulingProfiles as a KubeSchedulerConfiguration v1, for simulators, cluster-autoscaler, and the way back to kube-scheduler.
 
-What is folded into weights and arguments of plugins: the preset and `spec.weights`. What a configuration cannot hold is listed.
+The preset and `spec.weights` are folded into weights and arguments of plugins. Settings that a configuration cannot hold are listed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from placewright.profiles.kubescheduler.history import GONE
 from placewright.profiles.presets import find_preset, preset_weights, with_preset
 from placewright.profiles.resolve import resolve
 
-#: Points where a weight can stand.
+#: Points with weights.
 _WEIGHED: Final = ("multi_point", SCORE)
 #: Settings of a profile that a configuration has as well, or that have a finding of their own.
 _HELD: Final = frozenset({"paused", "percentageOfNodesToScore", "backoff.initialSeconds", "backoff.maxSeconds"})
@@ -32,7 +32,18 @@ _ADDED: Final = (Origin.WEIGHTS, Origin.PRESET)
 
 
 def to_configuration(profiles: Sequence[SchedulingProfile], catalogue: Catalogue) -> tuple[Document, tuple[ConversionFinding, ...]]:
-    """One configuration for all profiles, and what it cannot hold; raises `ProfileError` for a profile that does not resolve."""
+    """Write one configuration for all profiles.
+
+    Args:
+        profiles: as decoded.
+        catalogue: the plugins that exist here.
+
+    Returns:
+        (plain data, the settings that it cannot hold).
+
+    Raises:
+        ProfileError: a profile does not resolve.
+    """
     findings = ConversionFindings()
     for shadow in (profile for profile in profiles if profile.spec.is_shadow):
         findings.note(f"profile {shadow.metadata.name}", "is left out: it is a shadow, and kube-scheduler has none")
@@ -76,9 +87,9 @@ def _profile(profile: SchedulingProfile, catalogue: Catalogue, findings: Convers
 
 
 def _state_added(draft: Draft, spec: ProfileSpec, resolved: ResolvedProfile) -> None:
-    """kube-scheduler knows no presets: plugins that one adds are named, but for those that the profile switches off.
+    """Name the plugins that a preset adds, because kube-scheduler has no presets, except the plugins that the profile switches off.
 
-    They run right after the default ones, so before all others that the profile names.
+    They run right after the default plugins, so before all other plugins of the profile.
     """
     for name in reversed(find_preset(spec.preset).adds):
         if name in resolved.plugin_names and not draft.multi_point.drops(name):
@@ -86,7 +97,7 @@ def _state_added(draft: Draft, spec: ProfileSpec, resolved: ResolvedProfile) -> 
 
 
 def _state_weights(draft: Draft, catalogue: Catalogue) -> None:
-    """Without a weight kube-scheduler takes 1; here an installed plugin has the weight that its author chose."""
+    """Write default weights of installed plugins: without a weight kube-scheduler takes 1, and here the author's default counts."""
     for field in _WEIGHED:
         each = draft.sets[field]
         for ref in list(each.enabled):
@@ -95,7 +106,7 @@ def _state_weights(draft: Draft, catalogue: Catalogue) -> None:
 
 
 def _fold_weights(draft: Draft, profile: SchedulingProfile, resolved: ResolvedProfile, catalogue: Catalogue) -> None:
-    """Write the preset's weights and `spec.weights` where a configuration has weights."""
+    """Write the preset's weights and `spec.weights` into the plugin lists of a configuration."""
     spec = profile.spec
     for name, weight in (preset_weights(find_preset(spec.preset), spec.plugins) | (spec.weights or {})).items():
         if weight == 0 and _scores(catalogue, name):
@@ -107,7 +118,7 @@ def _fold_weights(draft: Draft, profile: SchedulingProfile, resolved: ResolvedPr
 
 
 def _silence(draft: Draft, name: str, catalogue: Catalogue) -> None:
-    """The plugin does not score, and does all else that it did."""
+    """Switch a plugin's scoring off, and nothing else of it."""
     for field, point in ((PRE_SCORE, ExtensionPoint.PRE_SCORE), (SCORE, ExtensionPoint.SCORE)):
         if point.implemented_by(catalogue[name]):
             draft.sets[field].disable(name)
@@ -137,7 +148,7 @@ def _note_own(resolved: ResolvedProfile, path: str, findings: ConversionFindings
 
 
 def _backoff(profiles: Iterable[SchedulingProfile], findings: ConversionFindings) -> dict[str, Any]:
-    """A configuration has one backoff for all, in whole seconds, that cannot be switched off: the first profile's that it can hold."""
+    """The backoff of a configuration, which has one for all profiles, in whole seconds: the first profile's that it can hold."""
     chosen: Backoff | None = None
     for profile in profiles:
         backoff = profile.spec.backoff
@@ -159,7 +170,7 @@ def _holds(backoff: Backoff) -> bool:
 
 
 def _extenders(profiles: Sequence[SchedulingProfile], findings: ConversionFindings) -> list[ExtenderSpec]:
-    """A configuration has one list for all: that of the profiles, where they agree."""
+    """The extenders of a configuration, which has one list for all profiles: the profiles' list, where they agree."""
     first = profiles[0].spec.extenders or [] if profiles else []
     if all((profile.spec.extenders or []) == first for profile in profiles):
         return first
