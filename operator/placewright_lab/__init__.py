@@ -1,1 +1,1 @@
-"""Tools that people run beside the operator: simulate, compare, tune, measure, show. None of them runs in a cluster."""
+"""Tools that people run beside the operator: simulate, compare, tune, measure, show. Nothing here runs in a cluster."""

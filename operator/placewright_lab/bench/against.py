@@ -105,7 +105,7 @@ def compare(args: argparse.Namespace) -> list[WaveComparison]:
 
 
 def find_programs(folder: Path | None, scheduler: Path | None) -> ContenderPrograms:
-    """The control plane that the options or the environment name, or that `make e2e` has built. Raises `InputError`."""
+    """The programs that the options or the environment name, or that `make e2e` has built. Raises `InputError`."""
     assets = from_folder(folder, "--assets") if folder else at_hand(os.environ)
     if assets is None:
         raise bad_field("--assets", None, f"a folder with kube-apiserver and etcd, here or in {VARIABLE}")
@@ -146,7 +146,7 @@ async def _waves(plane: ControlPlane, plan: Plan, order: list[Contender]) -> lis
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The event loop of uvloop where it is installed: the feed shares the processors with what is measured."""
+    """Uvloop's event loop where it is installed, because the feed shares the processors with the schedulers under measurement."""
     try:
         import uvloop  # noqa: PLC0415 - optional
     except ImportError:

@@ -68,7 +68,7 @@ class Arena:
                 return await self._finish(running, watch, sent, before, WARM_UP)
 
     async def backlog(self, contender: Contender, pods: int) -> WaveOutcome:
-        """Create pods, then start the scheduler. What a start without a backlog takes is measured before, and left out."""
+        """Create pods, then start the scheduler. The time of a start without a backlog is measured before, and subtracted."""
         cluster = self._cluster
         await self._clear()
         before = cluster.spent()
@@ -107,7 +107,7 @@ class Arena:
         return WaveOutcome(sent, dict(watch.times), settled, events, spent - before, peak)
 
     async def _check(self, sent: Iterable[str]) -> int:
-        """Hold what was heard against what is there; how many of these pods have an event that says that they were bound."""
+        """Compare the watched bindings with the pods on the server. Returns how many of these pods have a Scheduled event."""
         names = set(sent)
         pods = (await self._cluster.client.get_as(_PODS, _Pods)).items
         bound = {pod.metadata.name for pod in pods if pod.spec.node_name}

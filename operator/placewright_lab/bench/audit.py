@@ -1,4 +1,4 @@
-"""Whether decisions are of one generation of their profile, and of no mixture of two: told by the decisions themselves. Pure.
+"""Checks that each decision used one generation of its profile, and no mixture of two, from the decisions themselves. Pure functions.
 
 Each generation gets weights of its own, all of them prime and above the highest score. A plugin's part of a score is its score times its
 weight; from 1 to 100 points, no product of one such weight is one of another. So any difference but 0 names the weight that made it.
@@ -37,7 +37,7 @@ def distinct_weights(number: int) -> dict[str, int]:
 
 @cache
 def _primes() -> tuple[int, ...]:
-    """The numbers that are weights and above the highest score, ascending."""
+    """Primes that may be weights and are above the highest score, ascending."""
     sieve = bytearray([1]) * (MAX_WEIGHT + 1)
     for number in range(2, math.isqrt(MAX_WEIGHT) + 1):
         if sieve[number]:

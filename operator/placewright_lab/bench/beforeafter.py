@@ -1,4 +1,4 @@
-"""Two checkouts measured in turns: A B B A A B …, each turn a process, and the ratios of neighbouring turns.
+"""Measures two checkouts in turns (A B B A, each turn a process), and computes the ratios of neighbouring turns.
 
 A single figure says as much about the machine's other work as about the code. Two turns beside each other meet the same machine, so their
 ratio stands, and the median of several ratios has an interval that needs no assumption about how they are distributed.
@@ -18,12 +18,12 @@ from placewright_lab.bench.checkouts import Checkout, ChildFailed, WordsRefused
 #: As few ratios as have an interval for their median at `CONFIDENCE`.
 FEWEST_ROUNDS: Final = 6
 CONFIDENCE: Final = 0.95
-#: What tells measurements of one benchmark apart, where a row of its JSON has it.
+#: Fields that distinguish the measurements of one benchmark, where a row of its JSON has them.
 _IDENTITY: Final = ("workload", "claims", "event", "waiting", "deployments", "nodes", "running", "assigned", "groups", "members", "pods")
 
 
 class Tendency(StrEnum):
-    """The verdict of the ratios on the code after the change."""
+    """The effect of the change, by the ratios."""
 
     SLOWER = "slower"
     FASTER = "faster"
@@ -91,7 +91,7 @@ class BeforeAfter:
 
 @dataclass(slots=True)
 class TwoTrees:
-    """The outcome of a comparison.
+    """The result of a comparison.
 
     Attributes:
         left_out: measurements that only one side has, with the reason.
@@ -105,12 +105,12 @@ class TwoTrees:
     borrowed: list[str] = field(default_factory=list)
 
     def lost(self, tolerance: float) -> list[BeforeAfter]:
-        """The lines that are slower beyond doubt by more than that part."""
+        """Measurements that are slower by more than that part, beyond doubt."""
         return [one for one in self.measured if one.lost(tolerance)]
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Two of the values between which the median of what they are drawn from lies with at least `CONFIDENCE`.
+    """Two of the values that enclose the median of their distribution with a confidence of at least `CONFIDENCE`.
 
     Each value is as likely below that median as above, so the count of those below is binomial. Too few values leave it anywhere.
     """
@@ -127,7 +127,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 def in_turns(
     before: Checkout, after: Checkout, parts: Sequence[Sequence[str]], rounds: int, told: Callable[[str], None] = lambda _: None
 ) -> TwoTrees:
-    """Measure each part of a benchmark in so many rounds. `parts`: words for `placewright bench`; `told` hears of each turn.
+    """Measure each part of a benchmark in so many rounds. `parts`: words for `placewright bench`; `told` is called after each turn.
 
     Raises `ChildFailed` where `after` cannot be measured; what `before` cannot do is left out by name.
     """
@@ -184,7 +184,7 @@ def named(what: dict[str, Any]) -> str:
 
 
 def rows_of(benchmark: str, data: Any) -> Iterator[tuple[dict[str, Any], Turn]]:
-    """The lines of a benchmark's JSON: what was measured, and how long it took."""
+    """The rows of a benchmark's JSON: the measured thing, and its time."""
     for row in data if isinstance(data, list) else [data]:
         what = {name: row[name] for name in _IDENTITY if row.get(name) is not None}
         named_so = {"workload", "claims", "event"} & set(what)

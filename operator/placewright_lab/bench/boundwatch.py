@@ -27,7 +27,7 @@ _SILENT_ENDS: Final = 3
 
 
 class WatchBroken(Exception):
-    """The watch ended or told an error, or a pod was bound twice: what was measured is worth nothing."""
+    """The watch ended or reported an error, or a pod was bound twice: the measurement is void."""
 
 
 class _Metadata(msgspec.Struct, rename="camel", frozen=True):

@@ -25,7 +25,7 @@ from placewright.api.bad_input import InputError, bad_field
 #: The exit code of words that a command does not know.
 _REFUSED: Final = 2
 _PACKAGES: Final = ("placewright", "placewright_lab", "kubesandbox")
-#: What a commit must have to be run: the source root, and the definitions that an embedded cluster is given.
+#: Folders that a commit must have to be run: the source root, and the definitions for an embedded cluster.
 _NEEDED: Final = ("operator", "crds")
 _WHERE: Final = "import placewright, placewright_lab; print(placewright.__file__); print(placewright_lab.__file__)"
 
@@ -55,7 +55,7 @@ class Checkout:
     scratch: Path
 
     def run(self, words: Sequence[str], number: int = 0) -> Any:
-        """The output of `placewright bench WORDS -o json`. `number`: runs of the same number hash alike.
+        """The output of `placewright bench WORDS -o json`. Runs of the same `number` use the same hash seed.
 
         Raises `WordsRefused` for words that this checkout does not know, `ChildFailed` for a run that broke.
         """
@@ -78,7 +78,7 @@ class Checkout:
             raise bad_field(self.name, "packages that Python does not load", "a checkout, or a commit of one, that runs here")
 
     def with_benchmarks_of(self, other: Checkout) -> Checkout:
-        """This checkout's scheduler under the other one's benchmarks: the only way to try it on what its own do not know."""
+        """This checkout's scheduler under the other one's benchmarks: the only way to measure it by benchmarks that it does not have."""
         folder = Path(mkdtemp(dir=self.scratch))
         for package in _PACKAGES:
             owner = other if package == "placewright_lab" else self
@@ -98,7 +98,7 @@ def _environment(source: Path, scratch: Path, number: int) -> Mapping[str, str]:
         **kept,
         "PYTHONPATH": str(source.resolve()),
         "PYTHONPYCACHEPREFIX": str(scratch / "bytecode"),
-        # The order of a set of texts differs from process to process, and with it what is measured: both sides get the same one.
+        # The order of a set of texts differs from process to process, and with it the work: both sides get the same hash seed.
         "PYTHONHASHSEED": str(number),
     }
 
@@ -145,7 +145,7 @@ def _unpacked(commit: str, scratch: Path, repository: Path) -> Path:
 
 
 def _git(folder: Path, *words: str) -> bytes | None:
-    """The output of git; None where it fails, or is not there."""
+    """Git's output; None where git fails or is missing."""
     try:
         return subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=True).stdout  # noqa: S603, S607 - no shell
     except (OSError, subprocess.SubprocessError):

@@ -62,20 +62,20 @@ class Nothing:
     """Ports to nowhere."""
 
     def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
-        """Drops the event: events are not read here."""
+        """Drop the event: a benchmark has no reader of events."""
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
-        """Drops the condition: conditions are not read here."""
+        """Drop the condition: a benchmark has no reader of conditions."""
 
     def nomination_cleared(self, pod: PodInfo) -> None:
         """Nor nominations."""
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
-        """Evicts no pod."""
+        """Ignored: the benchmark evicts no pod."""
 
 
 class DecisionWorkload(Protocol):
-    """The pods to be placed, and their cluster."""
+    """The pods to place, and the cluster."""
 
     @property
     def wanted(self) -> int | None:
@@ -94,7 +94,7 @@ class DecisionWorkload(Protocol):
         """How many pods by default."""
 
     def cluster(self, nodes: int) -> list[Manifest]:
-        """The nodes, and what runs on them."""
+        """The nodes, and the pods on them."""
 
     def pods(self, count: int) -> list[Manifest]:
         """Pending pods."""
@@ -160,7 +160,7 @@ def bound_at_once(binding: Coroutine[Any, Any, Any]) -> None:
 
 
 class _Frozen:
-    """Keeps the garbage collector from what is old; the outermost `with` lets it go again. Reentrant."""
+    """Keeps old objects out of garbage collection until the outermost `with` ends. Reentrant."""
 
     def __init__(self) -> None:
         self._depth = 0

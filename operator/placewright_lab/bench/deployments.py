@@ -50,7 +50,7 @@ class DeploymentsWorkload:
     preset: str | None = None
 
     def cluster(self, nodes: int) -> list[Manifest]:
-        """The nodes, and what runs on them."""
+        """The nodes, and the pods on them."""
         return [*mixed_nodes(nodes), *self._running(nodes)]
 
     def pods(self, count: int) -> list[Manifest]:
@@ -106,7 +106,7 @@ def _apart(app: str) -> Mapping[str, Any]:
     return {"affinity": affinity_to("podAntiAffinity", HOSTNAME, {"app": app})}
 
 
-#: By kind, what a Deployment's pods ask for beside room, given its label `app`.
+#: By kind, the constraints of a Deployment's pods, given its label `app`.
 KINDS: Final = {"plain": _nothing, "soft": _soft, "hard": _hard, "anti": _apart}
 
 

@@ -1,4 +1,4 @@
-"""How fast pods with claims to devices are decided, and whether pods without any pay for the ones with some."""
+"""Measures decisions about pods with claims to devices, and the cost of these claims for pods without any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Created to bound through a sandbox in another process: what one operator process does with a burst of pods."""
+"""Measures the time from created to bound through a sandbox in another process: one operator process and a burst of pods."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _SomePods(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class EndToEnd:
-    """The measured figures.
+    """The result of the measurement.
 
     Attributes:
         per_second: pods bound a second, from the first creation to the last binding seen.

@@ -1,4 +1,4 @@
-"""Where and when figures were measured: a reader needs it beside a figure to compare it with another."""
+"""The circumstances of figures: machine, commit, versions and date, without which no two figures can be compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from placewright_lab.simulation.workprocesses import usable_cores
 
 _MODEL: Final = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"^MemTotal:\s*(\d+) kB$", re.MULTILINE)
-#: What the figures stand on beside Python, by the name of the distribution.
+#: Distributions, beside Python, that the figures depend on.
 _STANDS_ON: Final = ("numpy", "kopf")
 
 

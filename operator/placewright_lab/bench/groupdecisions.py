@@ -1,4 +1,4 @@
-"""How fast groups of pods are decided without an API server: the real queue, columns and cycle, and bindings that always succeed.
+"""Measures decisions about groups of pods without an API server: the real queue, columns and cycle, and bindings that always succeed.
 
 One decision is: pop, take the other members along, and for each of them PreFilter, Filter, PreScore, Score, choose, assume, Reserve; then
 Permit for all. The members of a group are alike, as a job's are. As in `benchmark`, the processor's time is measured. The decisions run on
@@ -72,7 +72,7 @@ class Groups:
 
 
 class _Run(NamedTuple):
-    """The outcome of one run; times in seconds."""
+    """The result of one run; times in seconds."""
 
     seconds: float
     placed: int

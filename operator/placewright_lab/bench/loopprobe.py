@@ -1,4 +1,4 @@
-"""How long an event loop was held: the longest time between two of its turns, as another task on it sees them."""
+"""Measures how long an event loop was held: the longest time between two of its turns, seen by another task on it."""
 
 from __future__ import annotations
 

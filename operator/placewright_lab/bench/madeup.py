@@ -27,7 +27,7 @@ class NodeShape(NamedTuple):
 
 
 class PodShape(NamedTuple):
-    """A kind of pod, what it asks for, and how often it occurs."""
+    """A kind of pod, its requests, and its frequency."""
 
     share: int
     app: str

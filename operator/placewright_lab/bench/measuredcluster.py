@@ -1,4 +1,4 @@
-"""A real API server with one scheduler at work on it, and what benchmarks ask of both.
+"""A real API server with one scheduler at work on it, and the questions of benchmarks to both.
 
 Two benchmarks are built on it: the arena, where waves of pods meet the same nodes again and again, and upstream's own workloads.
 """
@@ -68,7 +68,7 @@ class Patience:
     event: float = 3.0
 
 
-#: What suits a real API server.
+#: Limits for a real API server.
 USUAL: Final = Patience()
 
 
@@ -142,7 +142,7 @@ class MeasuredCluster:
             yield watch
 
     async def all_bound(self, running: RunningScheduler, watch: BoundWatch, wanted: int) -> None:
-        """Return when so many pods were seen bound. Raises `WaveFailed` when no more are coming."""
+        """Return when so many pods were seen bound. Raises `WaveFailed` when the scheduler has given up."""
         count, at, patience = watch.seen(), time.monotonic(), self.patience.binding
         while count < wanted:
             await asyncio.sleep(LOOK_SECONDS)
@@ -154,7 +154,7 @@ class MeasuredCluster:
                 raise WaveFailed(f"{count} of {wanted} pods were bound, then none for {patience:.0f} s: {running.last_words()}")
 
     async def events_written(self, running: RunningScheduler, path: str, wanted: int) -> tuple[float, Spent]:
-        """Wait until so many events exist, or no more come: when that was, and what was spent by then."""
+        """Wait until so many events exist, or no more are written. Returns the time, and the CPU that was used until then."""
         count, at, spent = -1, time.monotonic(), self.spent(running.pid)
         while count < wanted and time.monotonic() - at < self.patience.event:
             await asyncio.sleep(LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""The cost of cluster events while thousands of pods wait, and for how long they hold the event loop.
+"""Measures the cost of cluster events while thousands of pods wait, and how long they hold the event loop.
 
 Pods wait because a plugin rejected them, or are gated; then events come as watches bring them, each followed by a turn of the event loop.
 Nothing is decided. As in `benchmark`, the processor's time is measured; hints are counted as they are asked.
@@ -53,7 +53,7 @@ News = Callable[[], object]
 
 
 class Stage:
-    """A queue with pods that wait, and the event handlers that feed it.
+    """A queue with waiting pods, and the event handlers that feed it.
 
     Attributes:
         asked: how many hints were asked.
@@ -90,14 +90,14 @@ class Stage:
             self.intake.unscheduled_pod(pod)
 
     def reject(self, *plugins: str) -> None:
-        """All that may be tried are tried, and rejected by these plugins; with none, their attempts fail by error, and they back off."""
+        """Try every pod that may be tried, and reject it by these plugins. Without plugins its attempt fails by error, and it backs off."""
         for _ in range(self.queue.sizes().active):
             queued = self.queue.pop()
             assert queued is not None  # it is active
             self.queue.return_unschedulable(queued, set(plugins))
 
     def all_backing_off(self) -> list[News]:
-        """The end of the backoff of pods whose attempts failed by error, a slice at a time."""
+        """End the backoff of pods whose attempts failed by error, a slice at a time."""
         self.queue.flush_unschedulable(-1.0)
         self.queue.sweeps.sweep_all()
         self.reject()
@@ -203,7 +203,7 @@ def _running(name: str, node: str) -> Manifest:
 
 
 def _claiming(claims: int) -> Iterator[Moves]:
-    """Pods that each name a claim of their own that is not there."""
+    """Pods that each name a missing claim of their own."""
     base = [_node(_NODE), *(_with_claim(f"p-{index:06d}") for index in range(claims))]
     stage = Stage(base)
     stage.arrive()
@@ -235,7 +235,7 @@ def _claim(name: str, *, reserved: bool = False) -> ResourceClaim:
 
 
 def _gated(gated: int) -> Iterator[Moves]:
-    """Half of them with a scheduling gate, half in groups that lack a member."""
+    """Pods that wait at the gate: half have a scheduling gate, and half belong to groups with a missing member."""
     base = [_node(_NODE), *(_with_gate(f"p-{index:06d}") for index in range(gated // 2))]
     for number in range(gated // 2 // _MEMBERS):
         meta = {"name": f"job-{number}", "namespace": NAMESPACE, "uid": f"job-{number}"}

@@ -1,4 +1,4 @@
-"""How long an attempt to preempt takes: a pod that fits nowhere, on a full cluster of less important pods.
+"""Measures an attempt to preempt: a pod that fits nowhere, on a full cluster of less important pods.
 
 One attempt is the whole cycle: PreFilter, Filter, why each node was rejected, and then the search for victims. No pod is evicted, so that
 every attempt meets the same cluster. As in `benchmark`, the processor's time is measured.
@@ -108,7 +108,7 @@ def _timed_attempt(cycle: SchedulingCycle, evaluator: Evaluator, pod: PodInfo) -
 
 
 def _attempt(cycle: SchedulingCycle, evaluator: Evaluator, pod: PodInfo) -> tuple[PodInfo, ...]:
-    """The victims; none, where the cluster is too small for the variety's constraints."""
+    """The victims that would have to leave; none where the cluster is too small for the variety's constraints."""
     try:
         cycle.place(evaluator, pod)
     except FitError as found:

@@ -116,7 +116,7 @@ def _newer(pod: Pod, **changes: Any) -> Pod:
 
 
 def measure_story(nodes: int = NODES, preemptors: int = PREEMPTORS) -> PreemptionStory:
-    """Have so many pods preempt on a full cluster, and wait until all of them are bound.
+    """Let so many pods preempt on a full cluster, and wait until all of them are bound.
 
     Raises `RuntimeError` where some never are, or a decision breaks.
     """

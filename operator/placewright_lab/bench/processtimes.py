@@ -1,4 +1,4 @@
-"""Processor times that the benchmarks read of processes, and the arithmetic of waiting times."""
+"""Readings of processes for the benchmarks, and the arithmetic of waiting times."""
 
 from __future__ import annotations
 

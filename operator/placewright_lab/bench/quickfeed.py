@@ -1,4 +1,4 @@
-"""Creates objects at the least cost to the machine: for benchmarks in which the feed shares the processors with what is measured.
+"""Creates objects at the least cost to the machine, for benchmarks in which the feed shares the processors with the scheduler.
 
 Requests are encoded beforehand, whole; each connection has one under way at a time, and of an answer only the status is looked at.
 """
@@ -101,7 +101,7 @@ class QuickFeed:
         return batch.sent
 
     async def _connect(self) -> None:
-        """Open what is missing: an API server closes connections that were silent for 90 s, and a wave may take longer."""
+        """Open missing connections: an API server closes a connection that was silent for 90 s, and a wave may take longer."""
         url, loop = URL(self._access.server), asyncio.get_running_loop()
         tls = self._access.tls if isinstance(self._access.tls, ssl.SSLContext) else None
         self._connections = [each for each in self._connections if each.open]
@@ -111,7 +111,7 @@ class QuickFeed:
 
 
 class _Batch:
-    """The objects to be created, drawn from by all connections."""
+    """The objects to create, from which all connections draw."""
 
     def __init__(self, wanted: Iterator[Post], loop: asyncio.AbstractEventLoop, rate: float | None) -> None:
         self.sent: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Figures of our benchmarks that the README and the docs quote, as data: the benchmark, the rows that are kept, and where they lie.
+"""The benchmarks' figures that the README and the docs quote, as data: the benchmark, the kept columns, and the file.
 
 A benchmark runs as `placewright bench WORDS -o json` in a child, as a reader would run it. Kept are the columns that a table shows.
 """
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """One benchmark's figures.
+    """The figures of one benchmark.
 
     Attributes:
         commands: words for `placewright bench`, one run each; their rows come one after the other.
@@ -35,7 +35,7 @@ class Quoted:
     needs_server: bool = False
 
 
-#: What kube-scheduler scores of 100,000 nodes unless it is told otherwise.
+#: Percentage of 100,000 nodes that kube-scheduler scores by default.
 PERCENTAGE: Final = 5
 _PAIRWISE: Final = "hard-spread,soft-spread,required-anti-affinity,required-affinity"
 _PREEMPTION: Final = "preemption,preemption-hard-spread,preemption-anti-affinity,preemption-affinity,preemption-claims"
@@ -98,7 +98,7 @@ class QuotedFigures(msgspec.Struct, frozen=True):
 
     Attributes:
         stamp: under which circumstances they were measured.
-        commands: what was run.
+        commands: the commands that were run.
         rows: the results.
     """
 
@@ -125,7 +125,7 @@ def _kept(quoted: Quoted, row: Row) -> Row:
 
 
 def _rounded(value: Any) -> Any:
-    """Five digits: what lies below changes with every run."""
+    """Round to five digits: the digits below change with every run."""
     if isinstance(value, dict):
         return {name: _rounded(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -139,7 +139,7 @@ def file_of(folder: Path, name: str) -> Path:
 
 
 def read_figures(folder: Path, name: str) -> QuotedFigures:
-    """The last measurement. Raises `InputError` where that is not there, or not to be read."""
+    """Read the figures that were measured last. Raises `InputError` where there are none, or they cannot be read."""
     file = file_of(folder, name)
     try:
         return msgspec.json.decode(file.read_bytes(), type=QuotedFigures)

@@ -1,4 +1,4 @@
-"""`make figures`: measures what the README and the docs quote, keeps it as data, and writes the regions of the pages from it.
+"""`make figures`: measures the figures that the README and the docs quote, keeps them as data, and writes the regions of the pages from it.
 
     python -m placewright_lab.bench.quotedfigures measure [NAME …]   measure all or some, then write
     python -m placewright_lab.bench.quotedfigures write              write the pages from the data that is there
@@ -52,7 +52,7 @@ class QuotingPages:
         return {page: text for page, text in written.items() if text != texts[page]}
 
     def write(self) -> list[str]:
-        """Bring all pages up to date; returns the pages that were not."""
+        """Bring all pages up to date. Returns the pages that were not."""
         stale = self.stale()
         for page, text in stale.items():
             page.write_text(text, encoding="utf-8")
@@ -95,7 +95,7 @@ def _names(words: Sequence[str]) -> list[str]:
 
 
 def _measure(pages: QuotingPages, names: Sequence[str]) -> Iterator[str]:
-    """Measure, and yield what failed; what was measured until then is written."""
+    """Measure, write each result at once, and yield the failures."""
     with TemporaryDirectory(prefix="placewright-figures-") as folder:
         code = running(Path(folder))
         for name in names:

@@ -33,7 +33,7 @@ class QuotedRegion:
 
 
 def about(value: float, digits: int = 2) -> str:
-    """The meaningful digits: 6,187 is 6,200. More would say more than was measured."""
+    """Round to two significant digits: 6,187 becomes 6,200. More digits would claim more than was measured."""
     if not value:
         return "0"
     decimals = digits - 1 - floor(log10(abs(value)))
@@ -93,7 +93,7 @@ def _deployments(figures: Figures) -> str:
 
 
 def _sizes(figures: Figures) -> str:
-    """Large clusters, and pods that are all different; figures that are not measured yet are left out."""
+    """Large clusters, and pods that all differ. Sizes without a measurement are left out."""
     return " ".join(part for part in (_large(figures["sizes"].rows), _different(figures)) if part)
 
 
@@ -127,7 +127,7 @@ def _masses(figures: Figures) -> str:
 
 
 def _others(figures: Figures) -> str:
-    """The sentences of the README."""
+    """Sentences of the README."""
     groups, shares, reload = (figures[name].rows[0] for name in ("groups", "shares", "reload"))
     claiming = _by(figures["devices"].rows, "claims")["one device"]
     pairwise, preemption = (_by(figures[name].rows, "workload") for name in ("pairwise", "preemption"))
@@ -167,7 +167,7 @@ def _cpu_a_pod(row: Row) -> str:
     return f"{about(1000 * row['operator_cpu'] / row['pods'])} ms"
 
 
-#: Figure of `bench against`, what it is called, its unit, what it is multiplied by, and decimals.
+#: Figure of `bench against`: its name, its unit, its factor, and decimals.
 _AGAINST: Final = (
     ("per_second", "pods/s, until the last binding", "", 1.0, 0),
     ("settled_per_second", "pods/s, until the last event is written, too", "", 1.0, 0),
@@ -243,7 +243,7 @@ def _shadowed(row: Row) -> Iterator[str]:
 
 
 def _stamps(figures: Figures, names: Iterable[str]) -> str:
-    """The circumstances, each once, with what was measured under them where they differ."""
+    """The circumstances, each once, with the figures measured under them where they differ."""
     under: dict[str, list[str]] = {}
     for name in names:
         if not figures[name].rows:

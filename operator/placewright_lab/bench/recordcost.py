@@ -1,4 +1,4 @@
-"""The cost of decision records: two schedulers on equal clusters decide the same pods in turns, a slice each, one of them with records.
+"""Measures the cost of decision records: two schedulers on equal clusters decide the same pods in turns, one of them with records.
 
 In turns, because a machine is never the same for long: what slows one slice down slows its neighbour, too. A decision here goes from the
 queue to a binding that takes no time, as that is where attempts end, and a silent observer stands where metrics would.
@@ -43,7 +43,7 @@ SLICE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class RecordCost:
-    """The outcome.
+    """The result of the measurement.
 
     Attributes:
         records: kept at the end.
@@ -76,7 +76,7 @@ class RecordCost:
 
 
 def measure_records(name: str, nodes: int, slices: int) -> RecordCost:
-    """Decide so many slices of a workload's pods, at least two, with records and without; `KeyError` for an unknown workload."""
+    """Decide so many slices of a workload's pods, at least two, with records and without. Raises `KeyError` for an unknown workload."""
     workload = WORKLOADS[name]
     profile = resolve(default_profile(preset=workload.preset), in_tree())
     before, pods = workload.cluster(nodes), workload.pods(slices * SLICE + WARM_UP)
@@ -163,12 +163,12 @@ class _Instantly:
         """Done."""
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """Does nothing: another task does it."""
+        """Never called: another port binds."""
         await send()
 
 
 class _Silent:
-    """An observer to whom nothing matters."""
+    """An observer that does nothing."""
 
     def attempt_ended(self, attempt: Attempt) -> None:
         """Not heard."""

@@ -49,7 +49,7 @@ class _Patched(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Reloads:
-    """The measured figures, and the audit's findings.
+    """The measurement, and the result of the audit.
 
     Attributes:
         rate: pods that were to arrive a second; `per_second`: pods that did.
@@ -75,7 +75,7 @@ class Reloads:
 
 
 class BoundPods:
-    """The watch's view of pods with a node.
+    """The pods with a node, as the watch shows them.
 
     Attributes:
         decisions: by pod.
@@ -107,7 +107,7 @@ class BoundPods:
         self._news.set()
 
     def deleted(self, old: Pod) -> None:
-        """Does nothing: no pod is deleted here."""
+        """Ignored: the benchmark deletes no pod."""
 
     def synced(self) -> None:
         """Does nothing: pods tell for themselves."""

@@ -1,4 +1,4 @@
-"""The cost of a shadow: two schedulers on equal clusters decide the same pods in turns, a slice each, one of them beside a shadow.
+"""Measures the cost of a shadow: two schedulers on equal clusters decide the same pods in turns, one of them beside a shadow.
 
 As `benchrecords`, but that each pod is confirmed, as a watch would. Time, by which the shadow is held to its budget, is the processor's,
 and goes on in the slices of its own side alone.
@@ -31,13 +31,13 @@ from placewright_lab.readers.kinds import Manifest
 
 _LIVE: Final = "live"
 _SHADOW: Final = "shadow"
-#: After so many decisions a shadow may work: the scheduler's slices are some milliseconds, too.
+#: Decisions after which a shadow gets its turn: the scheduler's own slices take some milliseconds, too.
 _LOOK: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ShadowCost:
-    """The outcome.
+    """The result of the measurement.
 
     Attributes:
         budget_percent: of the time, that the shadow may take.
@@ -65,7 +65,7 @@ class ShadowCost:
 
 
 def measure_shadow(name: str, nodes: int, slices: int, budget_percent: float) -> ShadowCost:
-    """Decide so many slices of a workload's pods, with a shadow and without; `KeyError` for an unknown workload."""
+    """Decide so many slices of a workload's pods, with a shadow and without. Raises `KeyError` for an unknown workload."""
     workload = WORKLOADS[name]
     live = resolve(default_profile(_LIVE, preset=workload.preset), in_tree())
     before, pods = workload.cluster(nodes), workload.pods(slices * SLICE + WARM_UP)

@@ -1,4 +1,4 @@
-"""Comparison of waves of pods through two schedulers: order, medians, ratios, rows of a table. Pure."""
+"""Compares waves of pods through two schedulers: order, medians, ratios, rows of a table. Pure functions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """The measurement of one scheduler that placed one wave of pods.
+    """The measurement of one wave of pods through one scheduler.
 
     Attributes:
         scheduler: its label.
@@ -58,7 +58,7 @@ class Wave:
 
 @dataclass(frozen=True, slots=True)
 class WaveOutcome:
-    """When things happened in a wave, on one clock in seconds, and what it took.
+    """The times of a wave, on one clock in seconds, and its cost.
 
     Attributes:
         sent, bound: when each pod's creation was sent, and its binding seen, by name.
@@ -135,7 +135,7 @@ class WaveComparison:
         return {name: _ratio(mine[name], theirs[name]) for name in mine}
 
     def title(self) -> str:
-        """The description of the measurement, for a table's head."""
+        """The measured thing, for a table's head."""
         waves = len(self.waves) // len(self.labels)
         measured = f"median of {waves} waves each" if waves > 1 else "one wave each"
         return f"{self.nodes:,} nodes, {self.pods:,} pods, {self.mode}, {measured}"
@@ -155,7 +155,7 @@ class WaveComparison:
         ]
 
 
-#: Figure, what it is called in a table, decimals.
+#: Figure, its name in a table, decimals.
 _ROWS: Final = (
     ("per_second", "pods/s, until the last binding", 0),
     ("settled_per_second", "pods/s, until the last event", 0),
@@ -171,7 +171,7 @@ _ROWS: Final = (
 
 
 def order_of_waves(first: T, second: T, each: int) -> list[T]:
-    """First, second, second, first, first, …, until each had `each` waves: what drifts meanwhile hits both alike."""
+    """Alternate as first, second, second, first, until each had `each` waves: drift of the machine then hits both alike."""
     pairs = [(first, second) if number % 2 == 0 else (second, first) for number in range(each)]
     return [one for pair in pairs for one in pair]
 

@@ -1,4 +1,4 @@
-"""The workloads of the decision benchmarks: pods to be placed, and pods that run in their clusters beforehand.
+"""The pods that the decision benchmarks place, and the pods that run in their clusters beforehand.
 
 The pairwise workloads have the constraints of scheduler_perf's SchedulingPodAntiAffinity, SchedulingPodAffinity, TopologySpreading and
 PreferredTopologySpreading, on busier clusters: two pods a node run there before.
@@ -46,7 +46,7 @@ class Workload:
     preset: str | None = None
 
     def cluster(self, nodes: int) -> list[Manifest]:
-        """The nodes, and what runs on them."""
+        """The nodes, and the pods on them."""
         return [*self.nodes(nodes), *self._running(nodes)]
 
     def _running(self, nodes: int) -> list[Manifest]:

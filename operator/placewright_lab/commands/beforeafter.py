@@ -26,7 +26,7 @@ _OURS: Final = frozenset({"help", "before", "after", "rounds", "tolerance", "out
 
 
 def add_before_options(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], int]) -> None:
-    """Give a benchmark `--before` and what belongs to it; without it, `main` runs."""
+    """Give a benchmark `--before` and its options; without it, `main` runs."""
     group = parser.add_argument_group("before and after")
     tree = "a commit, or a folder with a checkout"
     group.add_argument("--before", metavar="COMMIT|FOLDER", help=f"measure another version, too, in turns with this one: {tree}")

@@ -49,7 +49,7 @@ _MOST_NODES = 100_000
 _MOST_PODS = 1_000_000
 _MOST_RELOADS = 1_000
 _MOST_SEED = 2**32
-#: All that `bench decisions` knows.
+#: All workloads of `bench decisions`.
 _DECISIONS = (*WORKLOADS, *DEPLOYMENT_WORKLOADS, ALL_DIFFERENT, *VARIETIES)
 
 
@@ -120,7 +120,7 @@ def _register_decisions(benchmarks: Subparsers) -> argparse.ArgumentParser:
 
 
 def _register_crowds(benchmarks: Subparsers) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """Add the benchmarks of thousands of pods that preempt, or wait."""
+    """Benchmarks of thousands of pods that preempt, or wait."""
     preemption = benchmarks.add_parser("preemption", help="from a full cluster to the last preemptor's Binding, without an API server")
     preemption.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=FULL_NODES, help=f"default: {FULL_NODES}")
     preemption.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=PREEMPTORS, help=f"that preempt (default: {PREEMPTORS})")
@@ -294,7 +294,7 @@ def _reload_row(m: Reloads) -> dict[str, Any]:
 
 @contextmanager
 def _collecting_as_the_operator() -> Iterator[None]:
-    """Garbage is collected as seldom as in the operator: what a part of it costs depends on that, if it keeps things."""
+    """Collect garbage as seldom as the operator does: the cost of code that keeps objects depends on it."""
     from placewright.handlers.operator import GC_THRESHOLDS  # noqa: PLC0415 - it brings Kopf along
 
     before = gc.get_threshold()

@@ -20,7 +20,7 @@ from placewright_lab.figures.figures import Figures
 from placewright_lab.figures.groups import company_data
 from placewright_lab.figures.rows import FigureRow, moment_of, rows_of
 
-#: What Markdown, or the HTML in it, would make something of within a line; `@` calls people, `#` other requests, addresses become links.
+#: Characters with a meaning in a line of Markdown or HTML; `@` mentions people, `#` other requests, and addresses become links.
 _MARKDOWN: Final = re.compile(r"[\\`*_\[\]<>#|~&@$]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 _AS_REFERENCE: Final = frozenset("<>&@#|:.$")
 
@@ -54,7 +54,7 @@ def _cell(row: FigureRow, index: int) -> Text:
 
 
 def markdown_of(rows: Iterable[FigureRow], figures: Sequence[Figures]) -> str:
-    """The comparison as a Markdown table, as GitHub and GitLab show it."""
+    """A Markdown table, as GitHub and GitLab show it."""
     lines = [_line(["", *(escaped(each.profile) for each in figures)]), _line(["---", *("---:" for _ in figures)])]
     group = ""
     for row in rows:
@@ -75,7 +75,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def escaped(text: object) -> str:
-    """Text of other people in Markdown: it shows as it is, on one line, links nothing, mentions no user and opens no HTML."""
+    """Escape other people's text for Markdown: it stays on one line, and cannot link, mention a person or open HTML."""
     return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};" if found[0] in _AS_REFERENCE else f"\\{found[0]}", printable(str(text)))
 
 
@@ -92,7 +92,7 @@ def as_data(comparison: ProfileComparison) -> dict[str, Any]:
 
 
 def _over_seeds(comparison: ProfileComparison) -> list[dict[str, Any]]:
-    """Every row as it is shown: what each profile came to under each seed."""
+    """Every row as it is shown: the value of each profile under each seed."""
     names = [figures.profile for figures in comparison.figures]
     return [
         {
@@ -153,7 +153,7 @@ def figures_data(figures: Figures) -> dict[str, Any]:
 
 
 def change_data(change: Change) -> dict[str, Any]:
-    """The fate of single pods, as plain data."""
+    """The changes of single pods, as plain data."""
     return {
         "moves": [move._asdict() for move in change.moves],
         "nowPending": [each._asdict() for each in change.appear],

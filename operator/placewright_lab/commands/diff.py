@@ -1,4 +1,4 @@
-"""`placewright diff`: what a change of profiles would do to a cluster, to be read before it is merged."""
+"""`placewright diff`: shows the effect of a change of profiles on a cluster, for a review before it is merged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print what differs in effect, and what would come of it."""
+    """Print the differences in effect, and their result on the cluster."""
     registry = in_tree().extended(installed_plugins())
     sides = candidates([args.before, args.after], registry)
     found = effective(sides[0].profiles, sides[1].profiles)

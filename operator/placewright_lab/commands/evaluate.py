@@ -1,4 +1,4 @@
-"""`placewright evaluate`: what the scheduler would do with a pod, and why, without a cluster."""
+"""`placewright evaluate`: shows the scheduler's decision about a pod, and its reasons, without a cluster."""
 
 from __future__ import annotations
 

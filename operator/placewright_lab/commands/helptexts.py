@@ -1,4 +1,4 @@
-"""Texts of `--help` for each of the lab's commands beside its options; how texts are made: `placewright.cli.helptexts`."""
+"""The texts of `--help` for each of the lab's commands; `placewright.cli.helptexts` describes their form."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def serve(environ: Mapping[str, str], nodes: int, options: Options, say: Callabl
         ControlPlaneFailed: they do not run, or ended by themselves.
         OSError: the kubeconfig cannot be written.
     """
-    # Until the loop takes signals over, SIGTERM is to undo what was begun, as Ctrl-C does.
+    # Until the loop handles signals, SIGTERM has to clean up as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     assets = provide(environ, say)
     # From this thread, which lives as long as we do: the programs die with it.
@@ -72,7 +72,7 @@ async def _serve(running: ControlPlane, nodes: int, ready: Ready) -> None:
 
 
 async def serves_openapi(client: ApiClient, patience: float = _OPENAPI_SECONDS) -> bool:
-    """Whether kubectl will find what it checks manifests by.
+    """Whether the server serves the document by which kubectl checks manifests.
 
     Servers that were built with a newer Go than they say have been seen to answer 503 for as long as they ran; then `kubectl apply`
     refuses everything, unless it is told not to check.

@@ -1,4 +1,4 @@
-"""A change of profiles for its reviewer: the difference in effect, and its consequences for a cluster."""
+"""A change of profiles for its reviewer: the differences in effect, and their result on a cluster."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Review:
 
 
 def effective(before: Sequence[ResolvedProfile], after: Sequence[ResolvedProfile]) -> tuple[Named, ...]:
-    """The difference between two sets of profiles. One on each side are compared even if their names differ, else those of one name are."""
+    """The differences between two sets of profiles. Single profiles are compared under any names, several by name."""
     if len(before) == len(after) == 1:
         return tuple(Named(_name(after[0]), each) for each in differences(before[0], after[0]))
     old, new = ({_name(profile): profile for profile in side} for side in (before, after))
@@ -132,7 +132,7 @@ def _folded(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]
 
 
 def show(to: Console, review: Review) -> None:
-    """The review for a terminal."""
+    """Print the review on a terminal."""
     say(to, review.summary)
     if review.found:
         made = table("PROFILE", "WHAT", review.before, review.after)

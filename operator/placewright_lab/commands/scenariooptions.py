@@ -1,4 +1,4 @@
-"""Options that all simulating commands share, the scenario that these name, and the profiles that are tried on it."""
+"""The common parts of the commands that simulate: their options, the scenario that these name, and the profiles to try on it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_JOBS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The profiles of one `--profile`: the profiles of a file, which serve side by side, each its scheduler name.
+    """The profiles of one `--profile`: those of a file, which run side by side, each for its schedulerName.
 
     Attributes:
         declared: the same as they were written; what another process is given.
@@ -45,7 +45,7 @@ class Candidate:
 
 
 def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which.PENDING) -> None:
-    """The cluster, its pods, which of them are placed (`default` unless it is said), and the seed."""
+    """Add options for the cluster, its pods, the pods to place (by default `default`), and the seed."""
     parser.add_argument("--record", type=Path, metavar="FILE", help="what `placewright record` saw; its pods come when they came")
     files = "manifests (a file or a folder), or a trace in the openb CSV format; repeatable"
     parser.add_argument("--snapshot", type=Path, metavar="FILE", help="a cluster as `placewright snapshot` saved it")
@@ -67,13 +67,13 @@ def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which
 
 
 def add_jobs_option(parser: argparse.ArgumentParser, *also: str) -> None:
-    """`--jobs`, for commands that simulate more than once; `also`: what it was called before."""
+    """Add `--jobs`, for commands that simulate more than once; `also` is its former name."""
     jobs = "simulations at the same time; the result does not depend on it (default: one a core, or one where all of them are small)"
     parser.add_argument("--jobs", *also, dest="jobs", type=whole_number(1, MOST_JOBS), metavar="N", help=jobs)
 
 
 def scenario_of(args: argparse.Namespace, tried: Sequence[Candidate]) -> Scenario:
-    """The scenario that the options name; raise `InputError` for one without nodes or without files.
+    """Read the scenario that the options name. Raises `InputError` for one without nodes or without files.
 
     `tried`: whose pods a recording leaves to be placed anew; those of other schedulers stand where they stood.
     """
@@ -103,7 +103,7 @@ def _recorded(file: Path, schedulers: set[str]) -> Scenario:
 def candidates(
     paths: Sequence[Path], registry: Registry, snapshot: Path | None = None, record: Path | None = None
 ) -> list[Candidate]:
-    """The profiles of each file; without files those of the snapshot or of the recording, or else kube-scheduler's default profile.
+    """The profiles of each file. Without files: of the snapshot or the recording, or else kube-scheduler's default profile.
 
     Raises `InputError` for a file without profiles, `ProfileError` for profiles that could not come into effect.
     """

@@ -59,7 +59,7 @@ def _main(args: argparse.Namespace) -> int:
         raise bad_field("bench scheduler-perf", sys.platform, "Linux: CPU and memory of processes are read from /proc")
     page = args.page.read_text(encoding="utf-8") if args.page else ""
     if args.page:
-        exchanged(page, "")  # what is wrong with the page is said before hours of measuring
+        exchanged(page, "")  # a fault of the page is reported before hours of measuring
     known = _saved(args.save)
     fresh = [] if args.saved else _measured(args, known)
     wanted = [found.name for found in _wanted(args)]
@@ -116,7 +116,7 @@ def _saved(file: Path | None) -> list[Contest]:
 
 
 def _made(minor: int) -> dict[str, str]:
-    """The note on each workload, so that figures from several runs say where each comes from."""
+    """Notes about each workload, so that figures of several runs show where each comes from."""
     stamp = stamp_here(load_now())
     versions = ", ".join(f"{name} {number}" for name, number in (stamp.versions or {}).items())
     return {

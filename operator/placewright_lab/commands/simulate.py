@@ -1,4 +1,4 @@
-"""`placewright simulate`: what profiles would make of a cluster and its pods, without touching any."""
+"""`placewright simulate`: shows the effect of profiles on a cluster and its pods, without changing either."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run each profile on the same scenario, and print the outcome."""
+    """Run each profile on the same scenario, and print the results."""
     registry = in_tree().extended(installed_plugins())
     tried = candidates(args.profile, registry, args.snapshot, args.record)
     scenario = scenario_of(args, tried)

@@ -1,4 +1,4 @@
-"""`placewright snapshot`: saves what the scheduler sees of a cluster, for `simulate` and its relatives."""
+"""`placewright snapshot`: saves the objects of a cluster that the scheduler reads, for `simulate` and similar commands."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def add_file_option(parser: argparse.ArgumentParser, says: str) -> None:
 
 
 def add_largest_option(parser: argparse.ArgumentParser) -> None:
-    """`--largest`: bounds what a file may unpack to."""
+    """Add `--largest`, the bound on the unpacked size of a file."""
     parser.add_argument(
         "--largest",
         type=whole_number(1, 2**20),
@@ -77,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 async def take(client: ApiClient, *, anonymise: bool = False) -> Taken:
-    """List everything that placement reads, as far as the server can tell at the moment at which the pods were listed.
+    """List everything that placement reads, as far as possible at the moment at which the pods were listed.
 
     Raises `InputError` for what cannot be saved at all and `RequestError` where no server answers.
     """

@@ -1,4 +1,4 @@
-"""`placewright tune`: weights that make more of the same cluster and pods than a profile does now, and what each costs elsewhere."""
+"""`placewright tune`: searches for weights with which the same cluster and pods do better, and shows the cost of each elsewhere."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _add_storage_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Search, and print what was found; an interrupt ends the search, and what was found by then is printed."""
+    """Search, and print the results. An interrupt ends the search; the results until then are printed."""
     registry = in_tree().extended(installed_plugins())
     objectives, knobs = parse_objectives(args.objective), parse_knobs(args.vary, registry)
     base = _base(args.profile, args.snapshot, args.record)
@@ -121,7 +121,7 @@ def _search(search: Search, args: argparse.Namespace) -> None:
 
 @contextmanager
 def _ended_as_by_an_interrupt() -> Iterator[None]:
-    """A worker that a cluster or a batch system ends with SIGTERM gives back what it was at, as with Ctrl-C."""
+    """End on SIGTERM as on Ctrl-C: a worker that a cluster or a batch system ends gives its unfinished trials back."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -135,7 +135,7 @@ def _simulations(task: Task, trials: int) -> int:
 
 
 def parse_knobs(texts: Sequence[str], registry: Registry) -> tuple[Knob, ...]:
-    """The knob of each `--vary`; raise `InputError` for one that cannot be varied so, or comes twice."""
+    """Parse each `--vary`. Raises `InputError` for one that cannot be varied so, or occurs twice."""
     knobs = tuple(_knob(text, registry) for text in texts)
     names = [knob.name for knob in knobs]
     for name in names:

@@ -34,6 +34,6 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    # Being asked to end is an interruption too: what runs for us is to end with us.
+    # SIGTERM is an interruption, too: our child processes have to end with us.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(os.environ))

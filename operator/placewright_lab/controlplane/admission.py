@@ -1,4 +1,4 @@
-"""A kubelet's checks before it runs a pod that was put on its node, and its words when it refuses.
+"""A kubelet's checks before it runs a pod on its node, and the messages of its refusals.
 
 The rules are the kubelet's own: room for each request beside the pods that run here, required node affinity and node selector, free host
 ports, and NoExecute taints. NoSchedule taints and `unschedulable` are the scheduler's business. A node that is not known refuses nothing.
@@ -40,7 +40,7 @@ class Admission:
         self._running: defaultdict[NodeName, dict[str, PodInfo]] = defaultdict(dict)
 
     def node_is(self, node: Node) -> None:
-        """Take over what the node is now."""
+        """Take over the node's present state."""
         self._nodes[NodeName(node.metadata.name)] = node
 
     def node_is_gone(self, name: NodeName) -> None:
@@ -60,7 +60,7 @@ class Admission:
         return refusal
 
     def runs_already(self, pod: Pod) -> None:
-        """Count a pod that was started before the first question here."""
+        """Count a pod that was started before this admission began."""
         self._running[NodeName(pod.spec.node_name)].setdefault(pod.metadata.uid, PodInfo(pod))
 
     def end(self, node: NodeName, uid: str) -> None:

@@ -25,7 +25,7 @@ _DEBIANS_FOLDERS: Final = frozenset({"debian", "debian-security", "security"})
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """One entry's description of where packages come from.
+    """One entry: the origin of packages.
 
     Attributes:
         uris: of the archive's root, at least one.
@@ -51,7 +51,7 @@ class Archive:
 
 
 def with_source_packages(apt: Path, parts: Path) -> bool:
-    """Copy Debian's own entries of the folder `apt` (/etc/apt) to `parts`, each for binary and source packages.
+    """Copy Debian's own entries of apt's folder to `parts`, each for binary and source packages.
 
     Returns whether there were any.
     """
@@ -73,7 +73,7 @@ def _content(file: Path) -> str:
 
 
 def _one_line(entry: str) -> Iterator[str]:
-    """The entry for `deb` and for `deb-src`; empty for a comment, another's archive and what is no entry."""
+    """The entry of a line, the same for `deb` and `deb-src`; None for a comment, another archive, and any other line."""
     found = _ONE_LINE.fullmatch(entry.partition("#")[0].strip())
     if found is None:
         return

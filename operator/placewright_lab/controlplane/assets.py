@@ -14,7 +14,7 @@ from placewright.api.bad_input import InputError, bad_field
 
 VARIABLE: Final = "KUBEBUILDER_ASSETS"
 _NEEDED: Final = ("kube-apiserver", "etcd")
-#: What helps where nothing can be built.
+#: Advice for machines on which nothing can be built.
 INSTEAD: Final = (
     f"set {VARIABLE} to a folder with kube-apiserver and etcd (and kubectl and kube-scheduler, if you have them) "
     "or, for tests, KUBECONFIG_E2E to the kubeconfig of a cluster that may be written to"
@@ -24,7 +24,7 @@ _ASK_SECONDS: Final = 30.0
 
 
 class Unavailable(InputError):
-    """No programs are named, none were built before, and none can be built on this machine: it is no fault of the change."""
+    """No programs are named, none were built before, and none can be built on this machine. That is no error of the user's."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"no Kubernetes here, and {why}: {INSTEAD}")
@@ -91,10 +91,10 @@ def from_folder(folder: Path, where: str) -> Assets:
 
 
 def minor_version(program: Path) -> int:
-    """The minor version that a program of Kubernetes reports, as 20 for 1.20. Raises `InputError` when it does not run."""
+    """The minor version that a program of Kubernetes reports, 20 for 1.20. Raises `InputError` when it does not run or reports none."""
     command = [str(program), "--version"]
     try:
-        # The user named the folder; running what is in it is what was asked for.
+        # The user named the folder in order to have its programs run.
         run = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_SECONDS, check=True, stdin=subprocess.DEVNULL)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(f"{program} does not run: {error}") from None

@@ -1,4 +1,4 @@
-"""The API server's audit log: who asked for what, and who was denied it.
+"""Reads the API server's audit log: users, their requests, and the denied ones.
 
 The log has one JSON line a request, written when the answer has been given. A killed server may leave a half-written line, onto which the
 next server writes its first one.
@@ -15,7 +15,7 @@ import msgspec
 from placewright.kube.errors import FORBIDDEN, UNAUTHORIZED
 
 _DECISION: Final = "authorization.k8s.io/decision"
-#: What a token that is bound to a pod says of its bearer.
+#: Field of a token that is bound to a pod, with the pod's name.
 _POD: Final = "authentication.kubernetes.io/pod-name"
 #: How every line begins; inside a line quotes are escaped, so that it is found nowhere else.
 _BEGINNING: Final = b'{"kind":"Event","apiVersion":"audit.k8s.io/'
@@ -39,7 +39,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True, rename="camel"):
-    """One request and its answer, as far as tests need them.
+    """One request and its answer, with the fields that are read here.
 
     Attributes:
         verb: as RBAC has it: get, list, watch, create, patch, update or delete.
@@ -61,7 +61,7 @@ class Record(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def user(self) -> str:
-        """The user of the request; empty where the credentials were not accepted."""
+        """The user; empty for unknown credentials."""
         return self.user_info.username
 
     @property
@@ -76,7 +76,7 @@ class Record(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def resource(self) -> str:
-        """`pods`, or with a subresource `pods/binding`; empty for what is no resource."""
+        """`pods`, or with a subresource `pods/binding`; empty for a path of no resource."""
         return "/".join(filter(None, (self.object_ref.resource, self.object_ref.subresource)))
 
     @property
@@ -114,5 +114,5 @@ def _record(line: bytes) -> Record | None:
 
 
 def denied(records: Iterable[Record], user: str) -> list[Record]:
-    """Requests that this user had no right to make, and requests whose credentials were not accepted: they have no name."""
+    """Requests that this user had no right to make, and requests with unknown credentials, which have no user."""
     return [record for record in records if record.denied and record.user in (user, "", "system:anonymous")]

@@ -82,6 +82,6 @@ def free_ports(api_server: int = 0) -> Ports:
 
 
 def _dying_with_us() -> list[str]:
-    """The words before a command so that the kernel ends it when we are killed; empty where there is no such program."""
+    """Words before a command by which the kernel ends it when we are killed; none where the program for that is missing."""
     program = shutil.which("setpriv")
     return [program, "--pdeathsig", "KILL", "--"] if program else []

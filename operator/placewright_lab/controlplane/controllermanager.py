@@ -1,4 +1,4 @@
-"""kube-controller-manager as a child process beside the API server: it makes what ReplicaSets ask for, and ends what is deleted."""
+"""kube-controller-manager as a child process beside the API server: it makes the pods of ReplicaSets, and ends deleted objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from placewright_lab.controlplane.children import Child, ControlPlaneFailed, fre
 from placewright_lab.controlplane.flags import gates_flag
 from placewright_lab.controlplane.server import ControlPlane
 
-#: Requests a second that it may make: enough never to be what one waits for.
+#: Requests a second that it may make: so many that its own limit delays nothing.
 QPS: Final = 1000
 #: The first minor version without the port for plain HTTP.
 _NO_PLAIN_HTTP: Final = 24

@@ -26,13 +26,13 @@ from placewright_lab.controlplane.assets import INSTEAD, Assets, Unavailable, fr
 
 SOURCE: Final = "kubernetes"
 TARGETS: Final = ("cmd/kube-apiserver", "cmd/kube-scheduler")
-#: The same, and what a conformance run takes beside them: a controller manager, and the program with upstream's end-to-end tests.
+#: The same, and the programs of a conformance run: a controller manager, and upstream's end-to-end tests.
 FOR_CONFORMANCE: Final = (*TARGETS, "cmd/kube-controller-manager", "test/e2e/e2e.test")
 #: Taken out of packages: package, and the programs in it.
 PACKAGED: Final = (("etcd-server", "etcd"), ("kubernetes-client", "kubectl"))
 #: Needed to build: program, and the package that has it.
 TOOLS: Final = (("go", "golang-go"), ("make", "make"), ("rsync", "rsync"), ("jq", "jq"), ("dpkg-source", "dpkg-dev"))
-#: Import path of the library that is exchanged, the package that has a newer one, and the file by which that is told.
+#: Import path of the replaced library, the package with a newer one, and the file by which that is recognised.
 EXCHANGED: Final = ("github.com/modern-go/reflect2", "golang-github-modern-go-reflect2-dev", "go_above_118.go")
 #: Bytes; the tree, its objects and Go's cache come to 3.3 GB.
 ROOM: Final = 5 * 10**9
@@ -89,7 +89,7 @@ class Machine:
 
 
 def recipe(targets: Sequence[str] = TARGETS) -> str:
-    """A short name of what is done here: what was built in another way is not taken for this."""
+    """A short name of this way to build: programs built in another way are not reused."""
     return hashlib.sha256(repr((SOURCE, tuple(targets), PACKAGED, EXCHANGED)).encode()).hexdigest()[:8]
 
 
@@ -127,7 +127,7 @@ class Build:
         self._programs = work / "programs"
 
     def run(self) -> Assets:
-        """All of it; returns the programs. Raises `Unavailable` where this Debian has not what it takes, `BuildFailed`."""
+        """Build everything; returns the programs. Raises `Unavailable` where this Debian lacks a package, and `BuildFailed`."""
         for folder in (self._programs, self._packages, self._work / "apt" / "parts", self._work / "apt" / "lists", self._work / "tmp"):
             folder.mkdir(parents=True)
         if not with_source_packages(self._machine.apt, self._work / "apt" / "parts"):

@@ -16,7 +16,7 @@ from kubesandbox.auth.credentials import Credentials, make_credentials, write_pr
 _NEEDS_CONTROLLERS: Final = ("ServiceAccount", "TaintNodesByCondition")
 #: The first version without the flag for plain HTTP; before, it must be turned off.
 _NO_PLAIN_HTTP: Final = 24
-#: Bindings with what was asked, for audits of "exactly once", and writes of Leases, for who led when; everything else by its metadata.
+#: Bindings with their requests, for audits of "exactly once", and writes of Leases, for the history of the lead; all else by its metadata.
 _AUDIT_POLICY: Final = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -72,7 +72,7 @@ class Keys:
 
 
 def etcd_flags(folder: Path, ports: Ports, keys: Keys) -> list[str]:
-    """An etcd with client certificates, and without waiting for the disk: what it holds is not wanted after the run."""
+    """An etcd with client certificates that does not wait for the disk: its content is not needed after the run."""
     client, peer = f"https://127.0.0.1:{ports.etcd}", f"https://127.0.0.1:{ports.peers}"
     return [
         "--name=placewright",
@@ -96,7 +96,7 @@ def etcd_flags(folder: Path, ports: Ports, keys: Keys) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Additions of a control plane to its version's defaults.
+    """Features of a control plane beyond its version's defaults.
 
     Attributes:
         gates: as `--feature-gates` takes them, of every program.

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class AssignedMeta(ObjectMeta, frozen=True):
-    """`metadata`, with what tells how a deleted pod ends."""
+    """`metadata`, with the fields that show how a deleted pod ends."""
 
     deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] | None = None
@@ -59,12 +59,12 @@ class AssignedPod(msgspec.Struct, frozen=True):
 
     @property
     def phase(self) -> str:
-        """Pending where no kubelet has reported yet."""
+        """The phase; Pending where the status has none."""
         return str(self.status.get("phase") or "Pending")
 
 
 class Step(StrEnum):
-    """The steps of a kubelet with a pod, one after another; instead of being started it may be refused."""
+    """The steps of a kubelet with a pod, in order; instead of being started a pod may be refused."""
 
     START = "started"
     REFUSE = "refused"
@@ -73,7 +73,7 @@ class Step(StrEnum):
 
 
 class Kubelet:
-    """Marks assigned pods Running, or Failed where they do not fit, and deletes for good pods that were deleted with grace.
+    """Marks assigned pods Running, or Failed where they do not fit, and removes pods that were deleted with grace.
 
     Attributes:
         counts: how many pods took each step so far.
@@ -109,7 +109,7 @@ class Kubelet:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
-    # --- what the reflector tells ---
+    # --- the reflector's sink ---
 
     def changed(self, old: AssignedPod | None, new: AssignedPod) -> None:
         """A pod was assigned, or something about it is new."""
@@ -130,7 +130,7 @@ class Kubelet:
         task.add_done_callback(lambda done: self._under_way.pop(begun) if self._under_way.get(begun) is done else None)
 
     def deleted(self, old: AssignedPod) -> None:
-        """Drop what was planned for a pod that is gone."""
+        """Drop the planned steps of a pod that is gone."""
         self._admission.end(old.node, old.metadata.uid)
         self._address_of.pop(old.metadata.uid, None)
         for step in Step:
@@ -140,7 +140,7 @@ class Kubelet:
     def synced(self) -> None:
         """Does nothing: no decision depends on complete lists of pods."""
 
-    # --- what becomes of it ---
+    # --- steps ---
 
     async def _take(self, pod: AssignedPod, step: Step) -> None:
         await asyncio.sleep(step_delay(pod, step, self._start_seconds))
@@ -163,14 +163,14 @@ class Kubelet:
         return Step.START
 
     def _address(self, pod: AssignedPod) -> str:
-        """The pod's address, the same for each report: an answer may be lost, and another address would be a second one to the server."""
+        """The pod's address, the same in each report: an answer may be lost, and the server would take another address for a second."""
         found = self._address_of.get(pod.metadata.uid)
         if found is None:
             found = self._address_of[pod.metadata.uid] = pod_address(next(self._addresses))
         return found
 
     async def _refusal(self, pod: AssignedPod) -> Refusal | None:
-        """A scheduler may have heard of its node's last change before we have: no pod is refused for that."""
+        """The reason to refuse a pod. The scheduler may know a change of the node before we do, so no pod is refused for that."""
         await self._nodes.known.wait()
         asked = _as_pod(pod)
         refusal = self._admission.admit(asked)
@@ -201,7 +201,7 @@ class Kubelet:
 
 
 class _Nodes:
-    """Tells admission what nodes there are.
+    """Tells admission the nodes.
 
     Attributes:
         known: set once all of them were told.

@@ -13,7 +13,7 @@ from placewright_lab.controlplane.children import Child, free_ports
 from placewright_lab.controlplane.flags import gates_flag
 
 NOTHING: Final[Mapping[str, Any]] = {}
-#: Requests a second that it may make: enough that its own limit is never what is measured.
+#: Requests a second that it may make: so many that its own limit does not affect a measurement.
 QPS: Final = 5000
 #: The first minor version without the port for plain HTTP.
 _NO_PLAIN_HTTP: Final = 23

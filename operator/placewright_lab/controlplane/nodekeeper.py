@@ -1,4 +1,4 @@
-"""A kubelet's work for its node: it registers the node, renews its Lease, and offers its resources.
+"""A kubelet's work for its node: it registers it, renews its Lease, and offers its resources.
 
 A controller manager takes a node whose Lease is not renewed for dead. An extended resource that a user writes into a node's capacity is
 what a kubelet then offers as allocatable, and one that is taken from its capacity is not offered any longer.
@@ -57,7 +57,7 @@ class NodeKeeper:
             self._begin(self._offer(new.metadata.name, offered))
 
     def deleted(self, old: Node) -> None:
-        """Forget a node that is gone; its Lease goes with it, by the garbage collector."""
+        """Drop a node that is gone; the garbage collector removes its Lease."""
         self._names.discard(old.metadata.name)
 
     def synced(self) -> None:
@@ -110,7 +110,7 @@ def _address(number: int) -> str:
 
 
 def newly_offered(node: Node) -> dict[str, str | None]:
-    """The change of its allocatable extended resources, as a merge patch has it."""
+    """The changes to its allocatable extended resources, as a merge patch."""
     has = {name: str(amount) for name, amount in (node.status.capacity or {}).items() if is_extended_resource(name)}
     offers = {name: str(amount) for name, amount in (node.status.allocatable or {}).items() if is_extended_resource(name)}
     return {name: has.get(name) for name in sorted(has.keys() | offers.keys()) if has.get(name) != offers.get(name)}

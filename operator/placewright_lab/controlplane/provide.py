@@ -68,7 +68,7 @@ def _suffix(targets: Sequence[str]) -> str:
 
 
 def _built_before(cache: Path, targets: Sequence[str]) -> Assets | None:
-    """The newest that works: a folder that was tidied is as good as none. What more was built with is as good."""
+    """The newest folder whose programs work; a folder from which programs were removed does not count. Additional programs do no harm."""
     suffixes = [_suffix(each) for each in (TARGETS, FOR_CONFORMANCE) if set(targets) <= set(each)]
     folders = [folder for suffix in suffixes for folder in cache.glob(f"kubernetes-*-{suffix}")]
     for folder in sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True):
@@ -95,7 +95,7 @@ def _build(cache: Path, environ: Mapping[str, str], task: _Task) -> Assets:
 
 
 def _build_alone(cache: Path, environ: Mapping[str, str], task: _Task, lock: int) -> Assets:
-    """Remove remains of others first: no process works on them, for the lock is ours."""
+    """Remove unfinished builds first: we hold the lock, so no process works on them."""
     for left in cache.glob(f"{_UNFINISHED}*"):
         shutil.rmtree(left, ignore_errors=True)
     free = shutil.disk_usage(cache).free

@@ -30,7 +30,7 @@ _STARTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a control plane differs from the usual one.
+    """The differences of a control plane from the usual one.
 
     Attributes:
         audit: whether every request is logged, for `ControlPlane.audit_log`; costs the server time, so benchmarks do without.
@@ -78,7 +78,7 @@ class ControlPlane:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The processes first: what they still write would stand in the way of removing the folder.
+        # The processes first: their last writes would make the removal of the folder fail.
         self._end()
         self._closing.close()
 
@@ -104,7 +104,7 @@ class ControlPlane:
                 raise ControlPlaneFailed(f"{child.name} ended: {child.last_words()}")
 
     def kubeconfig_of(self, token: str, path: Path) -> Path:
-        """Writes the kubeconfig of the user of this bearer token, and returns its path."""
+        """Write the kubeconfig of the owner of this bearer token, and return its path."""
         write_private(path, self._keys.credentials.kubeconfig(self.server, token))
         return path
 
@@ -125,7 +125,7 @@ class ControlPlane:
         self._wait(self._api_server, f"{self.server}/readyz", {"Authorization": f"Bearer {self._keys.credentials.token}"})
 
     def launch_etcd(self) -> None:
-        """Start it again with what it has kept, and do not wait: the API server is ready (`wait_until_ready`) when it has found it."""
+        """Start etcd again with its data, without waiting: the API server is ready (`wait_until_ready`) once it has found it."""
         self._etcd = Child(self.assets.etcd, etcd_flags(self.folder, self._ports, self._keys), self.folder)
 
     def _start(self) -> None:

@@ -1,4 +1,4 @@
-"""When a changed profile took effect, step by step, and what a busy machine has to do with it."""
+"""The steps until a changed profile took effect, and the influence of a busy machine."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def took_effect(log: Path, profile: str, generation: int) -> float | None:
 
 
 def busy(took: float, load: float | None = None, cores: int | None = None) -> str:
-    """The warning about a machine on which more wants to run than can, when a step was slow; empty otherwise."""
+    """A sentence about an overloaded machine, if something was slow; else empty."""
     load = os.getloadavg()[0] if load is None else load
     cores = len(os.sched_getaffinity(0)) if cores is None else cores
     if took < _SLOW or load <= cores:

@@ -1,4 +1,4 @@
-"""A person's view of a run: progress while it goes, the summary at its end.
+"""The output of a run for people: progress while it goes, and a summary at its end.
 
 On a terminal progress is a live bar; elsewhere it is a plain line now and then. Names and messages come from the cluster, so they are
 shown as plain text only: no markup is read in them and control characters are written as escapes.
@@ -105,7 +105,7 @@ class LiveProgress:
         self._live.stop()
 
     def update(self, snapshot: RunState) -> None:
-        """Draw the bar."""
+        """Print the counts, unless the last line had the same."""
         bar = ProgressBar(total=max(snapshot.total, 1), completed=snapshot.settled, width=60)
         first = Table.grid(padding=(0, 1))
         first.add_row(Text(f"{snapshot.elapsed:6.1f}s"), bar)
@@ -126,7 +126,7 @@ def _counts(snapshot: RunState) -> str:
 
 
 def show_summary(console: Console, summary: Summary, change: str = "") -> None:
-    """Print a run's outcome; `change` says what was changed half-way."""
+    """Print a run's outcome; `change` describes the change half-way."""
     states = ", ".join(f"{summary.states[state]} {state}" for state in _STATES if summary.states.get(state))
     console.print()
     console.print(plain(f"{summary.pods} pods on {summary.nodes} nodes: {states}"), style="bold")

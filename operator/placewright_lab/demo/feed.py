@@ -1,4 +1,4 @@
-"""Puts objects on an API server: concurrently within bounds, at a rate if one is wanted, owners before what they own.
+"""Creates objects on an API server: concurrently within bounds, at a rate if one is wanted, owners before their dependents.
 
 Owners' uids in manifests are stand-ins; here they become the uids that the server gave.
 """
@@ -45,7 +45,7 @@ class Feed:
         self._uids: dict[str, str] = {}
 
     async def create_objects(self, manifests: Sequence[Manifest]) -> list[str]:
-        """Create everything that is not a pod, kind after kind; returns a line for each that the server refused.
+        """Create every object that is not a pod, kind after kind. Returns a line for each that the server refused.
 
         What exists already is taken as it is.
         """

@@ -124,7 +124,7 @@ def _nodes(pods: list[Pod]) -> list[str]:
 
 
 def _message(pod: Pod) -> str:
-    """Why the pod is not placed; empty as long as no event or condition says."""
+    """The reason why the pod is not placed; empty until one is known."""
     found = [each.message for each in pod.status.conditions or () if each.type == "PodScheduled" and each.status == "False"]
     return found[0] if found else ""
 

@@ -1,4 +1,4 @@
-"""The API server's news of pods and profiles while a run goes."""
+"""The pods and profiles of a run, as the API server shows them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PodSink:
 
 
 class Profiles:
-    """The profiles as the API server shows them; a caller may wait until one is shown, or said to be in use."""
+    """The profiles as the API server shows them. A caller may wait until one is shown, or in use."""
 
     def __init__(self) -> None:
         self._shown: dict[str, int] = {}

@@ -39,7 +39,7 @@ class DemoFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How fast pods are created, and how long what may take.
+    """The rate of new pods, and the time limits.
 
     Attributes:
         rate: pods a second; None: as fast as they are accepted.
@@ -186,7 +186,7 @@ class DemoRun:
         return tried
 
     async def _took_effect(self, profile: str, generation: int) -> float | None:
-        """The time of the event by the operator's log, whose latest lines may be a moment late; None where it does not say."""
+        """The time at which it took effect, by the operator's log, whose last lines may be late; None where the log has no such line."""
         until = self._clock() + _LOG_SECONDS
         while (found := took_effect(self._operator.log, profile, generation)) is None and self._clock() < until:  # noqa: ASYNC110 - a file
             await asyncio.sleep(_PROBE_SECONDS)

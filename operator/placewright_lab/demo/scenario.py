@@ -1,4 +1,4 @@
-"""The scenario of a demo: the objects, the profiles that its pods need, and the change half-way. Pure."""
+"""The content of a demo: the objects, the profiles of its pods, and the change half-way. Pure functions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _is_profile(manifest: Manifest) -> bool:
 
 
 def _profile(scheduler: str) -> Manifest:
-    """A profile for pods that name `scheduler`; `default` for pods that name none."""
+    """A profile for pods of `scheduler`; `default` for pods that name none."""
     name = "default" if scheduler == DEFAULT_SCHEDULER_NAME else re.sub(r"[^a-z0-9]+", "-", scheduler.lower()).strip("-")
     spec = {"schedulerName": scheduler, **FIRST_SPEC}
     return {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": name or "unnamed"}, "spec": spec}

@@ -1,4 +1,4 @@
-"""A run in numbers: placements, speed, use of nodes before and after the change, reasons. Pure."""
+"""A run in numbers: placements, speed, use of nodes before and after the change, reasons. Pure functions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One generation of one profile: its placements, and the use of nodes by these pods alone (by resource)."""
+    """The placements of one generation of one profile, and the use of nodes by these pods alone (by resource)."""
 
     profile: str
     generation: int
@@ -82,7 +82,7 @@ class Summary:
 
     @property
     def honest(self) -> bool:
-        """True when nothing is left hanging: each pod is placed, or has a reason."""
+        """True when no pod is left without an outcome: each is placed, or has a reason."""
         return not self.states.get(State.WAITING) and not self.states.get(State.GONE)
 
 
@@ -111,7 +111,7 @@ class NodeUse:
 
 
 def summarise(tracker: Tracker, nodes: Sequence[Node], pods: Mapping[PodKey, Pod]) -> Summary:
-    """Sum up a run; `nodes` and `pods` are what was created."""
+    """Sum up a run; `nodes` and `pods` are the created ones."""
     placed = {key: fate for key, fate in tracker.fates.items() if fate.state is State.PLACED}
     use = NodeUse(nodes, pods)
     return Summary(
@@ -167,7 +167,7 @@ def _reasons(fates: Iterable[TrackedPod]) -> list[UnplacedReason]:
 
 
 def _without_counts(message: str) -> str:
-    """The obstacle, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    """The reasons, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
     match = _FIT_ERROR.match(message)
     if match is None:
         return message

@@ -1,4 +1,4 @@
-"""The outcome of each pod of a run, as told by the API server, and whether the run is over. Pure: time comes in with every call."""
+"""The outcome of each pod of a run, as the API server shows it, and whether the run is over. Pure: each call brings the time."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RunState:
 
     @property
     def settled(self) -> int:
-        """Pods about which the last word, so far, is said."""
+        """Pods whose outcome is known for now."""
         return self.total - self.states.get(State.WAITING, 0)
 
 

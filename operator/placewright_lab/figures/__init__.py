@@ -1,1 +1,1 @@
-"""Simulations in numbers, and how numbers of several compare."""
+"""A simulation in numbers, and the comparison of several."""

@@ -1,4 +1,4 @@
-"""Outcomes of one scenario side by side: each one's figures, and the fate of single pods under another profile. Pure."""
+"""Outcomes of one scenario side by side: the figures of each, and the changes of single pods under another profile. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Move(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A pod that waits under one profile and has a node under the other; `why` is what it waits for."""
+    """A pod that waits under one profile and has a node under the other; `why` is the reason."""
 
     pod: PodKey
     why: str
@@ -29,7 +29,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The fate of pods under a profile, against the first one; in the order in which pods came.
+    """The changes of pods under a profile, against the first one, in the order in which pods came.
 
     Attributes:
         moves: pods on other nodes.
@@ -43,7 +43,7 @@ class Change:
 
 
 class Repetition(NamedTuple):
-    """The comparison once more with another seed: each profile's figures, and how many pods are elsewhere than under the very first run."""
+    """The outcomes with another seed: the figures of each profile, and the number of pods on other nodes than in the very first run."""
 
     figures: tuple[Figures, ...]
     moved: tuple[int, ...]

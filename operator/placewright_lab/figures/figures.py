@@ -1,4 +1,4 @@
-"""Figures of an outcome, by which profiles are compared. Pure.
+"""An outcome in numbers: the figures by which profiles are compared. Pure functions.
 
 Shares are from 0 to 1, times are virtual seconds, amounts are in column units (milli-CPU, bytes, whole devices). The use of nodes, empty
 nodes, zones and fragmentation are those of the cluster at one moment, with the pods that were there before: at the end, or, where pods
@@ -87,7 +87,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The part of the workload's requests for one resource that got a node.
+    """The requests of the workload's pods that got a node, for one resource.
 
     Attributes:
         before_rejection: by pods that came before the first pod, of any kind, that was tried and got no node.
@@ -168,7 +168,7 @@ def fullest_moment(outcome: Outcome) -> float | None:
 
 
 def figures_of(outcome: Outcome, mix: Iterable[PodClass] | None = None, at: float | None = None) -> Figures:
-    """Count.
+    """Compute the figures.
 
     Args:
         outcome: the outcome of a simulation.
@@ -224,7 +224,7 @@ def _cluster_at(outcome: Outcome, standing: Iterable[Fate]) -> Cluster:
 
 
 def without_counts(message: str) -> str:
-    """The obstacle, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    """The reasons, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
     if lacks := group_lacks(message):
         return f"its group {lacks}"
     match = _FIT_ERROR.match(message)

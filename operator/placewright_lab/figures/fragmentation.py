@@ -1,4 +1,4 @@
-"""How much of a device that lies free can still be of use to a workload, on all nodes of a cluster.
+"""How much free capacity of a device a workload can still use, over all nodes of a cluster.
 
 The measure is the one of DeviceFragmentation (`placewright.plugins.devicefragmentation.measure`, after Weng et al.), with two differences.
 Kubernetes counts a node's devices in one number, and a simulation has no other: all that is free on a node is taken for one device, and any
@@ -33,7 +33,7 @@ _BLOCK: Final = 300_000
 
 
 class PodClass(NamedTuple):
-    """Pods of a workload that ask for the same.
+    """Pods of a workload with equal requests.
 
     Attributes:
         requests: what each of them asks for.
@@ -63,7 +63,7 @@ class Fragmentation:
 
     @property
     def rate(self) -> float:
-        """F as a share of what is free; 0 where nothing is."""
+        """F as a share of the free capacity; 0 where nothing is free."""
         return self.expected / self.free if self.free else 0.0
 
 

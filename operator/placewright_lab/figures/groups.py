@@ -1,4 +1,4 @@
-"""Groups of pods and claims in numbers: how many groups were placed, what the others lack, and which devices were given out. Pure."""
+"""Groups of pods and claims in numbers: placed groups, the shortages of the others, and allocated devices. Pure functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GroupFigures:
         groups: that the profile had to place.
         placed: groups that got as many members placed as they need, whether or not they have left since.
         pending: other groups with a waiting member.
-        reasons: what these lack, and how many of them; the most frequent first.
+        reasons: what the pending groups lack, and how many of them; the most frequent first.
     """
 
     groups: int
@@ -49,13 +49,13 @@ class ClaimFigures:
 
 
 def group_lacks(message: str) -> str:
-    """The shortage of a group whose member waits with this message; "" where the message says nothing of a group."""
+    """The shortage of the group that a member's message names; "" for a message about no group."""
     found = _GROUP.match(message)
     return "" if found is None else found["why"]
 
 
 def group_figures(outcome: Outcome, in_short: Callable[[str], str]) -> GroupFigures | None:
-    """None where no pod names a group. `in_short`: what stands in a pod's way, of a message that says nothing of its group."""
+    """The figures; None where no pod names a group. `in_short` shortens a message about no group."""
     members: dict[GroupRef, list[Fate]] = {}
     for fate in outcome.fates.values():
         if fate.pod.pod_group is not None:
@@ -105,7 +105,7 @@ def _devices(claim: ResourceClaim) -> Iterable[tuple[str, str]]:
 
 
 def company_data(groups: GroupFigures | None, claims: ClaimFigures | None) -> dict[str, object]:
-    """Both as plain data; what there is none of is left out."""
+    """Both as plain data; empty parts are left out."""
     found: dict[str, object] = {}
     if groups is not None:
         found["groups"] = asdict(groups)

@@ -26,7 +26,7 @@ _MOST_REASONS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How numbers of a kind are written: scaled, then with so many decimals and a suffix."""
+    """The form of numbers of a kind: scaled, with so many decimals and a suffix."""
 
     scale: float = 1
     decimals: int = 0
@@ -37,7 +37,7 @@ class Unit:
         return NOTHING if value is None else f"{self._scaled(value):,.{self.decimals}f}{self.suffix}"
 
     def difference(self, value: Value, first: Value) -> str:
-        """`+12`, `−0.4`, or empty where what is written is the same; percent are percentage points then."""
+        """`+12`, `−0.4`, or empty where both are written alike; differences of percent are percentage points."""
         if value is None or first is None:
             return ""
         by = round(self._scaled(value), self.decimals) - round(self._scaled(first), self.decimals)
@@ -97,16 +97,16 @@ class FigureRow:
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """Against the first profile; empty for itself and for what reads the same."""
+        """The differences from the first profile; empty for itself and for values that are written alike."""
         return tuple(self.unit.difference(value, self.values[0]) for value in self.values)
 
     @property
     def changes(self) -> bool:
-        """True when some value does not read as the first one does."""
+        """True when a profile's value is written otherwise than the first one's."""
         return len(set(self.texts)) > 1
 
     def over(self, profiles: int) -> FigureRow:
-        """The values of all profiles seed by seed: a value for each profile, with the results of the seeds."""
+        """Turn values of all profiles, seed by seed, into a value for each profile with its values under the seeds."""
         samples = tuple(tuple(value for value in self.values[place::profiles] if value is not None) for place in range(profiles))
         whole = self.unit.decimals or all(len(set(sample)) <= 1 for sample in samples)
         unit = self.unit if whole else replace(self.unit, decimals=1)
@@ -143,7 +143,7 @@ def span(seconds: float) -> str:
 
 
 def device_label(resource: str) -> str:
-    """The usual name of a resource: the trace's thousandths are of GPUs."""
+    """The device's usual name: the trace's thousandths are of GPUs."""
     return "GPU" if resource == GPU_MILLI else resource
 
 
@@ -266,7 +266,7 @@ def _scores(figures: Sequence[Figures]) -> Iterator[FigureRow]:
 
 
 def _times(figures: Sequence[Figures]) -> Iterator[FigureRow]:
-    """None where no pod waits, as it is when all pods are there at once and have room."""
+    """The times; None where no pod waits, as when all pods come at once and have room."""
     if not any(each.times is not None and each.times.max for each in figures):
         return
     parts: Mapping[str, Callable[[WaitingTimes], float]] = {

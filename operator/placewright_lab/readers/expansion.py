@@ -1,4 +1,4 @@
-"""From workloads to the pods that their controllers would make: names, labels, owners, claims.
+"""Expands workloads to the pods that their controllers would make: names, labels, owners, claims.
 
 There is no controller behind it: a workload is expanded once, as it stands in the file. Names and uids follow from the manifest
 alone, so two runs make the same pods; a real controller draws the suffixes at random. Owners' uids are stand-ins (`owner_uid`):
@@ -37,7 +37,7 @@ MOST_PODS: Final = 200_000
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
 _UIDS: Final = uuid.UUID("6f6f2c0a-6a52-4d0b-9a6e-3d7a0f5b5c11")
 _NODE: Final = "node.kubernetes.io/"
-#: What the DaemonSet controller adds to its pods.
+#: Tolerations that the DaemonSet controller adds to its pods.
 _DAEMON_TOLERATIONS: Final = (
     *({"key": f"{_NODE}{k}", "operator": "Exists", "effect": "NoExecute"} for k in ("not-ready", "unreachable")),
     *(
@@ -49,7 +49,7 @@ _DAEMON_TOLERATIONS: Final = (
 
 @dataclass
 class Expanded:
-    """The objects of one workload: its pods, and the objects beside them (ReplicaSet, Job, claims)."""
+    """The expansion of one workload: its pods, and the objects beside them (ReplicaSet, Job, claims)."""
 
     pods: list[Manifest] = field(default_factory=list)
     others: list[Manifest] = field(default_factory=list)

@@ -18,13 +18,13 @@ from placewright_lab.readers.openb import gpus_in
 from placewright_lab.simulation.scenario import Scenario
 
 _NEEDED: Final = "a scenario with nodes that have GPUs, and pods without a node that ask for some"
-#: Of a pod's metadata, what belongs to that one pod.
+#: Metadata that belongs to one pod only.
 _ITS_OWN: Final = frozenset({"uid", "resourceVersion", "creationTimestamp", "generateName"})
 _LONGEST_NAME: Final = 200
 
 
 def inflated(scenario: Scenario, percent: int, seed: int) -> Scenario:
-    """The scenario with other pods to place: drawn one after the other from the pods without a node, any as likely as any other.
+    """The scenario with other pods to place: drawn at random, with equal chances, from the pods that have no node.
 
     So many are drawn that they ask for `percent` of all GPUs of the nodes. They are there at the beginning, in the order in which they were
     drawn, and stay. Equal seeds draw the same pods. Raises `InputError` for a scenario with a course of its own, and where there are no

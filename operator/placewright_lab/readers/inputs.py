@@ -1,4 +1,4 @@
-"""Files and folders to what a run starts from: nodes, pods, and the objects around them. This module does the reading from disk.
+"""Reads the start of a run from files and folders: nodes, pods, and the objects around them. This module does the reading from disk.
 
 A file in the openb CSV format is known by its header; anything else is read as Kubernetes manifests. Folders are read with all their
 `.yaml`, `.yml` and `.json` files, sorted by path.
@@ -23,7 +23,7 @@ _MANIFEST_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
 @dataclass
 class Inputs:
-    """The inputs of a run.
+    """The start of a run.
 
     Attributes:
         nodes, pods: manifests as one would POST them.

@@ -1,4 +1,4 @@
-"""Which kinds of manifest are read, under which API version they are created today, and in which order.
+"""The kinds of manifest that are read, the API version under which they are created today, and their order.
 
 The order is the one in which a cluster accepts them: what others name comes first, owners come before what they own.
 """
@@ -110,7 +110,7 @@ def _declared(api_version: str, kind: str) -> Kind | None:
 
 
 def kind_and_group(manifest: Mapping[str, Any]) -> str:
-    """`Pod`, `PodGroup.scheduling.k8s.io`: what tells kinds of one name apart."""
+    """`Pod`, `PodGroup.scheduling.k8s.io`: distinguishes kinds of one name."""
     group = group_in(str(manifest.get("apiVersion") or ""))
     return f"{manifest['kind']}.{group}" if manifest["kind"] == POD_GROUP else str(manifest["kind"])
 

@@ -1,4 +1,4 @@
-"""Kubernetes manifests in YAML or JSON text to checked objects, with workloads expanded to their pods.
+"""Reads Kubernetes manifests in YAML or JSON into checked objects, with workloads expanded to their pods.
 
 Every wrong document is one problem: a line that names file, document, kind, name and field; the caller decides whether one spoils all
 (`Reading.raise_first`) or is left out. Kinds that are not read are left out and noted once a kind.
@@ -95,7 +95,7 @@ def _flatten(value: object, where: str) -> Iterator[Item]:
         raise bad_field(f"{where}", type(value).__name__, "a Kubernetes object: a mapping with apiVersion, kind and metadata")
     kind = value.get("kind")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(value.get("items"), list):
-        # The items of a typed list (PodList) need not say what they are.
+        # The items of a typed list (PodList) need no kind of their own.
         known = {} if kind == "List" else {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
         for number, item in enumerate(value["items"], 1):
             yield from _flatten({**known, **item} if isinstance(item, dict) else item, f"{where}, item {number}")

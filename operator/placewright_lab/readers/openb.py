@@ -55,7 +55,7 @@ class TraceTimes(NamedTuple):
 
 
 class TraceRow(NamedTuple):
-    """One line of a CSV file, with what an error message needs to name it."""
+    """One line of a CSV file, with the facts that an error message needs."""
 
     file: str
     line: int
@@ -248,7 +248,7 @@ def is_gpu(resource: str) -> bool:
 
 
 def whole_gpus(resource: str, amount: float) -> float:
-    """The trace counts thousandths of GPUs, all other readers whole ones."""
+    """Convert the trace's thousandths of GPUs to whole ones, the unit of all other inputs."""
     return amount / 1000 if resource == GPU_MILLI else amount
 
 

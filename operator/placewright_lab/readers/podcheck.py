@@ -23,7 +23,7 @@ _QUANTITY: Final = "a quantity of at least 0, such as 250m, 2 or 1.5Gi"
 
 
 def check_pod(body: Mapping[str, Any], where: str, prefix: str = "") -> Pod:
-    """Decode a pod and check what the decoder cannot; `prefix` is the path of a template inside its workload."""
+    """Decode a pod and check the rules that the decoder does not have; `prefix` is the path of a template inside its workload."""
     pod = _decoded(body, Pod, where, prefix)
     if not pod.spec.containers:
         raise bad_field(f"{where}: {prefix}spec.containers", pod.spec.containers, "a list of at least one container")

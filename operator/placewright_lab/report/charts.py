@@ -28,7 +28,7 @@ _MOST_STEPS: Final = 300
 
 
 class Bar(NamedTuple):
-    """One bar; `label` stands above it, `says` is what it means in words."""
+    """One bar; `label` is written above it, `says` is its meaning in words."""
 
     x: float
     y: float
@@ -131,7 +131,7 @@ def _course(figures: Figures, end: float, top: int) -> Course:
 
 
 def _thinned(line: Timeline) -> Timeline:
-    """Every so many-th step, the last one always."""
+    """Every n-th step, and always the last one."""
     if len(line.at) <= _MOST_STEPS:
         return line
     kept = np.unique(np.linspace(0, len(line.at) - 1, _MOST_STEPS).astype(np.intp))

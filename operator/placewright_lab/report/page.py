@@ -58,5 +58,5 @@ def _environment() -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """Names and messages come from every user who may write a pod: characters that turn the direction of writing or hide are escaped."""
+    """Escape characters that reverse the direction of writing or hide text: a writer of pods chooses names and messages."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,1 +1,1 @@
-"""The scheduling cycle without an API server: reading input, evaluating, replaying, comparing."""
+"""The scheduler without an API server: reading input, evaluating, replaying, comparing."""

@@ -1,4 +1,4 @@
-"""Stands in for the API server, its controllers and its kubelets: takes what the scheduler writes, and shows it as watches would.
+"""Replaces the API server, its controllers and its kubelets: takes the scheduler's writes, and shows them as watches would.
 
 Everything happens at once: a pod runs as soon as it is bound, a victim is gone as soon as it is evicted.
 """
@@ -62,7 +62,7 @@ class ApiServer:
         """Whether there is such a pod."""
         return uid in self._pods
 
-    # --- what others do -----------------------------------------------------------------------------------------------------
+    # --- changes by others --------------------------------------------------------------------------------------------------
 
     def put(self, item: Node | ClusterObject) -> None:
         """An object that is no pod came or changed."""
@@ -108,7 +108,7 @@ class ApiServer:
         else:
             self.intake.unscheduled_pod(pod)
 
-    # --- what the scheduler does ----------------------------------------------------------------------------------------------
+    # --- changes by the scheduler ---------------------------------------------------------------------------------------------
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
         """The pod is on its node, and runs. Raises `BindError` for one that is gone."""
@@ -165,7 +165,7 @@ class ApiServer:
     def _tell(self, known: PodInfo, status: PodStatus) -> None:
         pod = PodInfo(self._next(replace(known.pod, status=status)))
         self._pods[pod.uid] = pod
-        # The scheduler goes on before a watch can tell it what it wrote.
+        # The scheduler goes on before a watch shows its own write.
         self._later(self._clock(), lambda: self._nominated(pod))
 
     def _next(self, content: Pod) -> Pod:
@@ -187,7 +187,7 @@ def waiting(pod: PodInfo) -> PodInfo:
 
 
 def _standing(pod: PodInfo, known: PodInfo) -> PodInfo:
-    """The fields that others set on a pod, but on the node where it stands here."""
+    """The pod as others describe it, but on its node in the simulation."""
     content: Pod = pod.pod
     spec = replace(content.spec, node_name=known.node_name)
     was = known.pod.status

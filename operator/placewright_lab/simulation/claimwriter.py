@@ -36,7 +36,7 @@ from placewright.scheduler.ports import Clock
 from placewright_lab.simulation.virtualtime import until
 
 TEMPLATE: Final = "ResourceClaimTemplate"
-#: Versions of what is written here, beyond those of any recording: newer ones are larger, as an API server's.
+#: First resourceVersion written here, beyond those of any recording: newer versions are larger, as an API server's.
 _FIRST_VERSION: Final = 10**15
 
 
@@ -67,7 +67,7 @@ class InstantClaimWriter:
         self._writes = 0
         self._beside: set[asyncio.Task[None]] = set()
 
-    # --- what the controller does ---------------------------------------------------------------------------------------------
+    # --- the controller's part ------------------------------------------------------------------------------------------------
 
     def template(self, manifest: Mapping[str, Any], where: str) -> None:
         """From now on claims can be made from this ResourceClaimTemplate. Raises `InputError`."""
@@ -79,7 +79,7 @@ class InstantClaimWriter:
             raise bad_field(f"{where}: {TEMPLATE} {name}", str(problem), f"a valid {TEMPLATE}") from None
 
     def equipped(self, pod: PodInfo) -> PodInfo:
-        """The pod with claims made for it from its templates; claims that are there already, or that no template names, are left."""
+        """The pod with the claims of its templates. Claims that exist are left alone, and so are entries without a template."""
         known = {status.name for status in pod.pod.status.resource_claim_statuses or ()}
         made = [self._make(pod, entry) for entry in pod.pod.spec.resource_claims or () if entry.name not in known]
         found = [status for status in made if status is not None]
@@ -109,7 +109,7 @@ class InstantClaimWriter:
         self._show(self._next(replace(template, metadata=meta)))
         return PodResourceClaimStatus(name=entry.name, resource_claim_name=name)
 
-    # --- what the scheduler writes ----------------------------------------------------------------------------------------------
+    # --- the scheduler's writes -------------------------------------------------------------------------------------------------
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
         """Raises `ClaimError` for a claim that is gone, or in other hands."""
@@ -162,7 +162,7 @@ class InstantClaimWriter:
         return await until(self._clock, done, seconds)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
-        """Does nothing: calls are not counted."""
+        """Ignored: the simulation counts no waits."""
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """A task of its own."""
@@ -207,7 +207,7 @@ def _named(claim: ResourceClaim, uid: str) -> bool:
 
 
 def _ready(allocation: AllocationResult | None) -> Iterator[DeviceStatus]:
-    """The report of drivers for devices that have to be made ready."""
+    """The drivers' reports on devices that need preparation."""
     for device in (() if allocation is None else allocation.devices.results or ()):
         if device.binding_conditions:
             conditions = tuple(DeviceCondition(type=kind, status="True") for kind in device.binding_conditions)

@@ -1,4 +1,4 @@
-"""The profile's decision about one pod, and its reasons: the data behind `placewright evaluate`."""
+"""A profile's decision about one pod, and its reasons: the data behind `placewright evaluate`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Verdict:
 
 
 def evaluate_pod(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Verdict:
-    """Evaluate one pending pod on every node, changing nothing. Raises `PluginError` for what a plugin that is not ours does wrong."""
+    """Evaluate one pending pod on every node, without a change. Raises `PluginError` for an error of a third-party plugin."""
     gate = evaluator.runtime.run_pre_enqueue(pod)
     if not gate.ok:
         return Verdict(gated=gate.message)

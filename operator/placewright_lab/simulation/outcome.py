@@ -1,4 +1,4 @@
-"""The outcome of a simulation: for every pod where it is and when it got there, or why not; and the cluster as it stands at the end."""
+"""The result of a simulation: for every pod its node and the time, or the reason for none; and the cluster at the end."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Fate:
 
 @dataclass(slots=True)
 class Outcome:
-    """One profile's result for a scenario.
+    """The result of one profile on a scenario.
 
     Attributes:
         profile: its name, for people.
@@ -79,7 +79,7 @@ class Outcome:
     passed_over: list[PodKey] = field(default_factory=list)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For another process: a cluster's columns are made again from what it knows."""
+        """Pickle for another process: the cluster's columns are built again from its objects."""
         known = (list(self.cluster.nodes()), list(self.cluster.placements()), list(_objects(self.cluster)))
         rest = (self.ended, self.wall_seconds, self.evicted, self.passed_over)
         return _from_another_process, (self.profile, self.seed, self.fates, *known, rest)
@@ -94,7 +94,7 @@ class Outcome:
 
 
 def _objects(cluster: Cluster) -> Iterator[ClusterObject]:
-    """As they are assumed to be, which is what readers of the cluster see."""
+    """The objects as assumed, as readers of the cluster see them."""
     yield from cluster.objects.shown()
     yield from cluster.objects.devices.claims.values()
 
@@ -134,7 +134,7 @@ class Fates:
         self.evicted: list[str] = []
         self._clock = clock
 
-    # --- what the world does ------------------------------------------------------------------------------------------------
+    # --- changes of the world -----------------------------------------------------------------------------------------------
 
     def came(self, pod: PodInfo) -> None:
         """A pod is to be placed."""
@@ -155,10 +155,10 @@ class Fates:
             fate.preempted = True
         self.by_uid[preemptor.uid].preempted_others.append(PodKey(victim.key))
 
-    # --- what the scheduler says --------------------------------------------------------------------------------------------
+    # --- told by the scheduler ----------------------------------------------------------------------------------------------
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """Note the outcome of an attempt."""
+        """Note the result of an attempt."""
         fate = self.by_uid[attempt.uid]
         fate.attempts = attempt.number
         if attempt.result is Result.SCHEDULED and attempt.placement is not None:
@@ -172,10 +172,10 @@ class Fates:
             fate.plugins = attempt.failure.unschedulable_plugins | attempt.failure.pending_plugins
 
     def pod_entered(self, place: str, event: str) -> None:
-        """The last attempt's outcome."""
+        """Ignored: a pod's attempts tell its history."""
 
     def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
-        """Does nothing: events are not read here."""
+        """Drop the event: a simulation has no reader of events."""
 
     # --- at the end ---------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The input of a simulation: a cluster as it stands, and its events from then on."""
+"""The input of a simulation: a cluster, and the changes in it from then on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from placewright_lab.readers.kinds import Manifest
 
 
 class Act(enum.StrEnum):
-    """The kind of a change; the words are a watch's."""
+    """A change of an object, in the words of a watch."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -19,7 +19,7 @@ class Act(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One change by another program.
+    """One change by another writer than the scheduler.
 
     Attributes:
         at: seconds after the beginning.

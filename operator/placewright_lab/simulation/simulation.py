@@ -1,4 +1,4 @@
-"""The simulation of a profile on a cluster and its future: the very same engine, in virtual time.
+"""Runs a profile on a cluster and its future: the scheduler's own engine, in virtual time.
 
 The scheduler's own queue, columns, intake, cycle, binding and preemption run in an event loop whose clock jumps from one event to the next;
 only the API server around them is ours. Decisions and bindings take no virtual time, so the next pod is decided when the last one is bound.
@@ -54,7 +54,7 @@ _NO_DATE: Final = "2000-01-01T00:00:00Z"
 
 
 class Which(enum.StrEnum):
-    """Which pods a simulation places.
+    """The pods that a simulation places.
 
     PENDING: pods that have no node at the beginning, and pods that come later.
     ALL: pods that have one, too, as if everything were created anew. Pods that a kubelet read from its own files stay.
@@ -141,7 +141,7 @@ class Simulation:
         self._build(profiles, registry)
 
     def outcome(self, profile: str, seed: int) -> Outcome:
-        """The outcome, once `run` has ended."""
+        """The result, once `run` has ended."""
         self._fates.explain(self._why)
         passed_over = [queued.key for _, queued in self._queue.pods() if queued.uid not in self._fates.by_uid]
         return Outcome(
@@ -193,7 +193,7 @@ class Simulation:
         status = policy.pre_enqueue(self._queue.latest(pod.uid) or pod)
         return ("", "") if status.ok else (status.message, status.plugin)
 
-    # --- what happens -------------------------------------------------------------------------------------------------------
+    # --- changes ------------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         """The cluster as it stands: nodes in the order given, then pods on nodes, then waiting pods, oldest first."""
@@ -321,7 +321,7 @@ class Simulation:
             self._queue.flush_unschedulable()
 
     def _later(self, moment: float, act: Callable[[], None]) -> None:
-        """Events of one moment are handled in the order in which they were scheduled."""
+        """Run callbacks of one moment in the order in which they were scheduled."""
         self._appointments += 1
         heapq.heappush(self._agenda, (moment, self._appointments, act))
 

@@ -35,7 +35,7 @@ class SimulationRun:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The part that all simulations share; each process gets it once."""
+    """The common part of all simulations; each process gets it once."""
 
     scenario: Scenario
     registry: Registry
@@ -49,7 +49,7 @@ class Sweep:
 
 @contextmanager
 def outcomes_of(sweep: Sweep, simulations: Sequence[SimulationRun], jobs: int | None = None) -> Iterator[Iterator[Outcome]]:
-    """The outcome of each, in their order, while the context is open. `jobs`: processes; None leaves it to the machine and the scenario."""
+    """The outcomes in the simulations' order, while the context is open. `jobs`: processes; None: as machine and scenario allow."""
     count = jobs_for(sweep.scenario, len(simulations), jobs)
     if count == 1:
         yield map(sweep.outcome, simulations)
@@ -59,7 +59,7 @@ def outcomes_of(sweep: Sweep, simulations: Sequence[SimulationRun], jobs: int | 
 
 
 def jobs_for(scenario: Scenario, simulations: int, jobs: int | None) -> int:
-    """Number of processes for the simulations: as many as were asked for, or one a core where it pays."""
+    """The number of processes for so many simulations: as asked for, or one a core where it pays."""
     if jobs is None:
         objects = len(scenario.objects) + len(scenario.happenings)
         jobs = 1 if objects * simulations < _SMALL else usable_cores()

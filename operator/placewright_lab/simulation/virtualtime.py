@@ -1,4 +1,4 @@
-"""An event loop whose clock stands still while any task works, and jumps to the next timer when none does.
+"""An event loop whose clock stands still while a task runs, and jumps to the next timer when all tasks wait.
 
 Coroutines that wait for minutes, the scheduler's own among them, take no time at all, and the order in which they run depends on nothing
 outside. There is no I/O in such a loop.
@@ -15,7 +15,7 @@ _LOOK_SECONDS: Final = 1.0
 
 
 class _Jumping(selectors.SelectSelector):
-    """The selector of an event loop: it never waits."""
+    """The selector of the event loop: it never waits."""
 
     def __init__(self) -> None:
         super().__init__()

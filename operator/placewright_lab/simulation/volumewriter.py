@@ -1,4 +1,4 @@
-"""The simulation's `VolumeWriter`: a claim has its volume as soon as the scheduler has said which, or where.
+"""The simulation's `VolumeWriter`: a claim has its volume as soon as the scheduler has chosen the volume or the node.
 
 Volumes are the ones that the sandbox's provisioner makes (`kubesandbox.controllers.provisioner`). Snapshots keep no topology of drivers, so
 volumes are in the zone of the node, and reached from there; without a zone label, from everywhere.
@@ -35,7 +35,7 @@ _BOUND: Final = VolumePhase(phase="Bound")
 
 
 class InstantVolumeWriter:
-    """Implements the framework's `VolumeWriter`. `show`: tells the scheduler what an object is like now."""
+    """Implements the framework's `VolumeWriter`. `show` shows the scheduler an object's new state."""
 
     def __init__(self, cluster: Cluster, clock: Clock, show: Callable[[ClusterObject], None]) -> None:
         self._cluster = cluster

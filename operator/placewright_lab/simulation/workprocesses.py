@@ -1,4 +1,4 @@
-"""Work in processes of its own: each gets what is common to all of it once, then one thing after the other, and gives back results.
+"""Runs work in processes of its own: each gets the common part once, then one item after the other, and gives back results.
 
 Simulations share nothing, so that as many run at once as the machine has cores, and each result is what it would be alone.
 """
@@ -63,7 +63,7 @@ class WorkProcesses(Generic[Given, Found]):
             connection.close()
 
     def results(self, several: Sequence[Given]) -> Iterator[Found]:
-        """One for each, in their order. Raises `InputError` for what is wrong with the input, `RuntimeError` when a process dies."""
+        """The results, in order. Raises `InputError` for a fault of the input, `RuntimeError` when a process dies."""
         left = iter(enumerate(several))
         busy: dict[Connection, int] = {}
         found: dict[int, Found] = {}
@@ -80,7 +80,7 @@ class WorkProcesses(Generic[Given, Found]):
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """Ignore interrupts in processes that start here, from their first moment; reading a scenario takes seconds. Only for a main thread."""
+    """Make child processes ignore interrupts from the start; reading a large scenario takes seconds. Only a main thread can do that."""
     if current_thread() is not main_thread():
         yield
         return
@@ -109,7 +109,7 @@ def _received(connection: Connection) -> Any:
 
 
 def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
-    """The main function of each process, until its end of the connection is closed."""
+    """The loop of a process, until its end of the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
@@ -119,5 +119,5 @@ def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
         try:
             answer = work(given)
         except (InputError, PluginError) as error:
-            answer = InputError(str(error))  # they carry what does not pickle
+            answer = InputError(str(error))  # they hold objects that cannot be pickled
         connection.send(answer)

@@ -1,4 +1,4 @@
-"""Made-up names for real ones, so that a snapshot can leave the house and places pods as before.
+"""Replaces names by made-up ones, so that a snapshot can be given away and places pods as before.
 
 Each text becomes a hash under a key that is drawn for the snapshot and kept nowhere; equal texts become equal ones, so selectors, owners,
 claims and volumes still find what they found. What placement reads more into than equality keeps just that:
@@ -43,7 +43,7 @@ Json = Any
 
 _KEY_BYTES: Final = 32
 _READY_MADE: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
-#: Their names are those of products, and of what people name on a command line.
+#: Kinds whose names stay: names of products, and names that people use on a command line.
 _PUBLIC_KINDS: Final = frozenset({"CSIDriver", "DeviceClass", PROFILE})
 _DEVICE_KINDS: Final = frozenset({"DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceSlice"})
 #: Label keys under these prefixes are Kubernetes' own, and so are the others named here.
@@ -130,7 +130,7 @@ class Mask:
         return self._names.get(text) or self.text(text)
 
     def text(self, text: str) -> str:
-        """Anything that nothing is read into; what is empty stays so."""
+        """Replace a text without a structure; an empty one stays empty."""
         return f"x{self._hash(text, 12)}" if text else text
 
     def claim(self, namespace: str, name: str) -> str:
@@ -158,7 +158,7 @@ class Mask:
         return value if name.rpartition("/")[2] in self._expressed else self.text(value)
 
     def finalizer(self, text: str) -> str:
-        """The name of a finalizer is made up; that there is one is not."""
+        """Replace a finalizer's name; the number of finalizers stays."""
         return text if _OWN_FINALIZER.fullmatch(text) else f"placewright.invalid/{self.text(text)}"
 
     def request(self, text: str) -> str:
@@ -176,7 +176,7 @@ class Mask:
         return self.text(path) + (f":{tag if tag == 'latest' else self.text(tag)}" if tagged else "")
 
     def disk(self, handle: str) -> str:
-        """The name of a disk or a volume, in any spelling."""
+        """Replace the name of a disk or a volume, in any of its spellings."""
         if found := _AWS.fullmatch(handle):
             return f"aws://{self._zone(found[1])}/{self.disk(found[2])}"
         if found := _GOOGLE.fullmatch(handle):
@@ -309,7 +309,7 @@ class _Arguments:
         self._mask = mask
 
     def profile(self, manifest: Mapping[str, Json]) -> Json:
-        """Its own labels say nothing to placement, and the address of its extenders is private."""
+        """Remove a profile's own labels, which placement does not read, and the addresses of its extenders."""
         made = {**manifest, "metadata": {key: value for key, value in manifest["metadata"].items() if key != "labels"}}
         spec = dict(manifest.get("spec") or {})
         if configs := spec.get("pluginConfig"):
@@ -341,7 +341,7 @@ def _plain(manifest: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _keyed(mask: Mask, item: Mapping[str, Json], *, names: bool) -> dict[str, Json]:
-    """A requirement, a taint or a toleration: what its values mean depends on its key. `names`: it is about a field, the node's name."""
+    """Mask a requirement, a taint or a toleration, whose key says what its values mean. `names`: it is about the node's name, a field."""
     key = item["key"]
     if names and key == NODE_NAME_FIELD:
         return {"values": [mask.name(each) for each in item["values"]]} | {"key": key} if item.get("values") else {"key": key}

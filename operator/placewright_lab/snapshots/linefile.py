@@ -49,7 +49,7 @@ class _Cut(Exception):
 
 
 def numbered_lines(path: Path, largest: int = LARGEST_TEXT, on_cut: OnCut | None = None) -> Iterator[tuple[int, bytes]]:
-    """Each line and its number, from 1; blank lines are passed over.
+    """Each line and its number, from 1; blank lines are skipped.
 
     Raises `InputError` for what cannot be read, for a damaged or cut file, and above `largest` bytes of text. With `on_cut`, what follows
     the last whole line of a cut file is left out and told instead.
@@ -163,7 +163,7 @@ class NewFile:
             raise self._unwritable(error) from None
 
     def stand(self) -> None:
-        """Write the lines to disk, under the file's name; more may be written afterwards."""
+        """Put the written part on disk under its name; more may be written afterwards."""
         self.file.flush()
         os.fsync(self.file.fileno())
         refuse_to_overwrite(self._path, force=self._force)

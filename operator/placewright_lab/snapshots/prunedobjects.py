@@ -1,4 +1,4 @@
-"""The fields of an object that placement reads: the rest does not leave the cluster.
+"""Reduces an object to the fields that placement reads: the others do not leave the cluster.
 
 Decoding into the structs of `api` already drops environments, commands, probes, and all other fields that they do not declare. What is
 cut here besides is declared for others: annotations but for the few that plugins look at, messages, what a watch needs, the volumes,
@@ -135,7 +135,7 @@ def _reports(reports: Iterable[ContainerStatus] | None) -> tuple[ContainerStatus
 
 
 def _node(node: Node) -> Node:
-    """Keep the owners of pods that it would rather not have, and drop the reasons, which users wrote."""
+    """Keep only the owners of the pods that the node prefers to avoid, not the reasons, which are free text."""
     meta = node.metadata
     if AVOIDED_PODS in (meta.annotations or {}):
         meta = replace(meta, annotations={**(meta.annotations or {}), AVOIDED_PODS: avoided_text(avoided_by(node))})

@@ -1,4 +1,4 @@
-"""The recorder: follows what placement reads of a live cluster, and writes down what changes in it."""
+"""The recorder: follows the objects of a live cluster that placement reads, and writes their changes into a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Told = Callable[[Act, Any], None]
 
 @dataclass(slots=True)
 class Recorded:
-    """The result of a recording; `counts` as it began, `acts` since then."""
+    """The result of a recording; `counts` at its beginning, `acts` since then."""
 
     counts: dict[str, int] = field(default_factory=dict)
     acts: Counter[str] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ class Recorded:
 
 
 class PackedLines:
-    """JSON lines into a gzip stream that can be read up to the last flush, even if the process dies."""
+    """JSON lines in a gzip stream that can be read up to the last flush after any end."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -53,7 +53,7 @@ class PackedLines:
         self._dirty = True
 
     def flush(self) -> None:
-        """Hand over to the system what was written; raises `OSError`, as writing does."""
+        """Give the written part to the system. Raises `OSError`, as writing does."""
         if self._dirty:
             self._file.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
             self._file.flush()
@@ -195,7 +195,7 @@ class Recorder:
 
 
 def _last_words(item: Any) -> bytes:
-    """The identity of an object that is gone, and, of a pod that ended by itself, how."""
+    """The last line of an object that is gone: its identity, and, of a pod that ended by itself, its phase."""
     meta = item.metadata
     head = msgspec.structs.replace(type(item)().metadata, name=meta.name, namespace=meta.namespace, uid=meta.uid)
     gone = type(item)(metadata=head)

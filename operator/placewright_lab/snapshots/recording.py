@@ -1,4 +1,4 @@
-"""Recordings: a snapshot, and the cluster's events from then on.
+"""Recordings: a snapshot, and the changes in the cluster from then on.
 
 After the header and the objects come changes, a line each: `{"at": seconds, "act": "ADDED", "object": {…}}`. Changed means: in what
 placement reads. The recorded cluster had a scheduler too. Its decisions are taken out, and told apart, so that another may decide:
@@ -29,7 +29,7 @@ _ObjectKey = tuple[str, str, str]
 
 
 class ChangeLine(msgspec.Struct, frozen=True):
-    """One change; `at` in seconds after the beginning. What is DELETED has kind, name, namespace, uid; a pod that ended, its phase."""
+    """One change; `at` in seconds after the beginning. A deleted object has kind, name, namespace and uid; a finished pod has its phase."""
 
     at: float
     act: Act
@@ -60,7 +60,7 @@ class Recording:
 
 @only_what_stays()
 def read_recording(path: Path, largest: int = LARGEST_TEXT, schedulers: Collection[str] | None = None) -> Recording:
-    """Read a recording; of one that was cut off, what is there.
+    """Read a recording; of one that was cut off, its whole lines.
 
     `schedulers`: whose pods are to be decided about anew (None: all schedulers'); other pods stand where they were put, when they were.
     Raises `InputError` with the line of what is wrong, and above `largest` bytes of text.
@@ -87,7 +87,7 @@ def read_recording(path: Path, largest: int = LARGEST_TEXT, schedulers: Collecti
 
 @dataclass(slots=True)
 class _Replay:
-    """Turns recorded events into events of a simulation."""
+    """Turns recorded changes into changes of a simulation."""
 
     path: Path
     objects: list[Manifest]
@@ -187,7 +187,7 @@ class _Replay:
 
 
 def undecided(pod: Manifest) -> Manifest:
-    """The pod without what a scheduler decided about it, and what a node then reported."""
+    """The pod without a scheduler's decision about it, and without a node's later reports."""
     spec = {key: value for key, value in (pod.get("spec") or {}).items() if key != "nodeName"}
     return {key: value for key, value in pod.items() if key != "status"} | {"spec": spec}
 

@@ -1,4 +1,4 @@
-"""Snapshots: a file with what the scheduler sees of a cluster at one moment.
+"""Snapshots: a file with the objects of a cluster that the scheduler reads, at one moment.
 
 JSON lines, gzipped. The first is a header, then comes one object a line, each cut down to what placement reads (`pruning`), in the order
 in which the API server listed them: the order of nodes decides nothing but the draw among equals, and is kept for that.
@@ -26,7 +26,7 @@ from placewright_lab.snapshots.linefile import LARGEST_TEXT, NewFile, numbered_l
 
 SNAPSHOT: Final = "snapshot"
 RECORDING: Final = "recording"
-#: Of the format. What a newer version adds that matters gets a new number, and is refused here.
+#: Version of the format. A newer one with an important addition gets a new number, and is refused here.
 FORMAT_VERSION: Final = 1
 _READ_BY: Final = {SNAPSHOT: "simulate --snapshot", RECORDING: "simulate --record"}
 
@@ -54,7 +54,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class _Claim(msgspec.Struct, frozen=True):
-    """The part of a header that says whether the rest can be read."""
+    """The fields of a header that tell whether the rest can be read."""
 
     placewright: str
     version: int
@@ -87,7 +87,7 @@ def source_of(path: Path, header: Header) -> str:
 
 
 def read_snapshot(path: Path, largest: int = LARGEST_TEXT) -> Scenario:
-    """The cluster of a snapshot, packed or plain; raises `InputError` with the line of what is wrong, and above `largest` bytes of text."""
+    """Read a snapshot's cluster, packed or plain. Raises `InputError` with the line of the fault, and above `largest` bytes of text."""
     return open_snapshot(path, largest).scenario
 
 
@@ -109,7 +109,7 @@ def open_snapshot(path: Path, largest: int = LARGEST_TEXT) -> Snapshot:
 
 
 def read_header(lines: Iterator[tuple[int, bytes]], path: Path, wanted: str) -> Header:
-    """The header, from the first line; raises `InputError` for what is no such file or is of a version that cannot be read."""
+    """Read the header, the first line. Raises `InputError` for another kind of file, and for an unknown version."""
     number, line = next(lines, (1, b""))
     where = f"{path}: line {number}"
     try:

@@ -1,4 +1,4 @@
-"""Objectives that profiles can be tuned for: figures of an outcome, each with the direction in which it is better. Pure."""
+"""The objectives of tuning: figures of an outcome, each with the direction in which it is better. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A search of several processes or machines, kept in a storage of Optuna's: settings in hand, results, and workers that are gone.
+"""A search that several processes or machines share, kept in a storage of Optuna's: trials in work, their results, and lost workers.
 
 Optuna's study is all that workers share; no queue and no process hands out work. A worker asks the study for settings, simulates
 them, and tells it the result. What it had asked for and did not finish, it gives back when it is interrupted; what it could not give back,
@@ -89,7 +89,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _in_a_line(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Errors of the storage meanwhile are told in the words of its place."""
+    """Errors of the storage become one line, in the way of its place."""
 
     @wraps(method)
     def careful(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -101,7 +101,7 @@ def _in_a_line(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate
 
 @dataclass(frozen=True, slots=True)
 class StudyPlace:
-    """Where a study is.
+    """The place of a study.
 
     Attributes:
         storage: Optuna's.
@@ -141,7 +141,7 @@ class SharedStudy:
         self._everything = task.combinations <= trials
         self._distributions = {knob.name: distribution_of(self._optuna, knob) for knob in task.knobs}
         self._me = uuid.uuid4().hex
-        #: What Optuna says of a trial that has ended.
+        #: Optuna's error about a trial that has ended.
         self._over = (self._optuna.exceptions.UpdateFinishedTrialError, ValueError)
         #: What is being simulated here.
         self._asked: dict[Key, Any] = {}
@@ -169,13 +169,13 @@ class SharedStudy:
                 if theirs.get(what) != value:
                     raise bad_field(f"--study {name}: {what}", theirs.get(what), f"{value}, or another name of a study")
         seed = self._task.seed
-        if worker or begun:  # the same seed again would draw what is there already
+        if worker or begun:  # the same seed again would draw settings that are there already
             seed = random.Random(f"{seed} {worker} {len(begun)}").getrandbits(32)
         study.sampler = self._optuna.samplers.TPESampler(seed=seed, n_startup_trials=2 * ROUND)
         return study
 
     def _enqueue_missing(self) -> None:
-        """All combinations that no worker has in hand. Workers that begin at once may enqueue one twice; the second is passed over."""
+        """Enqueue the combinations that no worker has. Workers that begin at once may enqueue one twice; the second is skipped later."""
         there = {self._key(trial) for trial in self._all() if not self._failed(trial)}
         for settings in all_settings(self._task.knobs):
             if tuple(settings.values()) not in there:
@@ -195,11 +195,12 @@ class SharedStudy:
     @as_it_is.setter
     @_in_a_line
     def as_it_is(self, result: Result) -> None:
+        """The result of the profile as it is, once a worker has reported it."""
         self._study.set_user_attr(_AS_IT_IS, {"values": list(result.values), "pending": result.pending})
 
     @_in_a_line
     def finished(self) -> list[tuple[Settings, Result]]:
-        """Settings that any worker tried, in the order in which they were begun; each once."""
+        """The finished trials of all workers, in the order in which they were begun; each setting once."""
         found: dict[Key, tuple[Settings, Result]] = {}
         for trial in self._all():
             key, pending = self._key(trial), trial.user_attrs.get(_PENDING)
@@ -213,7 +214,7 @@ class SharedStudy:
     @_undisturbed()
     @_in_a_line
     def next_round(self, jobs: int) -> list[Settings]:
-        """The settings that this worker tries next; none where there are no more to hand out now."""
+        """The settings that this worker tries next; none when there is nothing to hand out now."""
         self._take_over()
         most = max(ROUND, jobs) if self._everything else ROUND
         size = min(most, self._left())
@@ -228,7 +229,7 @@ class SharedStudy:
 
     @property
     def _only_waiting(self) -> bool:
-        """Whether no new settings are to be proposed, and only enqueued ones are left."""
+        """Whether no new setting is to be proposed, and only enqueued trials are left."""
         return self._everything or self._exhausted
 
     @_in_a_line
@@ -264,7 +265,7 @@ class SharedStudy:
     @_undisturbed()
     @_in_a_line
     def learn(self, settings: Settings, result: Result) -> None:
-        """Tell the result. A trial that others took over meanwhile is theirs."""
+        """Report a result. A trial that another worker took over meanwhile is that worker's."""
         trial = self._asked.pop(tuple(settings.values()))
         losses = [one.loss(value) for one, value in zip(self._task.objectives, result.values, strict=True)]
         with suppress(*self._over):
@@ -275,7 +276,7 @@ class SharedStudy:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """While this is open, signs of life are given; at the end what is unfinished goes back to the study."""
+        """Give signs of life while the context is open; at the end unfinished trials go back to the study."""
         over = threading.Event()
         beating = threading.Thread(target=self._beat, args=(over,), daemon=True)
         beating.start()
@@ -303,7 +304,7 @@ class SharedStudy:
             self._release(trial.number, key)
 
     def _take_over(self) -> None:
-        """Trials of workers that have shown no sign of life for too long, by our own clock, wait for the next worker that asks."""
+        """Give trials of workers without a sign of life, by our own clock, to the next worker that asks."""
         now, running = self._clock(), self._of_others()
         for trial in running:
             sign = str(trial.user_attrs.get(_BEAT))
@@ -342,7 +343,7 @@ class SharedStudy:
         return [trial for trial in self._all() if self._is(trial, "RUNNING") and trial.number not in mine]
 
     def _key(self, trial: Any) -> Key:
-        """Its settings, in the order of the knobs; settings that it has not got yet are empty."""
+        """The settings of a trial, in the order of the knobs; missing ones are empty."""
         params: Mapping[str, Setting] = trial.params or trial.system_attrs.get("fixed_params") or {}
         return tuple(params.get(knob.name, "") for knob in self._task.knobs)
 
@@ -360,7 +361,7 @@ def tune_together(
     told: Callable[[Search], None] = lambda _: None,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Work at the study until all its trials are done, here or elsewhere; `search` has what all workers found whenever this is interrupted.
+    """Work at the study until all its trials are done, here or elsewhere. After an interruption `search` has the results of all workers.
 
     Raises as `tune` does.
     """
@@ -383,7 +384,7 @@ def tune_together(
 
 
 def _show(search: Search, as_it_is: Result, study: SharedStudy, told: Callable[[Search], None]) -> None:
-    """The search is what all workers found."""
+    """Fill the search with the results of all workers."""
     search.trials = []
     search.add({}, as_it_is)
     for settings, result in study.finished():
@@ -392,7 +393,7 @@ def _show(search: Search, as_it_is: Result, study: SharedStudy, told: Callable[[
 
 
 def identity_of(task: Task) -> dict[str, Any]:
-    """The identity of a search: trials of another one say nothing about it where any of this differs."""
+    """The facts in which two equal searches agree: trials of a search that differs in any of them tell nothing about it."""
     scenario = (list(task.scenario.objects), list(task.scenario.happenings), dict(task.scenario.durations))
     return {
         "objectives": ",".join(objective.name for objective in task.objectives),

@@ -1,4 +1,4 @@
-"""The storage of a search that several machines work at: Optuna's own storages, opened, and their errors in a line.
+"""The storage of a shared search: Optuna's own storages, opened, and their errors in one line.
 
 A path, or `journal:///path`, is Optuna's journal file, which needs no server and works on a shared file system. Any other URL is a database
 as SQLAlchemy names it: `sqlite:///file`, `postgresql://user@host/name`.
@@ -21,7 +21,7 @@ _JOURNAL: Final = "journal://"
 #: Of every line of a journal.
 _BEGINNING: Final = b'{"op_code":'
 _ALLOWED: Final = "a path, journal:///path, sqlite:///path, or the URL of a database, such as postgresql://user@host/name"
-#: What pip calls the drivers that have another name there.
+#: Names on PyPI of drivers whose module has another name.
 _PACKAGES: Final = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "mysqldb": "mysqlclient"}
 #: Seconds that a worker waits for another's write to an SQLite file.
 _SQLITE_SECONDS: Final = 60
@@ -60,7 +60,7 @@ def _journal(optuna: Any, path: Path) -> Any:
 
 
 def _drop_half_line(path: Path, lock: Any) -> None:
-    """A worker that was killed while it wrote leaves half a line, on which all others would stumble once one of them has written behind it.
+    """Remove the half line that a killed worker left: all others would fail on it once a worker has written behind it.
 
     A writer has the lock, so with the lock in our hand no line is still being written.
     """
@@ -76,7 +76,7 @@ def _drop_half_line(path: Path, lock: Any) -> None:
 
 
 def _is_journal(path: Path) -> bool:
-    """Whether it begins as Optuna's journals do: any other file was named by mistake, and stays as it is."""
+    """Whether the file begins as Optuna's journals do. Any other file was named by mistake, and stays as it is."""
     with path.open("rb") as file:
         return file.read(len(_BEGINNING)) == _BEGINNING
 
@@ -109,7 +109,7 @@ def _database(optuna: Any, url: str) -> Any:
 
 @contextmanager
 def errors_in_a_line(storage: str) -> Iterator[None]:
-    """Turn errors of the storage meanwhile into an `InputError` of one line, without its password."""
+    """Turn errors of the storage into an `InputError` of one line, without its password."""
     optuna, sqlalchemy = optuna_library(), import_module("sqlalchemy.exc")
     try:
         yield
@@ -118,7 +118,7 @@ def errors_in_a_line(storage: str) -> Iterator[None]:
 
 
 def _why(error: BaseException) -> str:
-    """The innermost error: libraries wrap the database's."""
+    """The innermost message: libraries wrap the database's own."""
     cause: BaseException = error
     while (inner := getattr(cause, "orig", None) or cause.__cause__) is not None:
         cause = inner

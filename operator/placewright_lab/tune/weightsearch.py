@@ -1,4 +1,4 @@
-"""Search for weights of a profile: each trial is a whole simulation, and what no other trial beats in everything is the Pareto front.
+"""Searches for weights of a profile. Each trial is a whole simulation; the trials that no other beats throughout are the Pareto front.
 
 Where the trials suffice for every combination, all are tried. Otherwise Optuna's multi-objective TPE proposes them, in rounds of a fixed
 size, so that what is found depends on the seed and not on how many processes there are. Trial 0 is the profile as it is.
@@ -33,7 +33,7 @@ Settings = Mapping[str, Setting]
 ROUND: Final = 8
 #: Rounds that may bring nothing new before the search ends.
 PATIENCE: Final = 20
-#: What can be varied beside weights.
+#: Fields that can be varied beside weights.
 STRATEGY: Final = "NodeResourcesFit.scoringStrategy"
 
 
@@ -51,7 +51,7 @@ class Knob:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """All that is the same for every trial; each process gets it once."""
+    """The common part of all trials; each process gets it once."""
 
     scenario: Scenario
     base: SchedulingProfile
@@ -69,7 +69,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of one simulation: each objective's value, in their order, and the pods that wait at the end."""
+    """The result of one simulation: each objective's value, in order, and the pods that wait at the end."""
 
     values: tuple[float, ...]
     pending: int
@@ -86,7 +86,7 @@ class Trial:
 
 @dataclass(slots=True)
 class Search:
-    """The findings so far; complete when `tune` returns.
+    """The results so far; complete when `tune` returns.
 
     Attributes:
         trials: by number.
@@ -151,7 +151,7 @@ def _with_strategy(configs: Sequence[PluginConfig], chosen: str) -> list[PluginC
 
 
 def tune(task: Task, search: Search, trials: int, processes: int = 1, told: Callable[[Search], None] = lambda _: None) -> None:
-    """Try the profile as it is, then up to `trials` settings; `search` has what was found whenever this is interrupted.
+    """Try the profile as it is, then up to `trials` settings. After an interruption `search` has the results so far.
 
     `told` is called when trials have ended. Raises `InputError` for an objective that the scenario has nothing of, and where Optuna is
     needed and not installed; `ProfileError` for settings that the profile cannot have.
@@ -169,7 +169,7 @@ def tune(task: Task, search: Search, trials: int, processes: int = 1, told: Call
 
 
 def check_corners(task: Task) -> None:
-    """Try every choice's first and last; what is wrong with a profile at all is wrong there. Raises `ProfileError`."""
+    """Try the first and last value of every choice: a fault of the profile shows there. Raises `ProfileError`."""
     for at in (0, -1):
         resolve(with_settings(task.base, {knob.name: knob.choices[at] for knob in task.knobs}), task.registry)
 
@@ -192,7 +192,7 @@ def all_settings(knobs: Sequence[Knob]) -> Iterator[Settings]:
 
 
 class Everything(Proposals):
-    """Every combination, in order; at once, as none depends on the result of another."""
+    """Every combination, in order, in one round: none depends on the result of another."""
 
     def __init__(self, knobs: Sequence[Knob]) -> None:
         self._left = all_settings(knobs)
@@ -203,7 +203,7 @@ class Everything(Proposals):
 
 
 class Proposed(Proposals):
-    """The proposals of Optuna, without earlier ones: equal settings have equal outcomes."""
+    """Optuna's proposals, without repeated ones: equal settings have equal outcomes."""
 
     def __init__(self, search: Search, trials: int) -> None:
         """Raises `InputError` where Optuna is not installed."""
@@ -256,7 +256,7 @@ def optuna_library() -> Any:
 
 
 def distribution_of(optuna: Any, knob: Knob) -> Any:
-    """The distribution that Optuna draws a knob's setting from."""
+    """The distribution from which Optuna draws a knob's setting."""
     numbers = [choice for choice in knob.choices if isinstance(choice, int)]
     if numbers:
         return optuna.distributions.IntDistribution(numbers[0], numbers[-1])

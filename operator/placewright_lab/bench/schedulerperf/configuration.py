@@ -105,7 +105,7 @@ def _known_workload(case: Mapping[str, Any], workload: Mapping[str, Any], file: 
 
 
 def _measured_once(operations: list[Operation]) -> list[Operation]:
-    """Upstream may report several measurements of one workload; one is what a row has."""
+    """Keep one measurement of a workload: upstream may report several, and a row has one."""
     measured = sum(isinstance(each, StartCollectingMetrics) or (isinstance(each, CreatePods) and each.measured) for each in operations)
     if measured != 1:
         raise NotKnown(f"it measures {measured} times, which is not once")

@@ -36,16 +36,16 @@ _UNADMITTED: Final = ("Priority",)
 #: harness does not.
 _NOT_KNOWN: Final = re.compile(r"unrecognized feature gate: \w+|cannot set feature gate [^|\"]*|strict decoding error: [^|]*")
 _FAILURES: Final = (WaveFailed, WatchBroken, FeedBroken, ControlPlaneFailed, RequestError)
-#: Events are waited for until there are none for so many seconds.
+#: Seconds without an event after which no more are expected.
 PATIENCE: Final = Patience(binding=60.0, event=1.0)
 
-#: Told which workload is with which scheduler, for which turn out of how many; returns what is told of its pods.
+#: Told the workload, the scheduler, the turn and the number of turns; returns a function that is told of its pods.
 Say = Callable[[str, str], Progress]
 
 
 @dataclass(frozen=True, slots=True)
 class ContestPlan:
-    """How workloads are run.
+    """The plan of the workloads' runs.
 
     Attributes:
         programs: of the control plane, and the kube-scheduler.
@@ -96,7 +96,7 @@ def _turn(workload: PerfWorkload, plan: ContestPlan, label: str, progress: Progr
     try:
         with ExitStack() as stack:
             plane = stack.enter_context(ControlPlane(programs.assets, options))
-            if gates:  # newer servers log what they do not know, and go on without it
+            if gates:  # newer servers log unknown gates and go on
                 _look_for_unknown((plane.folder / "kube-apiserver.log").read_text(errors="replace"), programs)
             runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
             mine = label == ours_label()
@@ -116,7 +116,7 @@ def _look_for_unknown(said: str, programs: ContenderPrograms) -> None:
 async def run_turn(
     workload: PerfWorkload, plane: Plane, contender: Contender, limit: float, progress: Progress, patience: Patience = PATIENCE
 ) -> PerfTurn:
-    """One workload with one scheduler on an API server that holds nothing yet. Raises `NotKnown`, and what stops it from being run."""
+    """Run one workload with one scheduler on an empty API server. Raises `NotKnown`, and the errors that stop it."""
     async with measured_cluster(plane, patience) as cluster:
         await cluster.install(DEFAULT_SCHEDULER_NAME)
         async with cluster.started(contender) as running:

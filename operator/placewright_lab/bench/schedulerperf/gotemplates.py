@@ -27,12 +27,12 @@ class TemplateRefused(Exception):
 
 
 def has_actions(text: str) -> bool:
-    """Whether what the template becomes depends on the object's number."""
+    """Whether the result of the template depends on the object's number."""
     return "{{" in text
 
 
 def render(text: str, index: int, count: int) -> str:
-    """The object number `index` (from 0) of `count` that the template makes. Raises `TemplateRefused`."""
+    """Render the template for the object number `index` (from 0) of `count`. Raises `TemplateRefused`."""
     if text.count("{{") != len(_ACTION.findall(text)):
         raise TemplateRefused("a template action does not end")
     fields = {".Index": index, ".Count": count}
@@ -103,7 +103,7 @@ def _pair(function: Callable[[Number, Number], Number]) -> Callable[[list[Number
     return of_two
 
 
-#: As scheduler_perf defines them: on floats, those for integers cut off what is behind the point.
+#: As scheduler_perf defines them: on floats; functions for integers cut the fraction off.
 _FUNCTIONS: Final[Mapping[str, Callable[[list[Number]], Number]]] = {
     "AddFloat": lambda numbers: float(sum(numbers)),
     "AddInt": lambda numbers: int(sum(numbers)),

@@ -1,4 +1,4 @@
-"""The operations of a workload of scheduler_perf, with its parameters filled in. Field names and meanings are upstream's."""
+"""The steps of a workload of scheduler_perf, with their parameters filled in. Names and meanings of fields are upstream's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Labels = Mapping[str, str]
 
 
 class SchedulingStage(StrEnum):
-    """The end that a barrier waits for."""
+    """The stage of scheduling that a barrier waits for."""
 
     SCHEDULED = "Scheduled"
     ATTEMPTED = "Attempted"
@@ -91,7 +91,7 @@ class CreatePods:
 
 @dataclass(frozen=True, slots=True)
 class DeletePods:
-    """Pods of a namespace, all at once or so many a second; `waits` as in `CreatePods`."""
+    """Deletes the pods of a namespace, all at once or so many a second; `waits` as in `CreatePods`."""
 
     namespace: str
     labels: Labels
@@ -126,7 +126,7 @@ class CreateAny:
 
 @dataclass(frozen=True, slots=True)
 class UpdateAny:
-    """Objects that exist are written anew, and their status with them; so many a second, or at once for 0."""
+    """Writes existing objects and their status again, so many a second, or at once for 0."""
 
     template: Template
     count: int = 1
@@ -146,7 +146,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Sleep for so many seconds."""
+    """Waits so many seconds."""
 
     seconds: float
 
@@ -209,13 +209,13 @@ class PerfWorkload:
 
     @property
     def pods(self) -> int:
-        """Number of pods that it creates, without pods that come and go meanwhile."""
+        """The number of pods that it creates, without churn."""
         return sum(each.count for each in self.operations if isinstance(each, CreatePods))
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOutWorkload:
-    """A workload that is not run, and what is not known or not there."""
+    """A workload that is not run, and the thing in it that is unknown or missing."""
 
     name: str
     why: str

@@ -1,4 +1,4 @@
-"""The fields of one operation of a configuration: each is asked for once, and fields that were not asked for are refused by name. Pure."""
+"""The fields of one operation of a configuration: each is read once, and a field that was not read is refused by name. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NotKnown(Exception):
 
 
 class Parameters:
-    """A workload's values for `$name`; values that are never asked for are an error, as they are upstream."""
+    """A workload's values for `$name`. A value that is never read is an error, as it is upstream."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
@@ -33,7 +33,7 @@ class Parameters:
         return self._values[name]
 
     def check(self) -> None:
-        """Raise `NotKnown` for what was never used."""
+        """Raise `NotKnown` for values that were not read."""
         if unused := sorted(self._values.keys() - self._used):
             raise NotKnown(f"the parameter {unused[0]} is not used by any operation")
 
@@ -46,7 +46,7 @@ class TemplateFiles:
         self._read: dict[str, Template] = {}
 
     def get(self, path: object, where: str) -> Template:
-        """The file's text. Raises `NotKnown` where there is none."""
+        """The value of `$name`."""
         if not isinstance(path, str):
             raise NotKnown(f"{where} is {in_json(path)}, which is no path")
         if path not in self._read:
@@ -139,11 +139,11 @@ class OpFields:
         return None if found is None else OpFields(found, f"{self._where}.{name}", self._parameters, self._files)
 
     def take(self, name: str) -> object:
-        """A field's value of any type; None where it is missing."""
+        """A field's value, of any type; None where it is missing."""
         return self._left.pop(name, None)
 
     def finish(self) -> None:
-        """Raise `NotKnown` for fields that were not asked for."""
+        """Raise `NotKnown` for fields that were not read."""
         if self._left:
             raise NotKnown(f"{self._where} has the field {min(self._left)}, which is not known")
 

@@ -10,10 +10,10 @@ from placewright.api.bad_input import InputError
 from placewright_lab.bench.schedulerperf.throughput import Throughput
 from placewright_lab.bench.schedulerperf.verdicts import Contest, PerfTurn
 
-#: What stands between these lines of a page is made by the command.
+#: The command writes the text between these lines of a page.
 BEGIN: Final = "<!-- made by placewright bench scheduler-perf: begin -->"
 END: Final = "<!-- made by placewright bench scheduler-perf: end -->"
-#: Of the cores' time, what other work may take before it is told.
+#: Share of the cores' time that other work may take before it is reported.
 _OTHER_WORK: Final = 0.02
 _SERVER: Final = ("api_server", "etcd")
 
@@ -34,7 +34,7 @@ def rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
 
 
 def sampled_rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
-    """The report that upstream's benchmark would give of each: bindings sampled every second."""
+    """The rows of upstream's own report: bindings sampled every second."""
     return [
         {"workload": contest.workload, "scheduler": turn.scheduler, **_samples(turn.sampled)}
         for contest in contests
@@ -44,7 +44,7 @@ def sampled_rows(contests: Sequence[Contest]) -> list[dict[str, str]]:
 
 
 def notes(contests: Sequence[Contest], not_run: Sequence[str] = ()) -> Iterator[str]:
-    """The facts that are not in the tables, a line each; `not_run` are workloads that there are no figures of."""
+    """Notes beside the tables, a line each; `not_run` are workloads without figures."""
     run = [contest for contest in contests if not contest.left_out]
     yield _ratios_in_words(run, len(contests) + len(not_run))
     yield from _cpu_in_words(run)
@@ -67,7 +67,7 @@ def _ratios_in_words(run: Sequence[Contest], of: int) -> str:
 
 
 def _cpu_in_words(run: Sequence[Contest]) -> Iterator[str]:
-    """CPU a pod does not depend on what else the machine does, so it is compared in every row."""
+    """CPU a pod does not depend on the machine's other work, so it is compared in every row."""
     ended = [contest for contest in run if not any(turn.ended for turn in contest.turns)]
     both = [[contest.turn(label).cpu_ms("scheduler") for label in contest.labels] for contest in ended]
     times = [theirs / mine for mine, theirs in both if mine]
@@ -78,7 +78,7 @@ def _cpu_in_words(run: Sequence[Contest]) -> Iterator[str]:
 
 
 def _other_work_in_words(run: Sequence[Contest]) -> Iterator[str]:
-    """Pods a second of a machine that does other work, too, say little; that it did is told."""
+    """Name the rows in which the machine did other work: pods a second mean little there."""
     turns = [(turn, turn.seconds * contest.cores) for contest in run for turn in contest.turns if turn.seconds > 0]
     if turns and (taken := statistics.median(turn.elsewhere / had for turn, had in turns)) >= _OTHER_WORK:
         yield (

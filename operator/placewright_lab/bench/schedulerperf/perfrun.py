@@ -1,4 +1,4 @@
-"""Runs one workload's operations on a real API server, and measures from outside what the scheduler makes of them.
+"""Runs one workload's operations on a real API server, and measures the scheduler from outside.
 
 The operations mean what upstream's harness makes of them; where it polls its own caches every second, a watch for the metadata of assigned
 pods is looked at twenty times a second. Beside that the harness has controllers that this does without: its fake PersistentVolume
@@ -59,7 +59,7 @@ _SETTLE_SECONDS: Final = 5.0
 _AT_ONCE: Final = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
 _WARM_UP: Final = "warm-up"
 
-#: Told what is waited for: how much of it is there, how much there should be.
+#: Told of a wait: the thing, the present number, the wanted number.
 Progress = Callable[[int, int], None]
 
 
@@ -88,7 +88,7 @@ class _SeenPods(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The observations while a workload was measured.
+    """The observations of a measured workload.
 
     Attributes:
         begin: when the measurement began (`time.monotonic`).
@@ -145,7 +145,7 @@ class PerfRun:
         self._beside: set[asyncio.Task[None]] = set()
 
     async def check(self) -> None:
-        """Raise `NotKnown` where the server does not serve what the workload needs."""
+        """Raise `NotKnown` where the server does not serve a kind that the workload needs."""
         for operation in self._workload.operations:
             if isinstance(operation, CreateAny | UpdateAny):
                 await self._served(perfobjects.rendered(operation.template, 0, operation.count), operation.namespace)
@@ -272,7 +272,7 @@ class PerfRun:
         await self._now_or_beside(self._churn(operation, served), waits=False)
 
     async def _churn(self, operation: Churn, served: Sequence[tuple[str, Manifest]]) -> None:
-        """A round each time; with `recreate`, what a round made `number` rounds ago goes instead."""
+        """A round each time; with `recreate`, the objects of the round `number` rounds ago are deleted instead."""
         rounds: list[list[str]] = []
         count = 0
         while operation.recreate or not operation.number or count < operation.number:
@@ -369,7 +369,7 @@ class PerfRun:
         self.measured = Measured(measurement.begin, bound, cpu, elsewhere, settled, peak_bytes(self._running.pid))
 
     async def _settled(self) -> Spent:
-        """The time until the last event was written; a scheduler may write events later, and this is not for free."""
+        """CPU until the last event was written: a scheduler may write events later, and that has its cost, too."""
         patience, end = self._cluster.patience.event, time.monotonic() + _SETTLE_SECONDS
         count, at, spent = -1, time.monotonic(), self._cluster.spent(self._running.pid)
         while time.monotonic() < min(end, at + patience):

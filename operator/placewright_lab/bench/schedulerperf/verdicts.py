@@ -1,4 +1,4 @@
-"""Verdicts on two schedulers with the same workload: a ratio, or why there is none. Pure, and kept as JSON lines."""
+"""The results of two schedulers on one workload, and the verdict: a ratio, or the reason why there is none. Pure; kept as JSON lines."""
 
 from __future__ import annotations
 
@@ -129,12 +129,12 @@ class Contest:
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, and what is computed from it."""
+        """The results, and the figures computed from them."""
         return {**asdict(self), "verdict": self.verdict(), "ratio": self.ratio(), "difference": self.difference()}
 
 
 def read_contests(lines: Iterable[bytes]) -> list[Contest]:
-    """The contest that `write_contest` wrote; the last line on each workload counts. Raises `msgspec.MsgspecError`."""
+    """Read the output of `write_contest`; the last line of each workload and kube-scheduler counts. Raises `msgspec.MsgspecError`."""
     found = [msgspec.json.decode(line, type=Contest) for line in lines if line.strip()]
     return list({(contest.workload, contest.labels): contest for contest in found}.values())
 

@@ -40,7 +40,7 @@ from placewright_lab.controlplane.flags import Features
 from placewright_lab.controlplane.provide import Unavailable
 
 FOCUS: Final = r"\[sig-scheduling\]"
-#: The first minor version with groups of pods in an API of its own that Placewright reads, and what turns them on there.
+#: First minor version with an API for groups of pods that Placewright reads, and the features that turn it on.
 _GROUPS: Final = 36
 _GROUP_GATES: Final = "GenericWorkload=true,GangScheduling=true"
 _GROUP_APIS: Final = "scheduling.k8s.io/v1alpha2=true"
@@ -145,6 +145,6 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    # Being asked to end is an interruption too: what runs for us is to end with us.
+    # SIGTERM is an interruption, too: our child processes have to end with us.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:], os.environ))

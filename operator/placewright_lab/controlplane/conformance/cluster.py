@@ -119,7 +119,7 @@ async def _scheduler(wanted: Wanted, running: ControlPlane, client: ApiClient, l
 
 @asynccontextmanager
 async def _placewright(running: ControlPlane, client: ApiClient, logs: Path) -> AsyncIterator[Callable[[], None]]:
-    """As shipped to be the default scheduler, and with no rights but those of its ServiceAccount."""
+    """Placewright as shipped to be the default scheduler, with the rights of its ServiceAccount only."""
     await apply_shipped(client)
     profile = yaml.safe_load(FOR_ALL_PODS.read_text())
     if running.assets.minor <= _AVOIDING:

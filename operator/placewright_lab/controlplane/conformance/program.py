@@ -25,7 +25,7 @@ _LIST_SECONDS: Final = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The cluster as e2e.test is told of it.
+    """The facts about the cluster that e2e.test is given.
 
     Attributes:
         kubeconfig: of a user who may do everything.

@@ -27,7 +27,7 @@ class Lacking(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class ConformancePrograms:
-    """All that a run needs."""
+    """All programs of a run."""
 
     assets: Assets
     e2e_test: Path
@@ -35,7 +35,7 @@ class ConformancePrograms:
 
 
 def programs(environ: Mapping[str, str], chosen: Path | None, say: Say, machine: Machine | None = None) -> ConformancePrograms:
-    """Find them, or build them where nothing is named.
+    """Find the programs, or build them where none are named.
 
     Args:
         environ: where E2E_TEST is looked up, and what `provide` looks up.

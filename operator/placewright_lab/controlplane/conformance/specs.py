@@ -127,7 +127,7 @@ _LONGEST_WHY: Final = 500
 
 
 def lines(outcomes: Sequence[SpecOutcome]) -> Iterator[str]:
-    """The text to print."""
+    """The lines to print."""
     for verdict in _ORDER:
         for each in sorted(outcomes, key=lambda outcome: outcome.spec):
             if each.verdict is verdict:

@@ -18,7 +18,7 @@ _TRY_AGAIN: Final = 500
 
 
 async def make_system_pods(client: ApiClient, nodes: int) -> None:
-    """One of each on each of so many simulated nodes, requesting nothing. Needs a controller that makes default service accounts."""
+    """Make one of each on each of so many simulated nodes, without requests. A controller has to make default service accounts."""
     for number in range(nodes):
         node = simulated_node(number, "")["metadata"]["name"]
         for name in NAMES:
