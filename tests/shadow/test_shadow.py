@@ -36,7 +36,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.status import SUCCESS, Status
 from placewright.shadow import tape as tape_module
-from placewright.shadow.pace import KEEPSAKES
+from placewright.shadow.pace import COST_OF_NOTES
 from placewright.shadow.shadow import Shadow
 from placewright.shadow.shadows import TIMED
 from scheduler.makers import CONFLICT, PodMaker, node, pod
@@ -501,8 +501,8 @@ async def test_what_others_do_for_a_shadow_is_its_time_and_more_than_that() -> N
     for number in range(20 * TIMED):
         world.cluster.set_node(node(f"n{number % 2}").offers(cpu=str(number)).build())
     told = 20 * TIMED * 1e-6
-    assert shadow.pace.spent - spent == pytest.approx(KEEPSAKES * told)
-    assert shadow.pace.due - due >= KEEPSAKES * told / 0.10
+    assert shadow.pace.spent - spent == pytest.approx(COST_OF_NOTES * told)
+    assert shadow.pace.due - due >= COST_OF_NOTES * told / 0.10
 
 
 async def test_a_group_that_is_noted_is_the_shadows_time_too() -> None:
@@ -513,7 +513,7 @@ async def test_a_group_that_is_noted_is_the_shadows_time_too() -> None:
     spent = shadow.pace.spent
     world.clock.tick = 1e-6
     await tried(world)
-    assert shadow.pace.spent - spent >= KEEPSAKES * 0.99e-6
+    assert shadow.pace.spent - spent >= COST_OF_NOTES * 0.99e-6
 
 
 async def test_a_shadow_that_falls_too_far_behind_begins_anew_with_the_cluster_as_it_is() -> None:

@@ -1,1 +1,1 @@
-"""Why a pod is where it is, or on no node: attempts, facts, remedies."""
+"""Explains why a pod is on its node, or on none: attempts, facts, remedies."""

@@ -1,4 +1,4 @@
-"""What there is to say of a pod's claims: which they are, what they ask for and what they have; and where devices are free."""
+"""The facts about a pod's claims: their requests and devices, and the nodes with free devices for the pod."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from placewright.plugins.dynamicresources.claims import called, each_claim
 from placewright.plugins.dynamicresources.plugin import DynamicResources
 from placewright.scheduler.decisiondetail import MOST_EXAMPLES, cut
 
-#: Groups of nodes that are told.
+#: Groups of nodes in an explanation.
 _MOST_GROUPS: Final = 10
-#: For devices that claims ask for in a way that no count answers.
+#: The count for requests that no count of free devices answers, such as one with a CEL selector.
 UNCOUNTED: Final = -1
 
 
 class DeviceFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A device that a claim has; `request` is the claim's."""
+    """A device that is allocated to a claim, with the request that it serves."""
 
     request: str
     driver: str
@@ -39,12 +39,12 @@ class ClaimFact(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
     Attributes:
         entry: the pod's name for it; empty for the claim that serves its extended resources.
-        claim: `namespace/name`; empty where there is none yet.
-        asks: what for, request by request.
-        devices: what it has.
-        writing: its devices are chosen, and the API server does not show it yet.
-        users: how many pods use it.
-        problem: why the pod cannot use it.
+        claim: `namespace/name`; empty where there is no object yet.
+        asks: its requests, in words.
+        devices: allocated to it.
+        writing: its devices are chosen, and the API server does not show them yet.
+        users: the number of pods that use it.
+        problem: the reason why the pod cannot use it.
     """
 
     entry: str
@@ -57,12 +57,14 @@ class ClaimFact(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
 
 class FreeGroup(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Nodes that are alike in their free devices, and in what else keeps the pod off.
+    """Nodes with equally many free devices, and with the same reason of another plugin to reject the pod.
 
     Attributes:
-        free: devices of the class that each has free; `UNCOUNTED` where no count says all.
-        enough: whether they could serve the pod's claims.
-        reason: why another plugin rejects them before devices are looked at.
+        nodes: their number.
+        free: free devices of the class on each of them; `UNCOUNTED` where no count answers the claims.
+        enough: whether the devices could serve the pod's claims.
+        reason: of another plugin that rejects the nodes first.
+        examples: names of some of them.
     """
 
     nodes: int
@@ -73,7 +75,7 @@ class FreeGroup(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
 
 class FreeDevices(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where the devices are that the pod's claims want; `device_class` and `wanted` only where one class is all they ask for."""
+    """The nodes with devices for the pod's claims. `device_class` and `wanted` are set where the claims want one class only."""
 
     groups: tuple[FreeGroup, ...]
     device_class: str = ""
@@ -81,7 +83,15 @@ class FreeDevices(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 
 
 def claim_facts(pod: PodInfo, table: ClaimTable) -> tuple[ClaimFact, ...]:
-    """The pod's claims, in its order; that for its extended resources comes last."""
+    """Collect the facts about a pod's claims.
+
+    Args:
+        pod: with its claims.
+        table: of all claims.
+
+    Returns:
+        The claims in the pod's order; the claim for its extended resources comes last.
+    """
     named = [_fact(entry, claim, problem, table) for entry, claim, problem in each_claim(pod, table)]
     return (*named, *(_fact("", claim, "", table) for claim in table.where(pod.uid) if claim.metadata.namespace == pod.namespace))
 
@@ -113,7 +123,17 @@ def _wish(wish: ExactDeviceRequest | DeviceSubRequest) -> str:
 
 
 def free_devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, diagnosis: Diagnosis) -> FreeDevices | None:
-    """Which nodes have devices for the pod, and what keeps it off them; None for a pod whose claims want none, or cannot have any."""
+    """Find the nodes with devices for a pod.
+
+    Args:
+        evaluator: of the pod's profile.
+        cluster: with the nodes.
+        evaluation: of the pod.
+        diagnosis: of the evaluation, with the reasons of all plugins.
+
+    Returns:
+        None for a pod whose claims want no devices, or cannot be served at all.
+    """
     plugin = next((each for each in evaluator.runtime.filter if isinstance(each, DynamicResources)), None)
     if plugin is None or evaluation.refusal is not None or not plugin.wants_devices(evaluation.state):
         return None
@@ -130,7 +150,7 @@ def free_devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation,
 
 
 def _reasons(diagnosis: Diagnosis, devices: str) -> Iterator[tuple[int, str]]:
-    """By row, why another plugin rejected it first."""
+    """The reason of another plugin for each row that it rejected first."""
     for status, rows in diagnosis.rejections:
         if status.plugin != devices:
             yield from ((row, cut(status.message)) for row in rows.tolist())

@@ -1,6 +1,6 @@
-"""Everything there is to say of one pod, as one document: attempts, its place in the queue, and what the profile says of it now.
+"""The explanation of a pod as one document: its attempts, its place in the queue, and the verdicts of its profile now.
 
-A running operator serves it as JSON, `placewright explain` shows it, or makes it itself from the API server's objects.
+A running operator serves it as JSON. `placewright explain` shows that, or makes an explanation itself from the API server's objects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One plugin's part in a node's total."""
+    """A plugin's part in a node's total score."""
 
     raw: int
     normalised: int
@@ -39,7 +39,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Ranked(msgspec.Struct, frozen=True):
-    """A node that could hold the pod, with its total and, by plugin, what it is made of."""
+    """A node that could hold the pod, with its total score and the parts of each plugin."""
 
     node: str
     total: int
@@ -47,12 +47,12 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One attempt that is over: an `AttemptRecord` for people. Durations are seconds.
+    """An attempt that has ended: an `AttemptRecord` for a person. Durations are seconds.
 
     Attributes:
-        at: when it ended, seconds since 1970.
+        at: the time of its end, seconds since 1970.
         best: the chosen node and the next best ones, with all their scores; empty where the record has only the chosen one's products.
-        together: so many members of its group were decided with it, itself included; 0 for a pod decided by itself.
+        together: members of its group that were decided with it, itself included; 0 for a pod decided by itself.
     """
 
     namespace: str
@@ -80,16 +80,16 @@ class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where a pod is in the queue.
+    """The pod's place in the queue.
 
     Attributes:
         place: active, backoff, unschedulable, gated or in-flight.
         waiting_seconds: since it entered the queue or came back after its last attempt.
         backoff_seconds: until it may be tried again.
-        profile: whether a profile claims it, and takes pods: `active`, `paused` or `missing`.
-        meant: where no profile does, the name that the pod's schedulerName is likely to be a misspelling of.
-        held: why the profile that has the name takes no pods, where a plugin of it did not return.
-        suspect: why it is tried after all others, where a decision about its like ended a process.
+        profile: of its schedulerName: `active`, `paused` or `missing`.
+        meant: where the profile is missing, the schedulerName that the pod's is likely a misspelling of.
+        held: the reason why the profile takes no pods, where one of its plugins did not return.
+        suspect: the reason why the pod is tried after all others, where a decision about a pod like it ended a process.
     """
 
     place: str
@@ -107,18 +107,19 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What the profile says of the pod on the cluster as it stands; nothing is changed by it, and extenders are not asked.
+    """The verdicts of the pod's profile on the cluster as it is now, without any change to it. Extenders are not asked.
 
     Attributes:
-        feasible, nodes: how many nodes could hold it, of how many.
-        best: the best few of them.
-        refusals: who rejects how many of the others; together with `feasible` they are all nodes.
-        misses: what would have to change, the least first; only where no node can hold it.
-        gated: why it would not even be tried.
-        devices: where the devices are that its claims want; only where no node can hold it.
-        message: what its event would say.
-        error: what broke.
-        unasked: extenders that would have a say.
+        feasible: number of nodes that could hold the pod.
+        nodes: number of all nodes.
+        best: the best few feasible nodes.
+        refusals: the number of nodes that each plugin rejects; with `feasible` they add up to all nodes.
+        misses: the changes that would help, the smallest first; only where no node can hold the pod.
+        gated: the reason why the pod would not be tried.
+        devices: the nodes with devices for its claims; only where no node can hold it.
+        message: the text that its event would have.
+        error: of a plugin that failed.
+        unasked: names of extenders that a decision would ask.
     """
 
     feasible: int = 0
@@ -134,18 +135,18 @@ class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """All of it.
+    """The whole explanation.
 
     Attributes:
-        node: where the pod is.
-        assumed: True where only the scheduler has put it there so far.
-        group: the group that it names.
+        node: of the pod; empty where it has none.
+        assumed: the API server does not show the pod on that node yet.
+        group: the group that the pod names.
         claims: its claims to devices.
         tried: its last attempts, the latest first.
-        decision: what the pod's annotation tells, where there are no attempts to tell.
-        source: who says so.
-        pending: the API server shows it, and on no node; where no operator says more.
-        notes: what a reader should know besides.
+        decision: from the pod's annotation, where no attempts are recorded.
+        source: the replica that explains, or the command.
+        pending: the API server shows the pod without a node, and no operator explains it.
+        notes: remarks for the reader.
     """
 
     namespace: str
@@ -168,7 +169,7 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 
 
 def tried(record: AttemptRecord) -> Tried:
-    """A record with its scores beside the nodes they belong to."""
+    """Convert a record, with each score beside its node."""
     return Tried(
         namespace=record.namespace,
         name=record.name,
@@ -196,7 +197,16 @@ def tried(record: AttemptRecord) -> Tried:
 
 
 def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Now:
-    """Evaluate one pending pod on every node, changing nothing; preemption is not tried."""
+    """Evaluate a pending pod on every node, without a change to the cluster. Preemption is not tried.
+
+    Args:
+        evaluator: of the pod's profile.
+        cluster: with the nodes.
+        pod: without a node.
+
+    Returns:
+        The verdicts, or the error of a plugin that failed.
+    """
     try:
         gate = evaluator.runtime.run_pre_enqueue(pod)
         if not gate.ok:
@@ -206,7 +216,7 @@ def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Now:
         return _evaluated(evaluator, cluster, evaluator.evaluate(pod))
     except (CycleError, InvalidScoreError) as problem:
         return Now(error=cut(str(problem)), nodes=cluster.node_count)
-    except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+    except Exception as problem:  # noqa: BLE001 - a plugin may be out-of-tree code
         return Now(error=cut(why(problem)), nodes=cluster.node_count)
 
 
@@ -228,7 +238,7 @@ def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -
 
 
 def _misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Miss, ...]:
-    """What would have to change; that a plugin breaks when it is asked for more than a decision needs leaves the rest standing."""
+    """The changes that would help. A plugin that fails here is logged: a decision needs less of it, so the rest of the answer stands."""
     try:
         return nearest_misses(evaluator, cluster, evaluation)
     except Exception:
@@ -255,7 +265,7 @@ def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tup
 
 
 def _added_up(steps: Iterable[Step]) -> dict[str, float]:
-    """Seconds by step, in order; a step that was repeated counts once, with all its time."""
+    """The seconds of each step, in order. The times of a repeated step are added up."""
     seconds: dict[str, float] = {}
     for step in steps:
         seconds[step.name] = seconds.get(step.name, 0.0) + step.seconds

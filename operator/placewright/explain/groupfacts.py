@@ -1,4 +1,4 @@
-"""What there is to say of the group that a pod names: who of it stands and who waits, since when and for what."""
+"""The facts about the group that a pod names: its placed and waiting members, and the reasons and times of the wait."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from placewright.cluster.podgroups import PodGroups
 from placewright.explain.groupshortage import Shortage
 from placewright.scheduler.decisiondetail import cut
 
-#: Nodes that are named.
+#: Most nodes that are named.
 _MOST_NODES: Final = 20
 
 
 class GroupFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A group, for people.
+    """A group, for a person.
 
     Attributes:
-        object: what declares it, or would have to.
-        needed: so many members are placed at once, or none is; 0 where nobody declares the group.
-        singly: its members do not wait for each other, says the object.
-        placed: members that stand on nodes, or are on their way there.
+        object: the object that declares it, or would have to.
+        needed: members that are placed at once, or none is; 0 where no object declares the group.
+        singly: by its object its members do not wait for each other.
+        placed: members on nodes, bound or assumed.
         waiting: members without a node.
-        missing: how many have yet to come before it can be tried.
-        topology: the node label of which one value takes all members; `preferred` where others may be taken, too.
-        waiting_seconds: since its first member that has no node came.
-        failures: how often in a row it was tried in vain.
-        lacks: what it lacked the last time.
-        shortages: what there is too little of now for all of them together, and who has it.
-        kept: nodes that are kept for it, with the number of members for which each is.
-        complaint: what is wrong with it, whatever else happens.
+        missing: members that must come before the group can be tried.
+        topology: the node label with one value for all members.
+        preferred: members may be placed across values of `topology`, too.
+        waiting_seconds: since its first member without a node came.
+        failures: failed attempts in a row.
+        lacks: the shortage at the last attempt.
+        shortages: the resources that are too scarce now for all members together, with the pods that hold them.
+        kept: nodes that are kept for it, each with the number of members that it is kept for.
+        complaint: the error in its declaration, which keeps it from being tried.
     """
 
     object: str
@@ -56,9 +57,18 @@ class GroupFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
 
 def group_facts(pod_groups: PodGroups, ref: GroupRef, waiting: Collection[PodInfo]) -> GroupFacts:
-    """What the cluster shows; `waiting`: members without a node, as far as they are known."""
+    """Collect the facts about a group that the cluster shows.
+
+    Args:
+        pod_groups: of the cluster.
+        ref: the group.
+        waiting: its known members without a node.
+
+    Returns:
+        The facts, without those of the queue.
+    """
     pod_group, placed = pod_groups.get(ref), len(pod_groups.placed(ref))
-    # Members that are assumed on a node are still in the queue until they are bound.
+    # An assumed member stays in the queue until it is bound, and counts as placed.
     without = [pod for pod in waiting if pod.uid not in pod_groups.placed(ref)]
     complaint = declaration_complaint(pod_groups, ref)
     if pod_group is None:
@@ -79,5 +89,5 @@ def group_facts(pod_groups: PodGroups, ref: GroupRef, waiting: Collection[PodInf
 
 
 def kept_nodes(nodes: Iterable[NodeName]) -> dict[str, int]:
-    """The nodes of a reservation, as `GroupFacts.kept` has them; the most used first."""
+    """Count the nodes of a reservation for `GroupFacts.kept`, the most used first."""
     return {str(node): members for node, members in Counter(nodes).most_common(_MOST_NODES)}

@@ -1,4 +1,7 @@
-"""What a group that waits lacks, all its members together, and who has it: `explain` tells it of members that fit each by itself."""
+"""Finds the resources that a waiting group lacks for all its members together, and the pods that hold them.
+
+`explain` shows them for members that would each fit alone.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +22,18 @@ from placewright.framework.status import Code
 
 _logger = logging.getLogger(__name__)
 
-#: Holders that are named, for each resource.
+#: Most holders that are named of a resource.
 MOST_HOLDERS: Final = 10
 
 
 class Holder(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Who has some of what a group lacks.
+    """A pod or group that holds some of the resource.
 
     Attributes:
         name: `NAMESPACE/NAME` of a pod, or a group as its members name it.
         amount: in words.
-        priority: the highest of its pods', or the group's own.
-        pods: how many pods of a group; 0 for a pod that is in none.
+        priority: the highest of its pods, or the group's own.
+        pods: number of pods of a group; 0 for a pod without a group.
     """
 
     name: str
@@ -40,15 +43,18 @@ class Holder(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Shortage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A resource of which there is too little for a group, on the nodes that its members may use.
+    """A resource that is too scarce for a group on the nodes that its members may use.
 
     Attributes:
-        wanted, free, total: amounts in words.
-        short: how much is lacking; empty where there is enough, in pieces that are too small.
-        fit: so many members would find room, if it were for this resource alone.
-        members: so many have to.
-        holders: who has most of it.
-        others: how many more have some.
+        resource: its name.
+        wanted: amount that the members ask for, in words.
+        free: amount that is free, in words.
+        total: amount on all these nodes, in words.
+        fit: members that this resource alone leaves room for.
+        members: members that must be placed.
+        short: the missing amount; empty where there is enough, in pieces that are too small.
+        holders: the pods and groups with the most of it.
+        others: the number of further holders.
     """
 
     resource: str
@@ -63,9 +69,18 @@ class Shortage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 def shortages(evaluator: Evaluator, cluster: Cluster, pod_group: PodGroup, waiting: Collection[PodInfo]) -> tuple[Shortage, ...]:
-    """The resources that by themselves keep the group from being placed, the scarcest first; none where it is something else.
+    """Find the resources that alone keep a group from being placed.
 
-    `waiting`: its members without a node. Nodes that a member may not use whoever leaves (taints, selectors) are left out.
+    Nodes that a member may not use even if all pods left them (taints, selectors) are left out.
+
+    Args:
+        evaluator: of the members' profile.
+        cluster: with the nodes.
+        pod_group: as its object declares it.
+        waiting: its members without a node.
+
+    Returns:
+        The resources, the scarcest first; none where another reason keeps the group from being placed.
     """
     members = sorted((pod for pod in waiting if cluster.placement(pod.uid) is None), key=lambda pod: -pod.priority)
     needed = pod_group.min_member - len(cluster.pod_groups.placed(pod_group.ref))
@@ -74,14 +89,14 @@ def shortages(evaluator: Evaluator, cluster: Cluster, pod_group: PodGroup, waiti
     try:
         rows = _usable(evaluator, cluster, members[0])
     except Exception:
-        _logger.exception("what %s lacks cannot be told", pod_group.ref)
+        _logger.exception("the shortages of %s cannot be told", pod_group.ref)
         return ()
     found = [_shortage(cluster, rows, name, members, needed) for name in sorted({name for pod in members for name in pod.requests})]
     return tuple(sorted((each for each in found if each is not None), key=lambda each: each.fit))
 
 
 def _usable(evaluator: Evaluator, cluster: Cluster, member: PodInfo) -> Rows:
-    """The rows that hold the member, or could if others left."""
+    """The rows that could hold the member, now or if other pods left."""
     evaluation = evaluator.evaluate(member)
     diagnosis = evaluator.diagnose(evaluation)
     closed = [rows for status, rows in diagnosis.rejections if status.code is not Code.UNSCHEDULABLE]
@@ -114,7 +129,7 @@ def _shortage(cluster: Cluster, rows: Rows, resource: str, members: Collection[P
 
 
 def _holders(cluster: Cluster, rows: Rows, resource: str) -> list[Holder]:
-    """Groups and pods, those that have most first."""
+    """The groups and pods that hold a resource, sorted by amount, the largest first."""
     by: dict[GroupRef | str, list[PodInfo]] = {}
     for row in rows.tolist():
         name = cluster.names[row]

@@ -1,8 +1,8 @@
-"""The nearest misses of a pod that no node can hold: nodes that one thing alone keeps it from, and what would have to change.
+"""Finds the nearest misses of a pod that no node can hold: nodes that few filters reject, and the changes that would make them fit.
 
-Every filter is asked about every node, not just the first that rejects it. Nodes that the fewest filters reject come first; among those
-that lack resources, the ones that lack least. What a change of the pod, or pods that come or go, would bring is tried out on the columns
-before it is told; nothing is changed by that.
+Every filter is asked about every node, not just the first that rejects it. Nodes that the fewest filters reject come first, and among nodes
+that lack resources, the nodes that lack least. A change of the pod, or of other pods, is tried out on the columns in a dry run before it
+is shown.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.framework.runtime.podcolumns import PodColumns, pre_filter
 from placewright.scheduler.decisiondetail import cut
 
-#: Misses that are told.
+#: Most misses in an explanation.
 MOST_MISSES: Final = 5
-#: Numbers of rejecting filters that are looked at, the lowest first, and combinations of filters of each.
+#: Numbers of rejecting filters that are examined, the lowest first, and combinations of filters for each number.
 _LEVELS: Final = 3
 _COMBINATIONS: Final = 8
-#: Rows of one combination of filters that are looked at, and those that are told apart.
+#: Rows of a combination of filters that are examined (the second for costly remedies), and groups of them that are told apart.
 _ROWS: Final = 500
 _FEW_ROWS: Final = 20
 _TOLD_APART: Final = 2
-#: Changes that are tried out on all nodes: each costs as much as a decision.
+#: Most changes that are tried out on all nodes: each costs as much as a decision.
 _TRIALS: Final = 12
 
 
@@ -44,8 +44,9 @@ class Miss(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     Attributes:
         node: one of them.
-        nodes: how many; with changes of nodes, each of them would have to be changed.
-        at_least: True where not all nodes were counted.
+        nodes: their number. With changes of nodes, each of them would have to be changed.
+        changes: all that are needed.
+        at_least: not all nodes were counted.
     """
 
     node: str
@@ -55,17 +56,26 @@ class Miss(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def of_the_pod(self) -> bool:
-        """True where the pod alone would have to change."""
+        """Whether only the pod would have to change."""
         return all(change.kind in OF_THE_POD for change in self.changes)
 
     @property
     def told_only(self) -> bool:
-        """True where some filter has only words."""
+        """Whether a filter offers its reason in words and no remedy that can be tried out."""
         return any(change.kind is RemedyKind.TOLD for change in self.changes)
 
 
 def nearest_misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Miss, ...]:
-    """The nearest first; none where nodes can hold the pod, or where it was rejected before any node was looked at."""
+    """Find the nearest misses of a pod.
+
+    Args:
+        evaluator: of the pod's profile.
+        cluster: with the nodes.
+        evaluation: of the pod.
+
+    Returns:
+        The misses, the nearest first; none where a node can hold the pod, or where it was rejected before any node was examined.
+    """
     if evaluation.count or evaluation.refusal is not None:
         return ()
     search = _Search(evaluator, cluster, evaluation)
@@ -88,11 +98,11 @@ class _Search:
         skipped = evaluation.state.skip_filter
         self._filters = [plugin for plugin in evaluator.runtime.filter if plugin.name not in skipped]
         self._rejects = self._rejected()
-        #: Where pods that remedies name stand; looked up when the first remedy of that kind is tried.
+        #: The places of pods by name, filled when the first remedy that names a pod is tried.
         self._places: dict[str, list[tuple[int, PodInfo]]] = {}
 
     def _rejected(self) -> list[BoolColumn]:
-        """By filter, the rows that it rejects; without those that it would accept once another filter's remedy is carried out."""
+        """The rows that each filter rejects, without rows that it would accept once the remedy of another filter is carried out."""
         evaluation, cluster, pod = self._evaluation, self._cluster, self._pod
         rejects = [cluster.present & ~evaluation.columns.passes(plugin, evaluation.state, pod, cluster) for plugin in self._filters]
         settling = [(plugin, there) for plugin, there in zip(self._filters, rejects, strict=True) if _settles(plugin)]
@@ -104,7 +114,7 @@ class _Search:
         return rejects
 
     def levels(self) -> Iterator[list[Miss]]:
-        """Misses by how many filters reject the nodes, the fewest first."""
+        """The misses by number of rejecting filters, the fewest first."""
         if not self._rejects:
             return
         counts = np.sum(self._rejects, axis=0)
@@ -116,14 +126,14 @@ class _Search:
             yield list(chain.from_iterable(self._misses(rows) for rows in self._combinations(np.flatnonzero(among & (counts == number)))))
 
     def _combinations(self, rows: Rows) -> Iterator[Rows]:
-        """The rows by which filters reject them, the most frequent combinations first."""
+        """The rows of each combination of rejecting filters, the most frequent combinations first."""
         packed = np.packbits(np.array([rejects[rows] for rejects in self._rejects]), axis=0).T
         _, which, sizes = np.unique(packed, axis=0, return_inverse=True, return_counts=True)
         for code in np.argsort(-sizes, kind="stable")[:_COMBINATIONS].tolist():
             yield rows[which.reshape(-1) == code]
 
     def _misses(self, rows: Rows) -> list[Miss]:
-        """Misses of rows that the same filters reject."""
+        """The misses of rows that the same filters reject."""
         filters = [plugin for plugin, rejects in zip(self._filters, self._rejects, strict=True) if rejects[rows[0]]]
         nearest = self._nearest_first(filters, rows)
         cheap = nearest is None and all(isinstance(plugin, RemedyPlugin) and plugin.remedies_are_cheap for plugin in filters)
@@ -139,13 +149,13 @@ class _Search:
         return [miss for miss in misses if miss is not None]
 
     def _nearest_first(self, filters: Iterable[FilterPlugin], rows: Rows) -> Rows | None:
-        """In the order of the first filter that has one."""
+        """The rows in the order of the first filter that has an order; None where no filter has."""
         state, pod, cluster = self._evaluation.state, self._pod, self._cluster
         asked = (each.nearest_first(state, pod, cluster, rows) for each in filters if isinstance(each, RemedyPlugin))
         return next((ordered for ordered in asked if ordered is not None), None)
 
     def _remedies(self, plugin: FilterPlugin, row: int) -> Sequence[Remedy]:
-        """What would make this filter, which rejects the row, let the pod in; never empty."""
+        """The remedies of a filter that rejects a row: its own, or one with its reason in words. Never empty."""
         asked = self._evaluation.state, self._pod, self._cluster
         known = plugin.remedies(*asked, row) if isinstance(plugin, RemedyPlugin) else ()
         if known:
@@ -156,7 +166,7 @@ class _Search:
     # --- whether it is true --------------------------------------------------------------------------------------------------
 
     def _tried(self, changes: tuple[Remedy, ...], rows: list[int], *, at_least: bool) -> Miss | None:
-        """The miss, if what can be tried out shows that the changes help."""
+        """The miss of these changes; None where trying them out shows that they do not help."""
         row = rows[0]
         miss = Miss(str(self._cluster.names[row]), len(rows), changes, at_least)
         if miss.told_only or not self._trials:
@@ -171,7 +181,7 @@ class _Search:
             return None
 
     def _helps(self, changes: tuple[Remedy, ...], row: int) -> bool:
-        """Whether the row would do if pods came and went and the pod itself were changed, but for what changes of the node promise."""
+        """Whether the row would fit after all changes of pods, apart from changes of the node, which cannot be tried out."""
         pod = changed_pod(self._pod, changes)
         gone = {key for change in changes for key in change.pods}
         nominated = [other for other in self._evaluator.checker.nominations.pods_on(self._name(row)) if other.priority >= pod.priority]
@@ -222,7 +232,15 @@ def _settles(plugin: FilterPlugin) -> frozenset[RemedyKind]:
 
 
 def changed_pod(pod: PodInfo, changes: Iterable[Remedy]) -> PodInfo:
-    """The pod with what these changes change of it."""
+    """Apply changes to a pod.
+
+    Args:
+        pod: left as it is.
+        changes: changes of other objects are passed over.
+
+    Returns:
+        The changed pod, or the same where no change concerns it.
+    """
     spec = pod.pod.spec
     for change in changes:
         if change.kind is RemedyKind.TOLERATION:
@@ -240,6 +258,6 @@ def _wider(constraint: kube.TopologySpreadConstraint, change: Remedy) -> kube.To
 
 
 def added_pod(change: Remedy) -> PodInfo:
-    """A pod as `RemedyKind.ADD_POD` means it, that asks for nothing."""
+    """Make the pod that a remedy of `RemedyKind.ADD_POD` stands for, without any requests."""
     labels = {key: value for key, value in change.labels.items() if value is not None}
     return PodInfo(Pod(metadata=ObjectMeta(name="added", namespace=change.namespace, uid="added", labels=labels), spec=PodSpec()))

@@ -1,7 +1,7 @@
-"""Decision records: what became of the last attempts of each pod, and of the last of all, so that people can ask why.
+"""Decision records: the last attempts of each pod and of all pods, for explanations.
 
-In memory and bounded three ways: attempts of a pod, pods, and bytes. Pods that have no node, and pods that took several attempts to
-get one, are kept apart, so that a burst of placements does not push out why others still wait.
+They are in memory and bounded three ways: by attempts of a pod, by pods, and by bytes. Pods without a node, and pods that took several
+attempts to get one, are kept apart, so that a burst of placements does not push out the reasons why other pods wait.
 """
 
 from __future__ import annotations
@@ -20,38 +20,40 @@ from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import ScheduleResult
 from placewright.scheduler.decisiondetail import NodeRefusal, cut
 
-#: Attempts kept of one pod.
+#: Attempts that are kept of one pod.
 PER_POD: Final = 5
-#: Attempts kept of all pods, and pods of either kind whose own attempts are kept.
+#: Last attempts of all pods that are kept, and pods of each of the two kinds whose own attempts are kept.
 OVERALL: Final = 2_000
-#: Bytes of the attempts that are kept pod by pod, and of the last of all; the oldest ones go when there are more.
+#: Bytes of the attempts that are kept by pod, and of the last attempts of all; beyond it the oldest are dropped.
 MOST_BYTES: Final = 16 * 2**20
-#: What an attempt takes without messages and reasons: mostly its steps.
+#: Bytes of an attempt without messages and reasons: mostly its steps.
 _RECORD_BYTES: Final = 2048
 _MESSAGE: Final = 1_024
-#: What a refusal is counted as: a long reason, and names of nodes of which few are long.
+#: Bytes that a refusal is counted as: a long reason, and names of nodes, few of them long.
 _REFUSAL: Final = 512
 
 
 class AttemptRecord(msgspec.Struct, frozen=True, gc=False):
-    """One attempt that is over. Durations are seconds.
+    """An attempt that has ended. Durations are seconds.
 
     Attributes:
         attempt: 1 for the pod's first.
-        at: when it ended, seconds since 1970.
+        at: the time of its end, seconds since 1970.
         result: `scheduled`, `unschedulable` or `error`.
-        node: where the pod went, or was on its way to.
-        nominated_node: where room is made for it.
-        feasible, nodes: how many nodes could have held it, of how many; 0 of 0 where none were looked at.
-        score, ties: total of the chosen node, and how many nodes shared it.
+        node: the chosen node.
+        nominated_node: the node that preemption makes room on.
+        feasible: number of nodes that could have held the pod.
+        nodes: number of nodes that were examined.
+        score: total of the chosen node.
+        ties: number of nodes with that total.
         best: the chosen node, and after it the next best ones where the record has them.
         plugins: by plugin, its weighted part in `score`.
         parts: by plugin, its part in the total of each node in `best`; empty where the record has the chosen node alone.
-        refusals: who rejected how many nodes; they sum to `nodes` where no node could hold the pod.
-        seconds: from the queue's hand to the end.
-        steps: what took how long, in order.
-        message: why it has no node.
-        together: so many members of its group were decided with it, itself included; 0 for a pod decided by itself.
+        refusals: the number of nodes that each plugin rejected; they add up to `nodes` where no node could hold the pod.
+        seconds: from the hand-out by the queue to the end.
+        steps: with their times, in order.
+        message: the reason why the pod has no node.
+        together: members of its group that were decided with it, itself included; 0 for a pod decided by itself.
     """
 
     namespace: str
@@ -80,19 +82,25 @@ class AttemptRecord(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def nbytes(self) -> int:
-        """A measure of its size."""
+        """An estimate of the record's size, bytes."""
         return _RECORD_BYTES + (len(self.message) + _REFUSAL * len(self.refusals) if self.message else 0)
 
 
-#: By uid, the last attempts of a pod; the pod that was tried last is the last.
+#: The last attempts of pods, by uid, in the order of their last attempts.
 _Shelf = OrderedDict[str, tuple[AttemptRecord, ...]]
 
 
 class Records:
-    """An observer that keeps the last attempts. Decisions tell it more where their `DecisionDetail` is on."""
+    """An observer that keeps the last attempts. They have more detail where `DecisionDetail` is on."""
 
     def __init__(self, clock: Callable[[], float], *, per_pod: int = PER_POD, overall: int = OVERALL) -> None:
-        """`clock`: seconds since 1970."""
+        """Keep no records yet.
+
+        Args:
+            clock: seconds since 1970.
+            per_pod: attempts that are kept of one pod.
+            overall: last attempts of all pods that are kept, and pods of each kind.
+        """
         self._clock = clock
         self._per_pod = per_pod
         self._overall = overall
@@ -104,7 +112,7 @@ class Records:
     # --- observing -----------------------------------------------------------------------------------------------------------
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """Keep it."""
+        """Keep an attempt that has ended."""
         record = recorded(attempt, self._clock())
         uid = record.uid
         self._append(record)
@@ -113,10 +121,15 @@ class Records:
             self._keep(self._pending, before, record)
         elif before:
             self._keep(self._placed, before, record)
-        # One that was placed at once, as most are, is kept among the last of all and nowhere else: it costs the least.
+        # A pod that was placed at once, as most are, is kept among the last attempts of all and nowhere else, which costs least.
 
     def pod_entered(self, place: str, event: str) -> None:
-        """Nothing to keep: the queue itself tells where a pod is."""
+        """Do nothing: the queue itself knows the place of a pod.
+
+        Args:
+            place: of the queue.
+            event: that moved the pod.
+        """
 
     def _append(self, record: AttemptRecord) -> None:
         self._last.append(record)
@@ -146,22 +159,38 @@ class Records:
         return list(islice(reversed(self._last), most))
 
     def of(self, uid: str) -> tuple[AttemptRecord, ...]:
-        """The last attempts of a pod, the latest last; none when nothing is known. O(attempts)."""
+        """The last attempts of a pod, the latest last; none for an unknown pod. O(attempts)."""
         return self._pending.get(uid) or self._placed.get(uid) or tuple(record for record in self._last if record.uid == uid)
 
     def named(self, namespace: str, name: str) -> tuple[AttemptRecord, ...]:
-        """The last attempts of the pod that had this name last. O(attempts)."""
+        """Find the last attempts of the pod that had a name last. O(attempts).
+
+        Args:
+            namespace: of the pod.
+            name: of the pod.
+
+        Returns:
+            The attempts, the latest last.
+        """
         latest = (kept[-1] for shelf in (self._pending, self._placed) for kept in shelf.values())
         found = [record for record in chain(self._last, latest) if (record.namespace, record.name) == (namespace, name)]
         return self.of(max(found, key=lambda record: record.at).uid) if found else ()
 
 
 def recorded(attempt: Attempt, now: float) -> AttemptRecord:
-    """What is kept of an attempt that is over; `now`: seconds since 1970."""
+    """Make the record of an attempt that has ended.
+
+    Args:
+        attempt: with its steps, placement or failure.
+        now: seconds since 1970.
+
+    Returns:
+        The record.
+    """
     pod, profile, placement, failure = attempt.pod, attempt.profile, attempt.placement, attempt.failure
     seconds = (attempt.ended or attempt.started) - attempt.started
     who = (pod.namespace, pod.name, pod.uid, profile.name, profile.generation, attempt.number, now, attempt.result or "", seconds)
-    # The steps as they are: making something smaller of them costs more than keeping them.
+    # The steps are kept as they are: a smaller copy costs more time than it saves memory.
     steps = attempt.steps.taken
     if failure is None:
         record = AttemptRecord(*who, steps) if placement is None else AttemptRecord(*who, steps, *_placed(placement))
@@ -174,7 +203,7 @@ def recorded(attempt: Attempt, now: float) -> AttemptRecord:
 
 
 def _placed(placement: ScheduleResult) -> tuple[Any, ...]:
-    """The fields from `node` to `parts`."""
+    """The values of the fields from `node` to `parts`."""
     return (
         placement.node, placement.feasible, placement.nodes, placement.score, placement.runner_up, placement.ties,
         placement.best, placement.plugins, placement.parts if len(placement.best) > 1 else {},

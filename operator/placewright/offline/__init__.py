@@ -1,1 +1,1 @@
-"""A cluster made from objects, without an API server: what `explain`, `evaluate` and the golden cases work on."""
+"""Clusters made from manifests, without an API server, for `explain`, `evaluate` and the golden cases."""

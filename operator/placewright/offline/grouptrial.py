@@ -1,4 +1,4 @@
-"""What a group of pods would lack on a cluster that nobody else uses: its members are placed one after the other, and stay there."""
+"""Finds the shortage of a group on an offline cluster, by placing its members one after the other."""
 
 from __future__ import annotations
 
@@ -14,35 +14,52 @@ from placewright.offline.world import offline_cycle
 from placewright.scheduler.cycle import FitError, SchedulingCycle
 from placewright.scheduler.podgroups.shortage import lacking
 
-#: Of a group that is larger, so many are tried.
+#: Most members that are tried of a larger group, to bound the time of the trial.
 _MOST_MEMBERS: Final = 512
 
 
 class Members:
-    """Pods without a node, by group. Implements the framework's `GangMembers`."""
+    """The pods without a node, by group. Implements the framework's `GangMembers`."""
 
     def __init__(self) -> None:
         self._pods: dict[GroupRef, list[PodInfo]] = {}
 
     def add(self, pod: PodInfo) -> None:
-        """A pod has no node."""
+        """Add a pod without a node."""
         if pod.pod_group is not None:
             self._pods.setdefault(pod.pod_group, []).append(pod)
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """Those of one group."""
+        """The pods of a group."""
         return self._pods.get(ref, ())
 
     def ready_members(self, ref: GroupRef, beside: PodInfo) -> Mapping[str, int]:
-        """How many of them may be tried, by scheduler name."""
+        """Count the members of a group that may be tried, by schedulerName.
+
+        Args:
+            ref: the group.
+            beside: a pod that counts as a member, too.
+
+        Returns:
+            The counts.
+        """
         ready = {pod.uid: pod.scheduler_name for pod in (*self.members(ref), beside) if pod.may_be_tried}
         return Counter(ready.values())
 
 
 def tried_lacks(evaluator: Evaluator, cluster: Cluster, ref: GroupRef, members: Collection[PodInfo]) -> str:
-    """What the group lacks, in words; "" where enough members fit, or that is not decided for all at once, or within one domain.
+    """Find the shortage of a group by placing its members.
 
-    What the members take is not given back: the cluster is of no use for anything else afterwards.
+    The members stay placed, so the cluster cannot be used for another question afterwards.
+
+    Args:
+        evaluator: of the members' profile.
+        cluster: is changed.
+        ref: the group.
+        members: without a node.
+
+    Returns:
+        The shortage in words; empty where enough members fit, or where the group is not decided in one go or must fit one domain.
     """
     pod_group = cluster.pod_groups.get(ref)
     if pod_group is None or pod_group.basic or cluster.pod_groups.placed(ref) or (pod_group.topology_key and pod_group.topology_required):

@@ -1,4 +1,4 @@
-"""A cluster made from manifests instead of an API server: what `evaluate` and the golden vectors work on."""
+"""Makes a cluster from manifests instead of an API server, for `evaluate`, `explain` and the golden cases."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.cycle import SchedulingCycle
 
-#: Every kind that placement reads, and the profiles, by their name; `struct_of` tells those of one name apart.
+#: The structs of all kinds that placement reads, and of profiles, by kind; `struct_of` tells kinds of one name apart.
 STRUCTS: Final[Mapping[str, type[Any]]] = {
     kind.__name__: kind for kind in (Node, Pod, *KINDS) if kind not in POD_GROUPS.values()
 } | {KIND: SchedulingProfile}
@@ -44,13 +44,26 @@ KNOWN: Final = frozenset({*STRUCTS, POD_GROUP})
 
 @dataclass(slots=True)
 class OfflineCluster:
-    """A cluster, and the pods in it that are on no node yet, by key."""
+    """A cluster made from manifests.
+
+    Attributes:
+        cluster: nodes, pods on them, and all other objects.
+        pending: pods without a node, by `namespace/name`.
+    """
 
     cluster: Cluster = field(default_factory=Cluster)
     pending: dict[str, PodInfo] = field(default_factory=dict)
 
     def add(self, manifest: Mapping[str, Any], where: str) -> None:
-        """Add one object; kinds that placement does not look at are passed over. Raises `InputError` naming the object and the field."""
+        """Add an object. A kind that placement does not read is passed over.
+
+        Args:
+            manifest: of the object.
+            where: names the file in errors.
+
+        Raises:
+            InputError: the object is not valid; the message names it and the field.
+        """
         item = read_object(manifest, where)
         if isinstance(item, Node):
             self.cluster.set_node(item)
@@ -69,9 +82,17 @@ class OfflineCluster:
 
 
 def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | ClusterObject | None:
-    """One object as an API server would serve it; None for kinds that placement does not look at.
+    """Read an object as an API server would serve it.
 
-    Raises `InputError`, as `OfflineCluster.add`.
+    Args:
+        manifest: of the object.
+        where: names the file in errors.
+
+    Returns:
+        None for a kind that placement does not read.
+
+    Raises:
+        InputError: the object is not valid; the message names it and the field.
     """
     if not isinstance(manifest, Mapping):
         raise bad_field(where, manifest, "objects, each a mapping with kind and metadata")
@@ -85,7 +106,7 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
             return PodInfo(_identified(convert(manifest, Pod)))
         struct = struct_of(manifest.get("apiVersion"), kind)
         if struct is not None and struct is not SchedulingProfile:
-            # Through JSON, as some kinds keep parts of it just as they came.
+            # By way of JSON, because structs of devices keep parts of it undecoded.
             return _admitted(decode(msgspec.json.encode(manifest), struct) if struct in DEVICE_KINDS else convert(manifest, struct))
     except (DecodeError, QuantityError) as problem:
         raise bad_field(f"{where}: {kind} {_name(manifest)}", str(problem), f"a valid {kind}") from None
@@ -93,14 +114,22 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
 
 
 def struct_of(api_version: object, kind: object) -> type[Any] | None:
-    """Return the struct of a kind, in whatever version of its group; None for what neither placement nor an installed plugin reads."""
+    """Find the struct of a kind, in any version of its group.
+
+    Args:
+        api_version: of the manifest.
+        kind: of the manifest.
+
+    Returns:
+        None for a kind that neither placement nor an installed plugin reads.
+    """
     if kind == POD_GROUP:
         return POD_GROUPS.get(str(api_version).rpartition("/")[0])
     return STRUCTS.get(str(kind)) or next((source.kind for source in installed_sources() if source.reads(api_version, kind)), None)
 
 
 def _identified(pod: Pod) -> Pod:
-    """Manifests that people write have no uid, and maybe no namespace; the columns tell pods apart by the uid."""
+    """Give a pod a uid and a namespace, which a manifest may lack: the columns tell pods apart by the uid."""
     meta = pod.metadata
     if meta.uid and meta.namespace:
         return pod
@@ -109,7 +138,7 @@ def _identified(pod: Pod) -> Pod:
 
 
 def _admitted(item: ClusterObject) -> ClusterObject:
-    """What an API server and its controllers add to volumes, claims and classes that people write."""
+    """Set the fields of a volume, claim or class that an API server and its controllers would set."""
     if isinstance(item, PersistentVolume) and not item.status.phase:
         return replace(item, status=VolumePhase(phase="Available" if item.spec.claim_ref is None else "Bound"))
     if isinstance(item, ResourceClaim) and not item.metadata.uid:
@@ -121,7 +150,15 @@ def _admitted(item: ClusterObject) -> ClusterObject:
 
 
 def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> OfflineCluster:
-    """Build a world from manifests, in any order."""
+    """Make a cluster from manifests.
+
+    Args:
+        manifests: in any order.
+        where: names the file in errors.
+
+    Returns:
+        The cluster.
+    """
     world = OfflineCluster()
     for manifest in manifests:
         world.add(manifest, where)
@@ -135,13 +172,32 @@ def offline_evaluator(
     members: PodGroupMembers = NoPodGroupMembers(),  # noqa: B008 - it has no state
     guarding: Guarding | None = None,
 ) -> Evaluator:
-    """A profile's plugins around a cluster that nobody else changes. `members`: of groups, those without a node."""
+    """Build a profile's plugins around an offline cluster.
+
+    Args:
+        profile: resolved.
+        registry: of plugins.
+        cluster: only the caller changes it.
+        members: the members of groups without a node.
+        guarding: of out-of-tree plugins.
+
+    Returns:
+        An evaluator whose plugins write nothing.
+    """
     handle = ProfileHandle(cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), members=members, guarding=guarding)
     return handle.evaluator(profile, registry)
 
 
 def offline_cycle(cluster: Cluster, seed: int = 0) -> SchedulingCycle:
-    """The scheduler's own cycle, on this cluster, with nobody nominated."""
+    """Make the scheduler's own cycle for a cluster without nominated pods.
+
+    Args:
+        cluster: of the cycle.
+        seed: of the choices among nodes of equal totals.
+
+    Returns:
+        The cycle.
+    """
     return SchedulingCycle(cluster, Nominator(), random.Random(seed))
 
 

@@ -1,6 +1,6 @@
-"""Shadows: profiles that decide beside a live one, on columns of their own, and bind nothing. docs/shadow.md tells what comes of it.
+"""Shadows: profiles that decide beside a live one, on columns of their own, and bind nothing. docs/shadow.md describes their figures.
 
-What happens to the live cluster, and each decision of the live profile, is noted on a tape in the order in which it happened (`shadows`);
-each shadow replays its tape in a cluster of its own (`world`, `shadow`), decides (`choosing`, `groups`) as its budget allows
-(`pace`), and compares (`figures`, `utilisation`).
+Each event of the live cluster, and each decision of the live profile, is noted on a tape in order (`shadows`, `tape`). Each shadow replays
+its tape in a cluster of its own (`world`, `shadow`), decides (`chooser`, `podgroups`) as its budget allows (`pace`), and compares
+(`figures`, `utilisation`).
 """

@@ -21,9 +21,11 @@ class Found(NamedTuple):
     """The shadow's choice.
 
     Attributes:
-        feasible: whether the live profile's node could have held the pod, too; False where there is none.
-        totals: those of its own node and of the live one; None where the latter is not feasible, or is the only one, which is not scored.
-        score: the total of its own node; 0 where nothing was scored.
+        node: the chosen one.
+        feasible: whether the live profile's node could have held the pod, too; False where the live profile chose none.
+        totals: the totals of the shadow's node and of the live one; None where the live one is not feasible, or is the only node, which is
+            not scored.
+        score: the total of the shadow's node; 0 where no node was scored.
     """
 
     node: NodeName
@@ -36,7 +38,13 @@ class Chooser:
     """Filters and scores the nodes of one world by one profile."""
 
     def __init__(self, world: ShadowCluster, evaluator: Evaluator, rng: random.Random) -> None:
-        """`evaluator`: made around that world's cluster."""
+        """Choose nothing yet.
+
+        Args:
+            world: of the shadow.
+            evaluator: made around that world's cluster.
+            rng: chooses among nodes of equal totals.
+        """
         self._world = world
         self._evaluator = evaluator
         self._rng = rng
@@ -44,16 +52,23 @@ class Chooser:
 
     @property
     def groups(self) -> PodGroupSettings | None:
-        """What the profile says about groups; None where it does not mind them."""
+        """The profile's settings for groups; None where no plugin of it decides groups."""
         plugin = self._evaluator.runtime.pod_groups
         return None if plugin is None else plugin.settings
 
     def find(
         self, pod: PodInfo, live: LiveChoice | None = None, within: frozenset[NodeName] | None = None, *, compared: bool = False
     ) -> Found | None:
-        """The best node; among equally good ones that of the live profile, so that chance alone makes no difference.
+        """Find the best node. Among nodes of equal totals it is the live profile's, so that chance alone makes no difference.
 
-        `within`: only these nodes are candidates. `compared`: the score is wanted even if there is no other node.
+        Args:
+            pod: to be placed.
+            live: the live profile's choice; None where it chose no node.
+            within: the candidates; None for all nodes.
+            compared: score the node even if it is the only feasible one, because domains are compared by scores.
+
+        Returns:
+            None where no node can hold the pod.
         """
         try:
             evaluation = self._cycle.evaluate(self._evaluator, pod, None, within)
@@ -64,7 +79,7 @@ class Chooser:
         return self._best(evaluation, live, compared) if evaluation.count > 0 else None
 
     def draw(self) -> float:
-        """A lot, from 0 to below 1."""
+        """Draw a number from 0 to below 1, which decides between equally good domains."""
         return self._rng.random()
 
     def _best(self, evaluation: Evaluation, live: LiveChoice | None, compared: bool) -> Found:

@@ -1,4 +1,4 @@
-"""What decisions of a shadow and of its live profile come to: how often they agree, and how much worse each finds the other's nodes."""
+"""Compares the decisions of a shadow and of its live profile: how often they agree, and how much worse each finds the other's nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from placewright.api.profile import Regret
 
 @dataclass(slots=True)
 class Regrets:
-    """Distances from the best total, in points."""
+    """Distances from the best total, in points of the score.
+
+    Attributes:
+        decisions: their number.
+        points: sum of the distances.
+        worst: the largest distance.
+        share: sum of the distances, each as a share of the best total.
+    """
 
     decisions: int = 0
     points: int = 0
@@ -18,7 +25,12 @@ class Regrets:
     share: float = 0.0
 
     def add(self, best: int, other: int) -> None:
-        """A decision whose node has the total `best` by somebody's scores, where the other one's has `other`."""
+        """Count a decision.
+
+        Args:
+            best: total of the chosen node, by the scores of the profile that chose it.
+            other: total of the other profile's node, by the same scores.
+        """
         distance = best - other
         self.decisions += 1
         self.points += distance
@@ -27,7 +39,7 @@ class Regrets:
 
     @property
     def told(self) -> Regret:
-        """As the status has it."""
+        """The figures as the status has them."""
         count = self.decisions or 1
         return Regret(
             decisions=self.decisions,
@@ -39,14 +51,20 @@ class Regrets:
 
 @dataclass(slots=True)
 class Figures:
-    """Counted since `since` (RFC 3339), beside one generation of the live profile.
+    """Counts beside one generation of the live profile.
 
     Attributes:
-        same, other, live_only, shadow_only, neither: decisions, by what came of both.
+        since: the begin of the counts, RFC 3339.
+        live_generation: of the live profile; 0 before its first decision.
+        same: decisions for the same node.
+        other: decisions for different nodes.
+        live_only: decisions in which only the live profile found a node.
+        shadow_only: decisions in which only the shadow found a node.
+        neither: decisions in which neither found a node.
         passed_over: decisions of the live profile that the shadow had no time for.
-        not_feasible: the live node could not have held the pod in the shadow's world.
+        not_feasible: decisions whose live node could not have held the pod in the shadow's world.
         regret: of the live node, by the shadow's totals.
-        live_regret: of the shadow's node, by the live totals, where these are known of it.
+        live_regret: of the shadow's node, by the live totals, where the live profile's record has them.
     """
 
     since: str
@@ -62,7 +80,12 @@ class Figures:
     live_regret: Regrets = field(default_factory=Regrets)
 
     def count(self, shadow: NodeName | None, live: NodeName | None) -> None:
-        """Which nodes the two chose; None for no node."""
+        """Count a decision of both.
+
+        Args:
+            shadow: the shadow's node; None where it found none.
+            live: the live profile's node; None where it found none.
+        """
         if shadow is None and live is None:
             self.neither += 1
         elif shadow is None:
@@ -76,17 +99,17 @@ class Figures:
 
     @property
     def decided(self) -> int:
-        """Decisions of the shadow."""
+        """The number of the shadow's decisions."""
         return self.same + self.other + self.live_only + self.shadow_only + self.neither
 
     @property
     def sampled(self) -> float:
-        """The share of decisions that the shadow made, too; 1 where there were none."""
+        """The share of the live profile's decisions that the shadow made, too; 1 where there were none."""
         pods = self.decided + self.passed_over
         return self.decided / pods if pods else 1.0
 
     @property
     def agreement(self) -> float | None:
-        """The share of decisions for the same node among those for any; None where there were none."""
+        """The share of decisions for the same node among decisions in which either found a node; None where there were none."""
         placed = self.decided - self.neither
         return self.same / placed if placed else None

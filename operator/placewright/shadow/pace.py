@@ -1,4 +1,4 @@
-"""Work that takes no more than a share of the time, however much of it there is."""
+"""Paces work so that it takes no more than a share of the time, however much of it there is."""
 
 from __future__ import annotations
 
@@ -9,25 +9,31 @@ from typing import Final
 from placewright.framework.interface import Seconds
 from placewright.scheduler.ports import Clock
 
-#: What others lose by a second of work: that second, and what it took of the processor's caches.
-AFTERMATH: Final = 2.0
-#: What they lose by a second that they spend noting for it: that second, and what is kept in memory that they would have used again.
-#: Measured, both are less; the rest is the margin.
-KEEPSAKES: Final = 1.75
+#: Seconds that decisions lose by a second of a shadow's work: that second, and the refilling of the processor's caches. Measured, it is
+#: less; the rest is the margin.
+COST_OF_WORK: Final = 2.0
+#: Seconds that decisions lose by a second of noting for a shadow: that second, and the memory that its tape keeps from reuse. Measured, it
+#: is less; the rest is the margin.
+COST_OF_NOTES: Final = 1.75
 
 
 class ShadowPace:
-    """Says when the next piece of work may begin: after each, so much time belongs to others that this one was its share of both.
+    """Says when the next piece of work may begin: after each piece there is a pause that is long enough for the share.
 
-    So it holds from the first piece on, over any time that begins and ends with a piece's beginning, and however long a piece takes.
+    So the share holds from the first piece on, between the begins of any two pieces, however long a piece takes.
 
     Attributes:
-        due: when the next piece may begin, seconds of the clock.
-        spent: seconds that all pieces cost so far.
+        due: the time at which the next piece may begin, seconds of the clock.
+        spent: seconds that all pieces have cost so far.
     """
 
     def __init__(self, share: float, clock: Clock) -> None:
-        """`share`: of the time, above 0 and at most 1. `clock`: seconds, finer than a microsecond."""
+        """Let the first piece begin at once.
+
+        Args:
+            share: of the time, above 0 and at most 1.
+            clock: seconds, finer than a microsecond.
+        """
         self.due: Seconds = clock()
         self.spent: Seconds = 0.0
         self._share = share
@@ -35,18 +41,23 @@ class ShadowPace:
 
     @contextmanager
     def piece(self) -> Iterator[None]:
-        """A piece of work; its time counts whatever becomes of it."""
+        """Measure a piece of work, also one that raises."""
         began = self._clock()
         try:
             yield
         finally:
             ended = self._clock()
-            took = (ended - began) * AFTERMATH
+            took = (ended - began) * COST_OF_WORK
             self.spent += took
             self.due = began + took / self._share
 
     def charge(self, seconds: Seconds, now: Seconds) -> None:
-        """Others did something for this work, which counts as its own."""
-        took = seconds * KEEPSAKES
+        """Charge time that the scheduler spent on notes for this work.
+
+        Args:
+            seconds: of the notes.
+            now: of the clock.
+        """
+        took = seconds * COST_OF_NOTES
         self.spent += took
         self.due = max(self.due, now) + took / self._share

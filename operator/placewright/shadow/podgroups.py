@@ -1,7 +1,7 @@
-"""Members of a group in a shadow's world: as many as are needed get nodes, or none does.
+"""Decides the members of a group in a shadow's world: as many as are needed get nodes, or none does.
 
-As `scheduler.podgroups` does it, with the same rules for domains. But the members are tried a step each, with others' work in between:
-nobody but the shadow sees its world.
+It works as `scheduler.podgroups`, with the same rules for domains. But the members are tried a step each, with other work of the event
+loop in between, because only the shadow sees its world.
 """
 
 from __future__ import annotations
@@ -17,15 +17,25 @@ from placewright.shadow.chooser import Chooser, Found
 from placewright.shadow.tape import Decided
 from placewright.shadow.world import ShadowCluster
 
-#: A step a member; what comes of it, by uid.
+#: Yields after each member, and returns the choices by uid.
 Steps = Generator[None, None, Mapping[str, Found]]
 _Trial = Generator[None, None, Mapping[str, Found] | None]
 
 
 def together(world: ShadowCluster, chooser: Chooser, ref: GroupRef, members: Sequence[Decided]) -> Steps:
-    """Choose nodes for the members of a group that stand nowhere yet; nobody has one where fewer fit than are needed.
+    """Choose nodes for the members of a group that have none yet. No member gets one where fewer fit than are needed.
 
-    What breaks is raised, with nobody placed. Where the profile does not mind groups, each member is a pod like any other.
+    An error of a plugin is raised after all choices are taken back. Where no plugin of the profile decides groups, each member is decided
+    as a single pod.
+
+    Args:
+        world: of the shadow; the chosen members are placed in it.
+        chooser: of the shadow.
+        ref: the group.
+        members: without a node.
+
+    Returns:
+        Steps, each for a member, with the choices by uid at the end.
     """
     settings, cluster = chooser.groups, world.cluster
     if settings is None:
@@ -45,7 +55,7 @@ def together(world: ShadowCluster, chooser: Chooser, ref: GroupRef, members: Seq
 
 
 class _Group:
-    """Members that are decided together; `needed` of them have to be placed."""
+    """The members that are decided together. At least `needed` of them must get a node."""
 
     def __init__(self, world: ShadowCluster, chooser: Chooser, members: Sequence[Decided], needed: int) -> None:
         self._world = world
@@ -55,7 +65,7 @@ class _Group:
         self._waiting = {member.pod.uid for member in members if member.pod.uid in world.waiting}
 
     def in_best_domain(self, pod_group: PodGroup, most: int) -> _Trial:
-        """As `pod_groups.choosing` compares them, at most so many; of equally good ones that of the live profile is taken, if it is one."""
+        """Compare at most `most` domains as the scheduler does. Of equally good ones the live profile's is taken, if it is among them."""
         live = {member.choice.node for member in self._members if member.choice is not None}
         holding: list[tuple[int, bool, float, Domain]] = []
         pods = [member.pod for member in self._members]
@@ -74,14 +84,14 @@ class _Group:
         return None
 
     def tried(self, within: frozenset[NodeName] | None, *, compared: bool = False) -> _Trial:
-        """The members in their order; if they differ in size and too few fit, once more with the largest first."""
+        """Try the members in their order. If they differ in size and too few fit, try once more with the largest first."""
         found = yield from self._one_by_one(self._members, within, compared)
         if found is None and mixed(self._members):
             found = yield from self._one_by_one(largest_first(self._members), within, compared)
         return found
 
     def _one_by_one(self, members: Sequence[Decided], within: frozenset[NodeName] | None, compared: bool) -> _Trial:
-        """Each with what the earlier ones take; None where too few fit, and all is as before."""
+        """Try each member beside the earlier ones. Returns None where too few fit, with all choices taken back."""
         found: dict[str, Found] = {}
         enough = False
         try:

@@ -27,9 +27,9 @@ from placewright.shadow.world import ShadowCluster
 
 _logger = logging.getLogger(__name__)
 
-#: How long a shadow works before others get their turn, in seconds; a single decision may take longer.
+#: Seconds for which a shadow works in one go of the event loop; a single decision may take longer.
 PIECE_SECONDS: Final = 0.001
-#: Between two reports, in seconds: they walk over all nodes.
+#: Least seconds between two reports, because a report walks over all nodes.
 REPORT_SECONDS: Final = 2.0
 _MAX_ERROR: Final = 500
 
@@ -37,19 +37,29 @@ Build = Callable[[ResolvedProfile, Cluster], Evaluator]
 
 
 class Shadow:
-    """Made for one generation of a profile; nothing that goes wrong in it leaves it.
+    """The shadow of one generation of a profile. Its errors are counted and logged, and none leaves it.
 
     Attributes:
         profile: that generation.
-        tape: where others note what happens.
-        pace: when it may work on.
-        figures: what it has counted.
-        errors, last_error: what broke in it.
-        restarts: how often it began anew, because too much news waited.
+        tape: events and decisions that it has not replayed yet.
+        pace: says when it may work.
+        figures: its counts.
+        errors: number of its errors.
+        last_error: in words.
+        restarts: how often it began anew because its tape was full.
     """
 
     def __init__(self, profile: ResolvedProfile, live: Cluster, build: Build, clock: Clock, now: Callable[[], datetime], seed: int) -> None:
-        """`build` makes the plugins of a profile around a cluster; `now` is for people, `clock` in seconds."""
+        """Begin at the first `work`.
+
+        Args:
+            profile: whose plugins decide.
+            live: the live cluster.
+            build: makes the plugins of a profile around a cluster.
+            clock: seconds.
+            now: the time in reports.
+            seed: of the choices among nodes of equal totals.
+        """
         self.profile = profile
         self.tape = Tape()
         self.pace = ShadowPace(profile.shadow_budget, clock)
@@ -77,12 +87,12 @@ class Shadow:
 
     @property
     def report(self) -> ShadowStatus:
-        """How it compares, as of a moment ago."""
+        """The last report, some seconds old at most."""
         return self._report
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to do before more happens."""
+        """Whether there is no work until the next entry on the tape."""
         return not (self._behind or self._retries or self._retry_due or self._report_due)
 
     @property
@@ -92,7 +102,7 @@ class Shadow:
     # --- work ----------------------------------------------------------------------------------------------------------------
 
     def work(self) -> None:
-        """A piece of what there is to do; to be called when `pace` says so. Never raises."""
+        """Do a piece of the work. It is called when `pace` says so, and logs errors instead of raising them."""
         until = self._clock() + PIECE_SECONDS
         with self.pace.piece():
             try:
@@ -102,11 +112,11 @@ class Shadow:
                     pass
                 if self._report_due:
                     self._tell()
-            except Exception as problem:  # noqa: BLE001 - its plugins are anybody's code, and it must not hurt anybody
+            except Exception as problem:  # noqa: BLE001 - an error of a shadow's plugin must not end the scheduler
                 self._broke(problem)
 
     def _begin(self) -> None:
-        """With the cluster as it is now, and nothing that was decided before."""
+        """Begin anew with the live cluster as it is now, without earlier decisions."""
         self.restarts += self.tape.torn
         self._to_begin = False
         self.tape.mend()
@@ -116,7 +126,7 @@ class Shadow:
         self._chooser = Chooser(self._world, self._build(self.profile, self._world.cluster), self._rng)
 
     def _anew(self) -> None:
-        """An empty world."""
+        """Take an empty world."""
         self._world = ShadowCluster()
         self._chooser = None
         self._group = None
@@ -125,7 +135,7 @@ class Shadow:
         self._retries = deque()
 
     def _step(self) -> bool:
-        """A member of the group under way; one entry, the picture of the beginning first; or one pod that waits. False for nothing."""
+        """Decide a member of the group under way, replay an entry, or retry a waiting pod. Returns False where there is none of them."""
         if self._group is not None:
             self._next_member(self._group)
             return True
@@ -191,7 +201,7 @@ class Shadow:
     # --- decisions -----------------------------------------------------------------------------------------------------------
 
     def _decided(self, decided: Decided) -> None:
-        """Decide, too; without a decision of its own the pod is where it really is."""
+        """Decide a pod that the live profile decided. Without a choice of the shadow the pod is on its real node."""
         try:
             if self._fresh(decided):
                 found = self._ready.find(decided.pod, decided.choice)
@@ -202,7 +212,7 @@ class Shadow:
             self._settle(decided)
 
     def _decide_group(self, members: Sequence[Decided]) -> Generator[None]:
-        """The same for members of one group, with those who wait already: a step a member."""
+        """Decide members of a group that the live profile decided, with its waiting members. Yields after each member."""
         try:
             fresh = [member for member in members if self._fresh(member)]
             ref = members[0].pod.pod_group
@@ -221,7 +231,7 @@ class Shadow:
         return self._chooser
 
     def _fresh(self, decided: Decided) -> bool:
-        """Whether it is not known from an earlier attempt of the live profile; figures are those of one generation of that."""
+        """Whether a pod was not decided before. Figures begin anew with another generation of the live profile."""
         if not self.figures.live_generation:
             self.figures.live_generation = decided.generation
         elif decided.generation != self.figures.live_generation:
@@ -233,7 +243,7 @@ class Shadow:
             self._world.pod_stands(decided.pod, decided.choice.node)
 
     def _conclude(self, decided: Decided, found: Found | None) -> None:
-        """Count a decision, and how much worse each one's node is by the other's totals, as far as can be told."""
+        """Count a decision, with the regret of each node by the other profile's totals where they are known."""
         live, figures = decided.choice, self.figures
         if found is None and live is not None:
             self._world.wait(decided.pod)
@@ -249,7 +259,7 @@ class Shadow:
             figures.live_regret.add(best, other)
 
     def _retry(self, uid: str) -> None:
-        """Something made room: perhaps for a pod that waits. This is no decision to be counted."""
+        """Try a waiting pod again after a change that may have made room. It is not counted as a decision."""
         pod = self._world.waiting.get(uid)
         if pod is None:
             return
@@ -265,7 +275,7 @@ class Shadow:
             self._broke(problem)
 
     def _retry_group(self, ref: GroupRef) -> Generator[None]:
-        """All that wait with their group, once for all of them."""
+        """Try all waiting members of a group again, together."""
         waiting = self._waiting_with(ref)
         uids = {member.pod.uid for member in waiting}
         self._retries = deque(uid for uid in self._retries if uid not in uids)
@@ -321,7 +331,7 @@ class Shadow:
 
 
 def _picture(live: Cluster) -> Iterator[Entry]:
-    """The cluster as it is at this moment, as news: what is taken from it later has not changed since."""
+    """The live cluster at this moment as entries. They are taken at once, so that later changes do not show in them."""
     objects, nodes, placements = tuple(live.objects.shown()), tuple(live.nodes()), tuple(live.placements())
     return chain(
         ((EntryKind.OBJECT_PUT, item, None) for item in objects),

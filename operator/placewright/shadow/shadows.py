@@ -1,4 +1,4 @@
-"""All shadows of one scheduler: notes for them what happens, and gives each its turn."""
+"""All shadows of one scheduler: notes events and decisions on their tapes, and runs each in its turn."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from placewright.scheduler.ports import Clock
 from placewright.shadow.shadow import Build, Shadow
 from placewright.shadow.tape import Decided, EntryKind, choice_of
 
-#: How often it is looked whether there is something to do, in seconds, where there is nothing now.
+#: Seconds between two looks for work where there is none now.
 LOOK_SECONDS: Final = 0.02
-#: Of so many notes the time of one is taken.
+#: One note of so many is timed.
 TIMED: Final = 16
-#: What takes longer was something else, in seconds.
+#: Most seconds that a note counts as: a longer one was interrupted.
 LONGEST_NOTE: Final = 50e-6
 
 
@@ -40,9 +40,14 @@ class Shadows:
         now: Callable[[], datetime],
         seed: int = 0,
     ) -> None:
-        """`build` makes the plugins of a profile around a cluster; it raises whatever their constructors do.
+        """Have no shadows yet.
 
-        `clock`: finer than a microsecond; `now`: for people; `seed`: of each shadow's choices among equally good nodes.
+        Args:
+            live: the live cluster.
+            build: makes the plugins of a profile around a cluster, and raises any error of their constructors.
+            clock: seconds, finer than a microsecond.
+            now: the time in reports.
+            seed: of each shadow's choices among nodes of equal totals.
         """
         self._live = live
         self._build = build
@@ -53,16 +58,20 @@ class Shadows:
         self._beside: dict[str, list[Shadow]] = {}
         self._some = asyncio.Event()
         self._notes = 0
-        #: A pod of which it is noted already where it is about to stand.
+        #: The uid of a pod whose placement was noted with its decision, and is about to be shown by the cluster.
         self._standing = ""
-        #: Members of groups that are being tried: where they stand is not so yet.
+        #: Members of groups that are being tried, whose placements may be taken back.
         self._tried: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._shadows)
 
     def adopt(self, profiles: Iterable[ResolvedProfile]) -> None:
-        """These are the shadows in effect. Those known go on, another generation begins anew, and one that is paused does nothing."""
+        """Take the shadows in effect. A known generation goes on, a new one begins anew, and a paused one does not work.
+
+        Args:
+            profiles: of the shadows.
+        """
         known, self._shadows, self._beside = self._shadows, {}, {}
         for profile in profiles:
             if profile.shadows is None or profile.settings.paused:
@@ -84,20 +93,20 @@ class Shadows:
         return self._shadows
 
     def report(self, name: str) -> ShadowStatus | None:
-        """How a shadow compares; None for a profile that is none, or not at work."""
+        """The last report of a shadow; None for a profile that is no shadow, or is paused."""
         found = self._shadows.get(name)
         return None if found is None else found.report
 
     # --- turns ---------------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Give each shadow its turns, until cancelled."""
+        """Call `work` in its time, until cancelled."""
         while True:
             await self._some.wait()
             await asyncio.sleep(self.work())
 
     def work(self) -> float:
-        """One piece of work of each shadow that has some and whose time it is; in how many seconds it is worth while to look again."""
+        """Do a piece of work of each shadow that is due. Returns the seconds until the next may be due."""
         now, soonest = self._clock(), LOOK_SECONDS
         for shadow in tuple(self._shadows.values()):
             if not shadow.idle:
@@ -106,10 +115,10 @@ class Shadows:
                 soonest = min(soonest, shadow.pace.due - now)
         return max(soonest, 0.0)
 
-    # --- what happens --------------------------------------------------------------------------------------------------------
+    # --- events and decisions -----------------------------------------------------------------------------------------------------
 
     def decided(self, attempt: Attempt) -> None:
-        """The live profile of an attempt chose a node, or found none; what broke in it is no decision."""
+        """Note a decision of the live profile. An attempt that ended with an error is no decision."""
         beside = self._beside.get(attempt.profile.name)
         if beside is None or attempt.uid in self._tried or _broke(attempt):
             return
@@ -122,17 +131,22 @@ class Shadows:
                 decided = decided or _decided(attempt)
                 shadow.tape.note_decision(decided)
         if takers == len(self._shadows) and attempt.placement is not None:
-            self._standing = attempt.uid  # as all of them know already
+            self._standing = attempt.uid  # the entry tells all shadows of the placement
         if began:
             self._charge_sample(beside, began)
 
     def group_tried(self, attempts: Sequence[Attempt]) -> None:
-        """`TrialObserver`: until the group is settled, nothing is noted of its members, as most of it is taken back."""
+        """`TrialObserver`: note nothing of a group's members until it is settled, because most trial placements are taken back."""
         if self._shadows:
             self._tried.update(attempt.uid for attempt in attempts)
 
     def group_settled(self, attempts: Sequence[Attempt], *, at_once: bool) -> None:
-        """`TrialObserver`: a decision of all members, if nothing broke and no extender was asked, which shadows do not do."""
+        """`TrialObserver`: note the decision of a group, unless it had an error or asked an extender, which shadows do not ask.
+
+        Args:
+            attempts: of its members.
+            at_once: the group was decided in one go.
+        """
         if not self._tried:
             return
         began = self._clock()
@@ -150,34 +164,39 @@ class Shadows:
                 placement = self._live.placement(attempt.uid)
                 if placement is not None:
                     self._note(EntryKind.POD_STANDS, placement.pod, placement.node)
-                elif not at_once:  # it may have been deleted meanwhile
+                elif not at_once:  # the pod may have been deleted meanwhile
                     self._note(EntryKind.POD_LEFT, attempt.uid)
 
     def node_set(self, node: Node) -> None:
-        """`ClusterListener`."""
+        """`ClusterListener`: note a node that appeared or changed."""
         self._note(EntryKind.NODE_SET, node)
 
     def node_removed(self, name: NodeName) -> None:
-        """`ClusterListener`."""
+        """`ClusterListener`: note a removed node."""
         self._note(EntryKind.NODE_REMOVED, name)
 
     def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
-        """`ClusterListener`."""
+        """`ClusterListener`: note a pod on a node.
+
+        Args:
+            pod: as it is now.
+            node: its node.
+        """
         if pod.uid != self._standing and pod.uid not in self._tried:
             self._note(EntryKind.POD_STANDS, pod, node)
         self._standing = ""
 
     def pod_left(self, uid: str) -> None:
-        """`ClusterListener`, and `ClusterEventObserver` for a pod that left the queue: one that is on a node goes on to be somewhere."""
+        """`ClusterListener` and `ClusterEventObserver`: note a pod that left the cluster, or the queue unless it is on a node."""
         if self._shadows and uid not in self._tried and self._live.placement(uid) is None:
             self._note(EntryKind.POD_LEFT, uid)
 
     def object_put(self, item: ClusterObject) -> None:
-        """`ClusterEventObserver`."""
+        """`ClusterEventObserver`: note an object that appeared or changed."""
         self._note(EntryKind.OBJECT_PUT, item)
 
     def object_removed(self, item: ClusterObject) -> None:
-        """`ClusterEventObserver`."""
+        """`ClusterEventObserver`: note a removed object."""
         self._note(EntryKind.OBJECT_REMOVED, item)
 
     def _note(self, kind: EntryKind, subject: object, where: object = None) -> None:
@@ -190,12 +209,12 @@ class Shadows:
             self._charge_sample(self._shadows.values(), began)
 
     def _timed(self) -> bool:
-        """Whether the time of this note is taken."""
+        """Whether this note is timed."""
         self._notes += 1
         return self._notes % TIMED == 0
 
     def _charge_sample(self, shadows: Collection[Shadow], began: float) -> None:
-        """Noting is the shadows' time, too; one is timed for many, and not what came in between."""
+        """Charge the shadows for notes: one timed note stands for many, without an interruption in it."""
         self._charge(shadows, min(self._clock() - began, LONGEST_NOTE) * TIMED)
 
     def _charge(self, shadows: Collection[Shadow], seconds: float) -> None:

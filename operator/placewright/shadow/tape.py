@@ -1,6 +1,6 @@
-"""What happens, in the order in which it happens, until a shadow gets to it.
+"""The tape of a shadow: events of the live cluster and decisions of the live profile, in order, until the shadow replays them.
 
-News must not get lost, decisions may: when too many of these wait, further ones are passed over, and when too much news does, all of it is
+Events must not get lost, decisions may. When too many decisions wait, further ones are passed over. When too many entries wait, all are
 dropped, and the shadow begins anew from the cluster as it is.
 """
 
@@ -16,16 +16,16 @@ from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.scheduler.cycle import ScheduleResult
 
-#: Decisions that may wait, as bursts are followed by quiet times; at five percent of the time a shadow makes 50 to 300 a second.
+#: Most decisions that wait: bursts are followed by quiet times, and at five percent of the time a shadow makes 50 to 300 a second.
 MOST_DECISIONS: Final = 5_000
-#: Entries of any kind that may wait: some 10 MB, with pods that stand on nodes anyway.
+#: Most entries of any kind that wait: some 10 MB, beside pods that the cache holds anyway.
 MOST_ENTRIES: Final = 100_000
-#: Bytes of the objects in them, which may be gone elsewhere.
+#: Most bytes of the objects in them, which the cache may have dropped meanwhile.
 MOST_BYTES: Final = 128 * 2**20
 
 
 class EntryKind(enum.IntEnum):
-    """Kinds of entries, each with what it is about: objects of our own, several of them for a group, an uid, or a name."""
+    """The kinds of entries. The subject is a node or its name, a pod or its uid, an object, a `Decided`, or a tuple of them for a group."""
 
     NODE_SET = 0
     NODE_REMOVED = 1
@@ -41,7 +41,8 @@ class LiveChoice(NamedTuple):
     """The live profile's choice for a pod.
 
     Attributes:
-        best: the node, and after it the next best ones; empty where these were not told.
+        node: the chosen one.
+        best: the node, and after it the next best ones; empty where the decision did not record them.
         parts: by plugin, its part in the totals of `best`.
     """
 
@@ -50,9 +51,10 @@ class LiveChoice(NamedTuple):
     parts: dict[str, list[PluginScore]]
 
     def total(self, node: NodeName) -> int | None:
-        """What the live profile gave a node; None where that is not known.
+        """The live profile's total for a node; None where it is not known.
 
-        Nor is it known of its own node where the others were not told: of agreements alone there would be no regret.
+        It counts as unknown for the chosen node, too, where the next best ones were not recorded: figures from agreements alone would show
+        no regret.
         """
         if node not in self.best:
             return None
@@ -64,14 +66,20 @@ _UNTOLD: Final[dict[str, list[PluginScore]]] = {}
 
 
 def choice_of(placement: ScheduleResult) -> LiveChoice:
-    """What is to be kept of a placement: little, as thousands wait, and each part of a score is an object."""
+    """Make the choice of a placement. It is small, because thousands may wait, and each part of a score is an object."""
     if len(placement.best) > 1:
         return LiveChoice(placement.node, placement.best, placement.parts)
     return LiveChoice(placement.node, (), _UNTOLD)
 
 
 class Decided(NamedTuple):
-    """The live profile decided a pod; `choice` None: no node fits."""
+    """A decision of the live profile.
+
+    Attributes:
+        pod: as it was decided.
+        generation: of the live profile.
+        choice: None where no node fits.
+    """
 
     pod: PodInfo
     generation: int
@@ -82,7 +90,7 @@ Entry = tuple[EntryKind, Any, Any]
 
 
 def _objects(subject: Any) -> Iterator[object]:
-    """What an entry keeps."""
+    """The objects that an entry keeps alive."""
     if isinstance(subject, Decided):
         yield subject.pod
     elif isinstance(subject, tuple):
@@ -93,11 +101,11 @@ def _objects(subject: Any) -> Iterator[object]:
 
 
 class Tape:
-    """One shadow's.
+    """The tape of one shadow.
 
     Attributes:
-        torn: news was dropped; nothing is noted until `mend`.
-        passed_over: decisions that were not noted, or were dropped, since somebody took this figure.
+        torn: entries were dropped; none is noted until `mend`.
+        passed_over: decisions that were not noted, or were dropped, since the shadow last read this figure.
     """
 
     def __init__(self, most_entries: int = MOST_ENTRIES, most_decisions: int = MOST_DECISIONS) -> None:
@@ -114,7 +122,13 @@ class Tape:
         return len(self._entries)
 
     def note(self, kind: EntryKind, subject: Any, where: Any = None) -> None:
-        """Something happened."""
+        """Note an event of the live cluster.
+
+        Args:
+            kind: of the entry.
+            subject: as `EntryKind` says.
+            where: the node of a pod that stands on one.
+        """
         if self.torn:
             return
         held = held_bytes(*_objects(subject))
@@ -126,24 +140,24 @@ class Tape:
             self.torn = True
 
     def takes_decision(self, pods: int = 1) -> bool:
-        """Whether the decision that was made just now, of so many pods, is to be noted; if not, it is counted as passed over."""
+        """Whether a decision of so many pods is to be noted. If not, this counts it as passed over."""
         taken = not self.torn and self._decisions < self._most_decisions
         if not taken:
             self.passed_over += pods
         return taken
 
     def note_decision(self, decided: Decided) -> None:
-        """The live profile decided a pod, which is about to stand where it chose."""
+        """Note a decision of a pod, before the pod is placed."""
         self._decisions += 1
         self.note(EntryKind.DECISION, decided)
 
     def note_group(self, members: tuple[Decided, ...]) -> None:
-        """The live profile decided members of a group together; those with a choice stand there by now."""
+        """Note a decision of members of a group, after the members with a choice were placed."""
         self._decisions += len(members)
         self.note(EntryKind.GROUP, members)
 
     def take(self) -> Entry | None:
-        """The oldest entry; None where there is none."""
+        """Take the oldest entry; None where there is none."""
         if not self._entries:
             return None
         entry = self._entries.popleft()
@@ -155,7 +169,7 @@ class Tape:
         return entry
 
     def mend(self) -> None:
-        """Everything from now on is noted, and nothing from before."""
+        """Drop all entries, and note from now on."""
         self._drop()
         self.torn = False
 

@@ -1,4 +1,4 @@
-"""How nodes are used: by resource, the mean and spread of what is requested of each, and how many nodes are empty."""
+"""The utilisation of nodes: the mean and deviation of the requested share by resource, and the number of empty nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from placewright.cluster.cluster import Cluster
 
 
 def uses(shadow: Cluster, live: Cluster) -> list[ShadowUse]:
-    """CPU, memory, and every extended resource that a live node offers, by name."""
+    """Compare the utilisation of two clusters.
+
+    Args:
+        shadow: the shadow's cluster.
+        live: the live cluster, which says which resources are offered.
+
+    Returns:
+        CPU, memory, and every extended resource that a live node offers, by name.
+    """
     rows = live.rows()
     extended = (name for name in live.resources.names() if is_extended_resource(name))
     offered = sorted(name for name in extended if live.resources.column(name).allocatable[rows].any())
@@ -19,7 +27,15 @@ def uses(shadow: Cluster, live: Cluster) -> list[ShadowUse]:
 
 
 def allocation(cluster: Cluster, resource: str) -> Allocation:
-    """Over the nodes that offer the resource; the standard deviation is that of these nodes, not of a sample."""
+    """Measure the requested share of a resource over the nodes that offer it.
+
+    Args:
+        cluster: with the nodes.
+        resource: its name.
+
+    Returns:
+        Mean and population standard deviation, percent; zeros where no node offers the resource.
+    """
     rows, column = cluster.rows(), cluster.resources.column(resource)
     have = rows[column.allocatable[rows] > 0]
     if not len(have):
@@ -29,7 +45,15 @@ def allocation(cluster: Cluster, resource: str) -> Allocation:
 
 
 def empty(shadow: Cluster, live: Cluster) -> EmptyNodes:
-    """Nodes that nothing would be lost with."""
+    """Count the nodes of two clusters that have no pods but those of DaemonSets, and so could be removed.
+
+    Args:
+        shadow: the shadow's cluster.
+        live: the live cluster.
+
+    Returns:
+        Both counts.
+    """
     return EmptyNodes(shadow=sum(_empty_nodes(shadow)), live=sum(_empty_nodes(live)))
 
 

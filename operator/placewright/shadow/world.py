@@ -1,6 +1,6 @@
-"""A shadow's world: the cluster as it would be, had the shadow placed the pods that it decided.
+"""A shadow's world: the cluster as it would be if the shadow had placed the pods that it decided.
 
-All other pods stand where they really stand, and every pod leaves when it really leaves.
+All other pods are on their real nodes, and every pod leaves when it leaves the live cluster.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from placewright.cluster.objects import ClusterObject
 
 
 class ShadowCluster:
-    """Nodes, pods and objects of one shadow; the methods take one kind of news each.
+    """The nodes, pods and objects of one shadow.
 
     Attributes:
         cluster: its columns.
-        chosen: where the shadow put the pods that it placed, by uid.
-        waiting: pods that really stand on a node, and for which the shadow found none; by uid, in that order.
-        roomier: something changed since this was last set to False that may have made room.
+        chosen: the nodes of the pods that the shadow placed, by uid.
+        waiting: pods on a node of the live cluster for which the shadow found none, by uid, in the order of their decisions.
+        roomier: a change since this was last set to False may have made room.
     """
 
     def __init__(self) -> None:
@@ -28,38 +28,47 @@ class ShadowCluster:
         self.roomier = False
 
     def knows(self, uid: str) -> bool:
-        """Whether a pod has been decided, or stands somewhere."""
+        """Whether a pod has been decided, or is on a node."""
         return uid in self.chosen or uid in self.waiting or self.cluster.placement(uid) is not None
 
     def choose(self, pod: PodInfo, node: NodeName) -> None:
-        """The shadow puts a pod on a node."""
+        """Place a pod.
+
+        Args:
+            pod: not on a node yet.
+            node: the shadow's choice.
+        """
         self.cluster.assume(pod, node)
         self.chosen[pod.uid] = node
         self.waiting.pop(pod.uid, None)
 
     def take_back(self, pod: PodInfo) -> None:
-        """As if the shadow had not chosen."""
+        """Undo `choose`."""
         self.cluster.forget(pod, self.chosen.pop(pod.uid))
 
     def wait(self, pod: PodInfo) -> None:
-        """The shadow has no node for a pod that gets one in truth."""
+        """Let a pod wait that has a node in the live cluster only."""
         self.waiting[pod.uid] = pod
 
-    # --- news ----------------------------------------------------------------------------------------------------------------
+    # --- events --------------------------------------------------------------------------------------------------------------
 
     def node_set(self, node: Node) -> None:
-        """Appeared or changed."""
+        """Take a node that appeared or changed."""
         self.cluster.set_node(node)
         self.roomier = True
 
     def node_removed(self, name: NodeName) -> None:
-        """Gone; pods that were put there stand on a node that is not, as real ones do until they are deleted."""
+        """Remove a node. Its pods stay on the missing node, as in the live cluster until they are deleted."""
         self.cluster.remove_node(name)
 
     def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
-        """A pod really stands on a node. One that the shadow placed stays where it is, with what it asks for now.
+        """Take a pod that is on a node of the live cluster. A pod that the shadow placed keeps the shadow's node, with its new requests.
 
-        One that it has no node for goes on waiting as it was: as it is now, it names the node that it stands on, and would fit no other.
+        A pod that waits goes on waiting as it was: its new state names its real node, and would fit no other.
+
+        Args:
+            pod: as it is now.
+            node: its real node.
         """
         if pod.uid in self.waiting:
             return
@@ -70,16 +79,16 @@ class ShadowCluster:
             self.cluster.set_pod(pod.on(where))
 
     def pod_left(self, uid: str) -> None:
-        """A pod stands nowhere, in truth and therefore here; if it is tried again, it is decided again."""
+        """Remove a pod that has no node in the live cluster any more. If it is tried again, the shadow decides it again."""
         self.chosen.pop(uid, None)
         self.waiting.pop(uid, None)
         if self.cluster.remove_pod(uid) is not None:
             self.roomier = True
 
     def object_put(self, item: ClusterObject) -> None:
-        """Appeared or changed."""
+        """Take an object that appeared or changed."""
         self.cluster.objects.put(item)
 
     def object_removed(self, item: ClusterObject) -> None:
-        """Gone."""
+        """Remove an object."""
         self.cluster.objects.remove(item)
