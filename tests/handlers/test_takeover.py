@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -255,9 +256,9 @@ class Leader:
             self._turned.clear()
             await self._turned.wait()
 
-    def turn(self, active: bool) -> None:
+    def turn(self, active: bool, *, same_term: bool = False) -> None:
         self.active = active
-        self.term += active
+        self.term += active and not same_term
         self._turned.set()
         for listener in self._listeners:
             listener(active)
@@ -341,6 +342,39 @@ async def test_each_term_has_its_own_time_and_who_lost_the_lead_meanwhile_gives_
     desk.leader.turn(True)
     await asyncio.wait_for(desk.takeover.wait_active(), DEADLINE)
     assert desk.takeover.seconds_without_decisions == 0
+    assert not running.done()
+    running.cancel()
+
+
+async def test_a_lead_that_is_back_in_the_same_term_has_its_whole_time_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A renewal came late, long after the term had begun, and nobody else has led in between."""
+    now = 1000.0
+    monkeypatch.setattr(takeover, "time", SimpleNamespace(monotonic=lambda: now))
+    desk = Desk(limit=120.0)
+    running = asyncio.create_task(desk.takeover.run())
+    desk.ready.set()
+    desk.leader.turn(True)
+    await asyncio.wait_for(desk.takeover.wait_active(), DEADLINE)
+    now += 1000.0
+    desk.leader.turn(False)
+    desk.leader.turn(True, same_term=True)
+    await asyncio.wait_for(desk.takeover.wait_active(), DEADLINE)
+    assert desk.did == ["prepare", "prepared", "end", "prepare", "prepared"]
+    assert not running.done()
+    running.cancel()
+
+
+async def test_a_preparation_that_outlasts_a_break_of_the_lead_gives_nothing_up() -> None:
+    desk = Desk(limit=0.2)
+    running = asyncio.create_task(desk.takeover.run())
+    desk.leader.turn(True)
+    await desk.until("prepare")
+    desk.leader.turn(False)
+    desk.leader.turn(True, same_term=True)
+    await desk.until("prepare", "given up", "prepare")
+    assert not desk.takeover.active
+    desk.ready.set()
+    await asyncio.wait_for(desk.takeover.wait_active(), DEADLINE)
     assert not running.done()
     running.cancel()
 

@@ -37,7 +37,8 @@ _logger = logging.getLogger(__name__)
 QUIET_SECONDS: Final = 0.1
 _LONGEST_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.01
-#: Seconds that the preparation of a term may take once every list is complete, repetitions included.
+#: Seconds that the preparation of a term may take once every list is complete, repetitions included, while this replica has the lead
+#: without a break. A break within a term, as of a renewal that came late, begins the time anew: the lead was there for others to take.
 LONGEST_TAKEOVER_SECONDS: Final = 120.0
 #: Pods that are read at once.
 _AT_ONCE: Final = 64
@@ -97,8 +98,8 @@ class Takeover:
         self._end = end
         self._listed = listed
         self._limit = limit
-        #: The term that is being prepared, and until when by the monotonic clock.
-        self._deadline = (-1, 0.0)
+        #: Until when the term has to be prepared, by the monotonic clock; None while none is.
+        self._deadline: float | None = None
         self._leads_since: float | None = None
         self._prepared_for: int | None = None
         self._began = asyncio.Event()
@@ -140,7 +141,7 @@ class Takeover:
 
     def _turned(self, active: bool) -> None:
         if not active:
-            self._leads_since = None
+            self._leads_since = self._deadline = None
         if not active and self._prepared_for is not None:
             self._prepared_for = None
             self._ended.set()
@@ -172,19 +173,20 @@ class Takeover:
     async def _begin(self) -> None:
         term, since = self._leader.term, time.monotonic()
         await self._listed()
-        await self._prepare_in_time(term)
-        if self._leader.active and self._leader.term == term:
-            self._prepared_for = term
+        prepared = await self._prepare_in_time(term)
+        if prepared and self._leader.active and self._leader.term == term:
+            self._prepared_for, self._deadline = term, None
             self._ended.clear()
             self._began.set()
             _logger.info("term %d begins, prepared in %.2f s", term, time.monotonic() - since)
 
 
-    async def _prepare_in_time(self, term: int) -> None:
+    async def _prepare_in_time(self, term: int) -> bool:
+        """Prepare the term. Returns False where that took too long, and the lead was lost or interrupted meanwhile."""
         now = time.monotonic()
-        if self._deadline[0] != term:
-            self._deadline = term, now + self._limit
-        left = self._deadline[1] - now
+        if self._deadline is None:
+            self._deadline = now + self._limit
+        left = self._deadline - now
         in_time = asyncio.timeout(left)
         if left > 0:
             try:
@@ -194,9 +196,10 @@ class Takeover:
                 if not in_time.expired():
                     raise
             else:
-                return
-        if self._leader.active and self._leader.term == term:
+                return True
+        if self._leader.active and self._leader.term == term and self._deadline is not None:
             raise TakeoverTooLong(f"decisions did not begin within {self._limit:g} s of taking the lead, which is given back")
+        return False
 
 
 async def ask_for_unresolved(client: ApiClient, binding: BindingCycle, intake: ClusterEventHandlers) -> None:
