@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from scheduler.extenders import ScriptedExtender, extender
+
 from kube.extender_server import ExtenderServer, silent
 from kubesandbox.faults import Rule
 from placewright.api.profile import default_profile
@@ -18,7 +20,6 @@ from placewright.kube.client import ApiClient
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active, Swap
 from placewright.profiles.resolve import resolve
-from scheduler.extenders import ScriptedExtender, extender
 
 from .stage import Stage, new_stage, operator
 
