@@ -145,11 +145,11 @@ class EventSweeps:
         if any(queue.unschedulable for queue in self._queues):
             self.recent.note(event, old, new)
         told = NumberedEvent(self.happened, event, old, new, except_uid, up_to_priority)
-        reach = [(queue, self._reach(queue, event, old, new)) for queue in self._queues if queue.served]
-        if self._a_slice is not None and sum(len(reached.pods) for _, by_plugin in reach for reached in by_plugin) > self._a_slice:
+        found = [(queue, self._reach(queue, event, old, new)) for queue in self._queues if queue.served]
+        if self._a_slice is not None and sum(len(reached.pods) for _, by_plugin in found for reached in by_plugin) > self._a_slice:
             self._keep(told)
             return 0
-        return sum(self._tell_now(queue, queued, told) for queue, by_plugin in reach for queued in _each_once(by_plugin, old, new))
+        return sum(self._tell_now(queue, queued, told) for queue, by_plugin in found for queued in _each_once(by_plugin, old, new))
 
     def noted(self, events: Sequence[ClusterEvent], old: Any, new: Any) -> Sequence[ClusterEvent]:
         """Note changes of one waiting pod among the recent events. Only that pod is told, by the caller.
