@@ -109,7 +109,14 @@ class Cluster(NodeRows):
         return min(self._priorities, default=None)
 
     def pods_on(self, node: NodeName) -> Iterable[PodInfo]:
-        """Return the pods on a node, assumed ones included and dry runs applied. A node without a row may have pods, too."""
+        """Return the pods on a node, with the changes of dry runs.
+
+        Args:
+            node: need not have a row: pods may be known before their node.
+
+        Returns:
+            Assumed and confirmed pods; a view where no dry run is open.
+        """
         pods = self._pods_on.get(node, {})
         if not self._dry_runs:
             # Filters read this for every evaluated node, and dry runs are rare: no copy without one.
@@ -121,11 +128,25 @@ class Cluster(NodeRows):
         ]
 
     def placement(self, uid: str) -> PodOnNode | None:
-        """Return a pod's place, or None. Dry runs do not change it."""
+        """Return a pod's place as it is in truth, without the changes of dry runs.
+
+        Args:
+            uid: of the pod.
+
+        Returns:
+            The place; None for a pod that is on no node.
+        """
         return self._placements.get(uid)
 
     def stands(self, uid: str) -> PodOnNode | None:
-        """Return a pod's place, or None when it has none or a dry run has removed the pod."""
+        """Return a pod's place, with the changes of dry runs.
+
+        Args:
+            uid: of the pod.
+
+        Returns:
+            The place; None for a pod that is on no node, or that a dry run has removed.
+        """
         known = self._placements.get(uid)
         if known is None or not self._dry_runs:
             return known
@@ -137,7 +158,14 @@ class Cluster(NodeRows):
         return pod.terminating or pod.uid in self._told_to_leave
 
     def assumed_predecessors(self, pod: PodInfo) -> list[PodOnNode]:
-        """Return the assumed pods with this pod's name and an older uid. The API server shows the newer pod, so these have been deleted."""
+        """Find assumed pods with this pod's name and an older uid. The API server shows the newer pod, so these have been deleted.
+
+        Args:
+            pod: as a watch shows it.
+
+        Returns:
+            Their places, oldest first; nearly always none.
+        """
         assumed = self._assumed_as.get(pod.key, [])
         if pod.uid in assumed:
             assumed = assumed[: assumed.index(pod.uid)]  # namesakes are assumed in the order of their creation
@@ -177,7 +205,14 @@ class Cluster(NodeRows):
         return old
 
     def remove_node(self, name: NodeName) -> Node | None:
-        """Remove a node and return it; None when it was unknown. Its pods are kept until the watch of pods reports that they are gone."""
+        """Remove a node. Its pods are kept until the watch of pods reports that they are gone.
+
+        Args:
+            name: of the node.
+
+        Returns:
+            The node; None when it was unknown.
+        """
         row = self._row_of.pop(name, None)
         if row is None:
             return None
@@ -278,7 +313,14 @@ class Cluster(NodeRows):
         return known
 
     def remove_pod(self, uid: str) -> PodOnNode | None:
-        """Remove a pod that is deleted or finished, and return its place; None when it was unknown."""
+        """Remove a pod that is deleted or finished.
+
+        Args:
+            uid: of the pod.
+
+        Returns:
+            Its place before; None when it was unknown.
+        """
         known = self._placements.get(uid)
         if known is not None:
             self._leave(known)

@@ -56,9 +56,13 @@ class Pending:
             self.written = version
 
     def precedes(self, version: str) -> bool:
-        """Return whether the allocation was written before this version.
+        """Tell whether the allocation was written before a version. A claim that is shown without it in a later version has lost it.
 
-        A claim that is shown without it in a later version has lost it by then.
+        Args:
+            version: a resourceVersion of the claim.
+
+        Returns:
+            False while the allocation is in flight.
         """
         return bool(self.written) and _newer(version, self.written)
 
@@ -89,7 +93,14 @@ class ClaimTable(Table[ResourceClaim]):
         self._releasing: dict[str, int] = {}
 
     def pending(self, claim: ResourceClaim) -> Pending | None:
-        """Return the allocation on its way into this claim, or None."""
+        """Find the allocation on its way into a claim.
+
+        Args:
+            claim: compared by uid, too.
+
+        Returns:
+            The allocation; None when none is pending.
+        """
         found = self._pending.get(key_of(claim.metadata))
         return found if found is not None and found.uid == claim.metadata.uid else None
 
@@ -158,7 +169,14 @@ class ClaimTable(Table[ResourceClaim]):
         self._tell_waiting(pending, claim, self.get(claim.metadata.name, claim.metadata.namespace))
 
     def put(self, item: ResourceClaim) -> ResourceClaim | None:
-        """Add or replace a claim as `Table.put` does. A pending allocation outlives versions that were written without it."""
+        """Add or replace a claim as `Table.put` does. A pending allocation outlives versions that were written without it.
+
+        Args:
+            item: as the API server shows it.
+
+        Returns:
+            The claim as the API server showed it before; None for a new claim.
+        """
         before = super().put(item)
         key = key_of(item.metadata)
         pending = self._pending.get(key)
@@ -186,7 +204,14 @@ class ClaimTable(Table[ResourceClaim]):
             self.assume(_allocated(shown, pending.allocation))
 
     def remove(self, item: ResourceClaim) -> ResourceClaim | None:
-        """Remove a claim as `Table.remove` does. The devices of a pending allocation are free."""
+        """Remove a claim as `Table.remove` does. The devices of a pending allocation are free.
+
+        Args:
+            item: as the API server showed it last.
+
+        Returns:
+            The claim as the API server showed it; None when it was unknown.
+        """
         key = key_of(item.metadata)
         pending, taken = self._pending.pop(key, None), self._items.get(key)
         shown = super().remove(item)
@@ -216,7 +241,14 @@ class ClaimTable(Table[ResourceClaim]):
     # --- claims that are being released ---------------------------------------------------------------------------------------
 
     def releasing(self, claim: ResourceClaim) -> bool:
-        """Return whether a pod or the allocation is about to be taken off the claim. A decision must not count on either then."""
+        """Tell whether a pod or the allocation is about to be taken off a claim.
+
+        Args:
+            claim: any claim.
+
+        Returns:
+            True when a decision must not count on either.
+        """
         return claim.metadata.uid in self._releasing
 
     def begin_release(self, claim: ResourceClaim) -> None:
@@ -235,7 +267,14 @@ class ClaimTable(Table[ResourceClaim]):
 
 
 def owner_of_extended(claim: ResourceClaim) -> str:
-    """Return the uid of the pod whose extended resources this claim serves; "" for all other claims."""
+    """Tell which pod's extended resources a claim serves.
+
+    Args:
+        claim: any claim.
+
+    Returns:
+        The pod's uid; "" for claims that serve none.
+    """
     if (claim.metadata.annotations or {}).get(EXTENDED_CLAIM) != "true":
         return ""
     return next((owner.uid for owner in claim.metadata.owner_references or () if owner.controller), "")
@@ -281,10 +320,16 @@ class DeviceObjects:
         )
 
     def class_of(self, resource: str) -> str | None:
-        """Return the name of the class whose devices serve an extended resource, or None.
+        """Find the class whose devices serve an extended resource.
 
         Of several classes that name the resource, the newest counts, and of equally old ones the first by name, as in
         kube-scheduler.
+
+        Args:
+            resource: its name.
+
+        Returns:
+            The name of the class; None when no class serves the resource.
         """
         if self._served_at != self.classes.version:
             self._served_at = self.classes.version
@@ -297,7 +342,14 @@ class DeviceObjects:
         return self._served.get(resource)
 
     def served(self, pod: PodInfo) -> dict[str, str]:
-        """Return the resources that the pod requests and that classes serve, with the names of the classes."""
+        """Find the classes that serve a pod's requests.
+
+        Args:
+            pod: for its requests.
+
+        Returns:
+            Class by resource, for the requested resources that a class serves.
+        """
         if not len(self.classes):
             return {}
         found = ((name, self.class_of(name)) for name, amount in pod.requests.items() if amount and "/" in name)

@@ -31,11 +31,19 @@ class DryRunCluster:
         self._net: dict[int, Net] = {}
 
     def add(self, pods: Moves) -> None:
-        """Count these pods onto their rows."""
+        """Count pods onto their rows.
+
+        Args:
+            pods: each with its row; a pod may be on another row in truth.
+        """
         self._count_in(pods, 1)
 
     def remove(self, pods: Moves) -> None:
-        """Count these pods off their rows."""
+        """Count pods off their rows.
+
+        Args:
+            pods: each with its row.
+        """
         self._count_in(pods, -1)
 
     def undo(self) -> None:
@@ -52,7 +60,14 @@ class DryRunCluster:
         return self._net.keys()
 
     def net(self, row: int | None) -> Mapping[str, tuple[PodInfo, int]]:
-        """Return the net change of a row, by uid; empty for None."""
+        """Return the net change of a row.
+
+        Args:
+            row: None for a node without a row.
+
+        Returns:
+            Pods with their net changes, by uid.
+        """
         return _NOTHING if row is None else self._net.get(row, _NOTHING)
 
     def _count_in(self, pods: Moves, sign: int) -> None:

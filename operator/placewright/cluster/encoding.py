@@ -22,7 +22,14 @@ class AllRows:
         self._rows: NDArray[np.intp] = np.zeros(0, np.intp)
 
     def of(self, size: int) -> NDArray[np.intp]:
-        """Return the rows 0 to `size` - 1 as a read-only array; shape (size,)."""
+        """Return all rows of a table.
+
+        Args:
+            size: number of rows.
+
+        Returns:
+            0 to `size` - 1, read only; shape (size,). The same array until the size changes.
+        """
         if len(self._rows) != size:
             self._rows = np.arange(size)
             self._rows.flags.writeable = False
@@ -67,11 +74,25 @@ class EncodedColumn(Generic[V]):
         return self.values[int(self._codes[row])]
 
     def code(self, value: V) -> int | None:
-        """Return the code of a value, or None when no row ever had it."""
+        """Return the code of a value.
+
+        Args:
+            value: hashable.
+
+        Returns:
+            An index into `values`; None when no row ever had the value.
+        """
         return self._codes_of.get(value)
 
     def codes(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Return the codes of these rows; shape (len(rows),) int32."""
+        """Return the codes of rows, without a call for each value.
+
+        Args:
+            rows: to be answered.
+
+        Returns:
+            Shape (len(rows),) int32.
+        """
         return self._codes[rows]
 
     def grow(self, capacity: int) -> None:

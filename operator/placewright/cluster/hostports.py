@@ -54,6 +54,7 @@ class HostPorts:
             addresses = self._claims.get((protocol, port))
             if addresses is None:
                 continue
+            # A claim on the wildcard conflicts with every address of the port, and every claim with one on the wildcard.
             for other in addresses if address == ANY_ADDRESS else (address, ANY_ADDRESS):
                 taken.update(addresses.get(other, ()))
         if not taken:

@@ -52,7 +52,14 @@ class Images:
         self._on_row[row] = present
 
     def get(self, name: str) -> ImageState | None:
-        """Return the size and rows of an image, or None when no node has it."""
+        """Find an image.
+
+        Args:
+            name: as nodes report it.
+
+        Returns:
+            Its size and rows; None when no node has it.
+        """
         return self._states.get(name)
 
     def _leave(self, name: str, row: int) -> None:

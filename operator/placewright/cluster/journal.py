@@ -44,7 +44,14 @@ class Log(Generic[E]):
             self._base += self._keep
 
     def since(self, position: int) -> Sequence[E] | None:
-        """Return the changes after a position, with repeats; None when the log no longer has them all."""
+        """Return the changes after a position.
+
+        Args:
+            position: an earlier `position` of this log.
+
+        Returns:
+            The changes in order, with repeats; None when the log no longer has them all.
+        """
         if position < self._base:
             return None
         return self._entries[position - self._base :]
@@ -86,19 +93,33 @@ class Journal(Log[int]):
             room = min(2 * self._count, 2 * self._keep)
             self._rows = np.concatenate([self._rows, np.zeros(room - self._count, np.intp)])
         else:
+            # Moved within the array: in a ring buffer, the slice of a reader would be two pieces.
             self._rows[: self._count - self._keep] = self._rows[self._keep : self._count]
             self._count -= self._keep
             self._base += self._keep
 
     def since(self, position: int) -> Sequence[int] | None:
-        """Return the rows that changed after a position, with repeats; None when the log no longer has them all."""
+        """Return the rows that changed after a position.
+
+        Args:
+            position: an earlier `position` of this journal.
+
+        Returns:
+            Rows in order, with repeats; None when the journal no longer has them all.
+        """
         entries = self.entries_since(position)
         return None if entries is None else cast("list[int]", entries.tolist())
 
     def entries_since(self, position: int) -> NDArray[np.intp] | None:
-        """Return the rows that changed after a position, as the log's own array; None when the log no longer has them all.
+        """Return the rows that changed after a position, without a copy.
 
         The array is read at once and never written: the next `append` may change it.
+
+        Args:
+            position: an earlier `position` of this journal.
+
+        Returns:
+            Rows in order, with repeats; None when the journal no longer has them all.
         """
         if position < self._base:
             return None

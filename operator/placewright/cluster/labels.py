@@ -42,6 +42,7 @@ class LabelColumn(EncodedColumn[str | None]):
             Shape (len(rows),) bool.
         """
         numbers, are_numbers = self._as_numbers()
+        # Compared once for each distinct value, then gathered by row.
         return (are_numbers & (numbers > bound if above else numbers < bound))[self.codes(rows)]
 
     def _as_numbers(self) -> tuple[Int64s, NDArray[np.bool_]]:
@@ -95,7 +96,14 @@ class LabelColumns:
         return self._nodes_with.keys()
 
     def column(self, key: str) -> LabelColumn:
-        """Return each row's value of a label, None where there is none. Read it at once: the column of a key may be replaced later."""
+        """Return the column of a label. Read it at once: the column of a key may be replaced later.
+
+        Args:
+            key: any key; tenants may invent them.
+
+        Returns:
+            Each row's value; None where the node does not have the label.
+        """
         column = self._columns.get(key)
         if column is not None:
             return column

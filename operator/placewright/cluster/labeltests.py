@@ -32,9 +32,13 @@ class LabelTest:
 
 
 def label_tests(expressions: Iterable[CompiledRequirement]) -> list[LabelTest]:
-    """Combine the expressions of a pod selector, one test for each key, in the order in which keys are first named.
+    """Combine the expressions of a pod selector. Pod selectors have no Gt and Lt, so values have no order here.
 
-    Pod selectors have no Gt and Lt, so values have no order here.
+    Args:
+        expressions: all of one selector.
+
+    Returns:
+        One test for each key, in the order in which keys are first named.
     """
     by_key: dict[str, list[CompiledRequirement]] = {}
     for expression in expressions:

@@ -103,7 +103,14 @@ class NodeRows:
         return np.flatnonzero(self.present)
 
     def row(self, node: NodeName) -> int | None:
-        """Return the row of a node, or None."""
+        """Find the row of a node.
+
+        Args:
+            node: its name.
+
+        Returns:
+            An index into every column; None for an unknown node.
+        """
         return self._row_of.get(node)
 
     def node(self, row: int) -> Node:
@@ -122,7 +129,14 @@ class NodeRows:
         return (node for node in self._nodes if node is not None)
 
     def label(self, key: str) -> LabelColumn:
-        """Return the column of a label: each node's value, and None where a node does not have the label."""
+        """Return the column of a label.
+
+        Args:
+            key: any key.
+
+        Returns:
+            Each node's value; None where a node does not have the label.
+        """
         return self._labels.column(key)
 
     @property

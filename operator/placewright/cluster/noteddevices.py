@@ -16,13 +16,27 @@ from placewright.api.pods import PodInfo
 
 
 def noted_devices(pod: PodInfo) -> str | None:
-    """Return the note on a pod; None when there is none."""
+    """Read the note on a pod.
+
+    Args:
+        pod: any pod.
+
+    Returns:
+        The annotation's text; None when there is none.
+    """
     annotations = pod.pod.metadata.annotations
     return annotations.get(DEVICES) if annotations else None
 
 
 def without_brought_devices(pod: PodInfo) -> PodInfo:
-    """Return the pod without a note of its own, as it is assumed: no devices have been chosen for it."""
+    """Remove a note that the pod brought, because no devices have been chosen for it.
+
+    Args:
+        pod: about to be assumed.
+
+    Returns:
+        `pod`, or a copy without the note.
+    """
     annotations = pod.pod.metadata.annotations
     return pod.annotated({DEVICES: None}) if annotations and DEVICES in annotations else pod
 

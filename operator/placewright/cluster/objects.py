@@ -82,7 +82,14 @@ class ClusterObjects:
         }
 
     def put(self, item: ClusterObject) -> ClusterObject | None:
-        """Add or replace an object and return it as it was before; None for a new object."""
+        """Add or replace an object.
+
+        Args:
+            item: of any kind in `KINDS`.
+
+        Returns:
+            The object as it was before; None for a new object.
+        """
         table = self._table(type(item))
         if table is not None:
             known: ClusterObject | None = table.put(item)
@@ -94,7 +101,14 @@ class ClusterObjects:
         return old
 
     def remove(self, item: ClusterObject) -> ClusterObject | None:
-        """Remove an object and return it as it was before; None when it was unknown."""
+        """Remove an object.
+
+        Args:
+            item: of any kind in `KINDS`; only its kind and name count.
+
+        Returns:
+            The object as it was before; None when it was unknown.
+        """
         table = self._table(type(item))
         if table is not None:
             known: ClusterObject | None = table.remove(item)
@@ -133,7 +147,14 @@ class ClusterObjects:
         self.changes.append(ObjectChange(kind, key))
 
     def of_kind(self, kind: type[ClusterObject]) -> Mapping[str, Any]:
-        """Return the objects of a kind that has no table, by key."""
+        """Return the objects of a kind that has no table.
+
+        Args:
+            kind: Namespace, Service, a workload or PodDisruptionBudget.
+
+        Returns:
+            Objects by key; a view.
+        """
         return self._by_kind[kind]
 
     def shown(self) -> Iterator[ClusterObject]:
@@ -144,7 +165,14 @@ class ClusterObjects:
             yield from kept.values()
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
-        """Return the labels of a namespace; empty when it is unknown."""
+        """Return the labels of a namespace.
+
+        Args:
+            name: of the namespace.
+
+        Returns:
+            The labels; empty when the namespace is unknown.
+        """
         namespace = self.namespaces.get(name)
         return (namespace.metadata.labels if namespace else None) or _NO_LABELS
 

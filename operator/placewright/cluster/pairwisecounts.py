@@ -73,7 +73,14 @@ class PairwiseCounts:
         return self._groups.affinities[carrier]
 
     def rows(self, group: PairwiseKey) -> Mapping[int, int]:
-        """Return the number of this group's pods by row."""
+        """Return the pods of one group by row.
+
+        Args:
+            group: their key.
+
+        Returns:
+            Number of pods by row, above 0; a view.
+        """
         record = self._groups.get(group)
         return MappingProxyType(record.rows if record else {})
 

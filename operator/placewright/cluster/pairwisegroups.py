@@ -85,14 +85,28 @@ class PairwiseGroups:
         return (group for groups in self._by_namespace.values() for group in groups.values())
 
     def get(self, key: PairwiseKey) -> PairwiseGroup | None:
-        """Return the group with this key, or None."""
+        """Find a group.
+
+        Args:
+            key: its pods'.
+
+        Returns:
+            The group; None when no pod has had this key lately.
+        """
         groups = self._by_namespace.get(key.namespace)
         return None if groups is None else groups.get(key)
 
     # --- coming and going ----------------------------------------------------------------------------------------------------
 
     def open(self, pod: PodInfo) -> PairwiseGroup:
-        """Add a group without pods for pods like this one; the caller knows that there is none."""
+        """Add a group; the caller knows that there is none.
+
+        Args:
+            pod: its first pod, which is counted later.
+
+        Returns:
+            The group, without pods.
+        """
         key = pod.pairwise_key
         # Other schedulers may have placed a pod that is beyond a limit. Its terms would cost each later decision what the limit
         # forbids.
@@ -157,7 +171,14 @@ class PairwiseGroups:
     # --- finding -------------------------------------------------------------------------------------------------------------
 
     def selected(self, selection: PodSelection) -> list[PairwiseGroup]:
-        """Return the groups whose pods a selection picks."""
+        """Find the groups whose pods a selection picks.
+
+        Args:
+            selection: which pods to count.
+
+        Returns:
+            The groups, each once.
+        """
         near = list(self._near(selection))
         if len(near) <= _FEW_GROUPS:
             return [group for group in near if selection.selects(group.key, group.labels)]

@@ -71,7 +71,14 @@ def members_complaint(pod_group: PodGroup, members: Mapping[str, int]) -> str:
 
 
 def count_field(ref: GroupRef) -> str:
-    """Return the path of the field that says how many members are placed together."""
+    """Name the field that says how many members are placed together.
+
+    Args:
+        ref: the group; its form decides.
+
+    Returns:
+        A path, as `spec.minMember`.
+    """
     if ref.form is Form.NATIVE:
         return "spec.schedulingPolicy.gang.minCount"
     if ref.form is Form.WORKLOAD:

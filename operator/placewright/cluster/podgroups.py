@@ -74,7 +74,14 @@ class PodGroups:
         return self._moves + sum(table.version for table in self._objects.tables.values())
 
     def get(self, ref: GroupRef) -> PodGroup | None:
-        """Return the group as it is declared now; None when no object declares it."""
+        """Read a group as it is declared now.
+
+        Args:
+            ref: as a member names it.
+
+        Returns:
+            The group; None when no object declares it.
+        """
         item: GroupObject | None = self._objects.by_form[ref.form].get(ref.object_name, ref.namespace)
         if item is None:
             self._read.pop(ref, None)
@@ -88,18 +95,33 @@ class PodGroups:
     def lowest_priority(self) -> int | None:
         """Return the lowest priority that a group has of its own; None while no group has one."""
         table = self._objects.by_form[Form.NATIVE]
+        # Each search for victims asks first, so the minimum is kept until the table changes.
         if self._lowest is None or self._lowest[0] != table.version:
             own = [item.spec.priority for item in table.values() if item.spec.priority is not None]
             self._lowest = table.version, min(own, default=None)
         return self._lowest[1]
 
     def object_of(self, ref: GroupRef) -> GroupObject | None:
-        """Return the object that declares the group; None when there is none."""
+        """Find the object that declares a group.
+
+        Args:
+            ref: as a member names it.
+
+        Returns:
+            The object; None when there is none.
+        """
         item: GroupObject | None = self._objects.by_form[ref.form].get(ref.object_name, ref.namespace)
         return item
 
     def placed(self, ref: GroupRef) -> AbstractSet[str]:
-        """Return the uids of members that stand on a node or are assumed there; a view, not to be kept over changes."""
+        """Return the members on nodes.
+
+        Args:
+            ref: the group.
+
+        Returns:
+            Uids of members that stand on a node or are assumed there; a view, not to be kept over changes.
+        """
         return self._placed.get(ref, _NO_MEMBERS)
 
     @property
@@ -108,7 +130,14 @@ class PodGroups:
         return len(self._placed)
 
     def running(self, ref: GroupRef) -> int:
-        """Return how many placed members of a group run."""
+        """Count the placed members that run.
+
+        Args:
+            ref: the group.
+
+        Returns:
+            At most the number of placed members.
+        """
         return self._running.get(ref, 0)
 
     def take_stirred(self) -> set[GroupRef]:

@@ -76,7 +76,14 @@ class PodSelection:
         return f"PodSelection{self._key()}"
 
     def weight_of(self, group: PairwiseKey) -> int:
-        """Return how much each pod of a selected group counts."""
+        """Return the weight of a selected group's pods.
+
+        Args:
+            group: selected by this selection.
+
+        Returns:
+            How much each pod counts; 1 without weights.
+        """
         return 1 if self.weights is None else self.weights[AffinityCarrier(group.namespace, group.affinity)]
 
     def selects(self, group: PairwiseKey, labels: Mapping[str, str]) -> bool:
@@ -92,7 +99,14 @@ class PodSelection:
         return self.covers(group) and self.selector.matches(labels)
 
     def covers(self, group: PairwiseKey) -> bool:
-        """Return whether the pods of this group are counted if their labels satisfy the selector."""
+        """Test a group without its labels.
+
+        Args:
+            group: the pods' key.
+
+        Returns:
+            True when its pods are counted if their labels satisfy the selector.
+        """
         if self.namespaces is not None and group.namespace not in self.namespaces:
             return False
         if group.terminating and not self.terminating:

@@ -95,9 +95,13 @@ class Resources:
         return name in self._columns
 
     def column(self, name: str) -> ResourceColumn:
-        """Return the column of a resource; a column of zeros when no node offers it.
+        """Return the column of a resource. Read it at once and do not write: it may be replaced later.
 
-        Read it at once and do not write: it may be replaced later.
+        Args:
+            name: of the resource.
+
+        Returns:
+            The column; one of zeros when no node offers the resource.
         """
         return self._columns.get(name, self._nothing)
 

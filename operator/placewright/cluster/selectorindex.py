@@ -108,6 +108,7 @@ class SelectorIndex(Generic[T]):
             if bucket is None:
                 bucket = self._buckets[place] = _Bucket()
             bucket.items[item] = None
+            # The index's version is a stamp that no other content of the bucket ever had.
             bucket.stamp = self.version
 
     def discard(self, item: T) -> None:
@@ -122,7 +123,14 @@ class SelectorIndex(Generic[T]):
                 del self._buckets[place]
 
     def is_broad(self, item: T) -> bool:
-        """Return whether every label set of its namespaces meets the item, because its selector names no value of a label."""
+        """Tell whether every label set of an item's namespaces meets it.
+
+        Args:
+            item: in the index.
+
+        Returns:
+            True when its selector names no value of a label.
+        """
         return any(pair is None for _, pair in self._places[item])
 
     def meeting(self, namespace: str, labels: Iterable[_Pair]) -> Iterator[T]:

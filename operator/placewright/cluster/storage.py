@@ -99,7 +99,14 @@ class Table(Generic[O]):
         return [self._shown.get(key, item) for key, item in self._items.items()]
 
     def where(self, index: str) -> Iterable[O]:
-        """Return the objects that the table's index files under this value."""
+        """Return the objects under a value of the table's index.
+
+        Args:
+            index: as `indexed_by` gives it.
+
+        Returns:
+            The objects, as they are assumed to be.
+        """
         return self._index.get(index, _NOTHING).values()
 
     def put(self, item: O) -> O | None:
@@ -122,7 +129,14 @@ class Table(Generic[O]):
         return shown
 
     def remove(self, item: O) -> O | None:
-        """Remove an object and return it as the API server showed it; None when it was unknown."""
+        """Remove an object, with any assumption about it.
+
+        Args:
+            item: only its name counts.
+
+        Returns:
+            The object as the API server showed it; None when it was unknown.
+        """
         key = key_of(item.metadata)
         shown = self._shown.pop(key, None)
         old = self._items.pop(key, None)
@@ -208,17 +222,38 @@ class StorageObjects:
 
 
 def key_of(meta: ObjectMeta) -> str:
-    """Return `namespace/name`, or the name alone for an object without a namespace."""
+    """Return the key of an object.
+
+    Args:
+        meta: its metadata.
+
+    Returns:
+        `namespace/name`, or the name alone for an object without a namespace.
+    """
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 def volume_class(volume: PersistentVolume) -> str:
-    """Return the StorageClass of a volume; "" for none."""
+    """Return the StorageClass of a volume.
+
+    Args:
+        volume: its old annotation counts before the field.
+
+    Returns:
+        The name of the class; "" for none.
+    """
     beta = (volume.metadata.annotations or _NOTHING).get(BETA_CLASS)
     return volume.spec.storage_class_name if beta is None else beta
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """Return the StorageClass that a claim asks for; "" for none."""
+    """Return the StorageClass that a claim asks for.
+
+    Args:
+        claim: its old annotation counts before the field.
+
+    Returns:
+        The name of the class; "" for none.
+    """
     beta = (claim.metadata.annotations or _NOTHING).get(BETA_CLASS)
     return (claim.spec.storage_class_name or "") if beta is None else beta

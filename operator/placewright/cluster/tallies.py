@@ -142,6 +142,7 @@ class Tallies:
         del self._selections[tally]
         self._broad.pop(selection, None)
         self._bytes -= self._charged.pop(tally).nbytes
+        # Matched once more: tallies are dropped rarely, and a list of groups for each would cost memory all the time.
         for group in self._groups.selected(selection):
             group.tallies.remove(tally.weighing(selection.weight_of(group.key)))
         if selection.carriers is None:

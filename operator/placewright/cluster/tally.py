@@ -88,7 +88,14 @@ class Tally:
         return self
 
     def weighing(self, weight: int) -> CountedIn:
-        """Return a place where each pod counts as `weight` pods."""
+        """Return a place where each pod counts more than once.
+
+        Args:
+            weight: not 0.
+
+        Returns:
+            This tally for a weight of 1, else a `CountedIn` that multiplies.
+        """
         return self if weight == 1 else _Weighing(self, weight)
 
     @property
@@ -179,7 +186,14 @@ class Tally:
         return TakenRows(np.fromiter(few.keys(), np.intp, len(few)), np.fromiter(few.values(), np.int64, len(few)))
 
     def by_row(self, size: int) -> NDArray[np.int32]:
-        """Return the number of pods on each of `size` rows; shape (size,)."""
+        """Return the pods on each row.
+
+        Args:
+            size: rows of the cluster.
+
+        Returns:
+            Shape (size,) int32.
+        """
         counts = np.zeros(size, np.int32)
         if self._column is not None:
             length = min(size, len(self._column))
@@ -210,7 +224,14 @@ class Tally:
         return self._taken > 0
 
     def changes_since(self, position: int) -> Sequence[tuple[int, int]] | None:
-        """Return (row, pods added) in order since `follow` returned this position; None when the tally no longer has them all."""
+        """Return the changes since `follow` returned a position.
+
+        Args:
+            position: as `follow` returned it.
+
+        Returns:
+            (row, pods added), in order; None when the tally no longer has them all.
+        """
         return None if self._changes is None else self._changes.since(position)
 
     def follow(self) -> int:

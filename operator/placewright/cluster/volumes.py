@@ -28,9 +28,15 @@ class Disk(NamedTuple):
 
 
 def disks_of(volume: Volume) -> Iterator[Disk]:
-    """Iterate over the disks that a volume of a pod names; none for claims and other sources.
+    """Find the disks that a volume of a pod names.
 
     An EBS volume is never shared, whether it is read-only or not. Source: kube-scheduler's `VolumeRestrictions`.
+
+    Args:
+        volume: of a pod's spec.
+
+    Returns:
+        The disks; none for claims and other sources.
     """
     if volume.gce_persistent_disk is not None:
         yield Disk(("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only)
@@ -76,7 +82,14 @@ class VolumeUse:
     # --- reading -----------------------------------------------------------------------------------------------------------
 
     def pods(self, row: int) -> Iterator[PodInfo]:
-        """Iterate over the pods with volumes on a row."""
+        """Return the pods with volumes on a row.
+
+        Args:
+            row: of the node.
+
+        Returns:
+            The pods, with the changes of dry runs.
+        """
         return (pod for pod, count in self._pods.get(row, {}).values() if count > 0)
 
     def claimed(self, namespace: str, claim: str) -> int:
@@ -92,7 +105,14 @@ class VolumeUse:
         return self._claims.get(f"{namespace}/{claim}", 0)
 
     def taken(self, disks: Collection[Disk]) -> frozenset[int]:
-        """Return the rows where one of these disks is in use in a way that excludes another user."""
+        """Find the rows where a disk cannot be mounted once more.
+
+        Args:
+            disks: of the incoming pod.
+
+        Returns:
+            Rows where one of the disks is in use in a way that excludes another user.
+        """
         rows: set[int] = set()
         for identity, read_only in disks:
             users = self._disks.get(identity, {})
@@ -133,6 +153,7 @@ class VolumeUse:
 
     def _enter(self, pod: PodInfo, row: int, delta: int) -> None:
         pods = self._pods.setdefault(row, {})
+        # Counted, because dry runs within dry runs may add and remove the same pod.
         count = pods.pop(pod.uid, (pod, 0))[1] + delta
         if count:
             pods[pod.uid] = (pod, count)

@@ -42,7 +42,14 @@ class KeyedHeap(Generic[T]):
         return (item for _, item in self._live.values())
 
     def get(self, uid: str) -> T | None:
-        """Return the item of this uid, or None."""
+        """Find an item without removing it.
+
+        Args:
+            uid: the item's.
+
+        Returns:
+            The item; None when there is none.
+        """
         found = self._live.get(uid)
         return found[1] if found else None
 
@@ -71,7 +78,14 @@ class KeyedHeap(Generic[T]):
         self._compact()
 
     def remove(self, uid: str) -> T | None:
-        """Remove the item of this uid and return it; None when there is none."""
+        """Remove an item.
+
+        Args:
+            uid: the item's.
+
+        Returns:
+            The item; None when there is none.
+        """
         found = self._live.pop(uid, None)
         if found is None:
             return None
@@ -217,7 +231,14 @@ class LanedHeap(Generic[T, L]):
         return made
 
     def remove(self, uid: str) -> T | None:
-        """Remove the item of this uid and return it; None when there is none."""
+        """Remove an item.
+
+        Args:
+            uid: the item's.
+
+        Returns:
+            The item; None when there is none.
+        """
         lane = self._of.pop(uid, None)
         if lane is None:
             return None

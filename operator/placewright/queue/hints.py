@@ -67,17 +67,30 @@ class EventHints:
         self._keys: dict[str, tuple[EventKeys, ...]] = {}
 
     def asked(self, plugin: str) -> Asked:
-        """Return the hint functions of this plugin for the event; empty when the plugin did not register for it."""
+        """Return a plugin's hints for this kind of event.
+
+        Args:
+            plugin: its name.
+
+        Returns:
+            Hint functions; none when the plugin did not register for the event.
+        """
         found = self._by_plugin.get(plugin)
         if found is None:
             found = self._by_plugin[plugin] = self._look_up(plugin)
         return found
 
     def narrowing(self, plugin: str) -> Narrowing | None:
-        """Return the test that chooses which of the plugin's rejected pods are asked about; None when all are.
+        """Return the test that chooses which of a plugin's rejected pods are asked about.
 
         A plugin that the profile no longer runs has no table of events, so kube-scheduler's rule for pods added beside affinity
         holds for its pods.
+
+        Args:
+            plugin: its name.
+
+        Returns:
+            The test; None when all pods are asked about.
         """
         if plugin not in self._narrowings:
             table = self._interests.get(plugin, _UNKNOWN)
@@ -87,7 +100,14 @@ class EventHints:
         return self._narrowings[plugin]
 
     def keys(self, plugin: str) -> tuple[EventKeys, ...]:
-        """Return the keys that find this plugin's rejected pods for the event; empty when all its pods have to be asked about."""
+        """Return the keys that find a plugin's rejected pods for the event.
+
+        Args:
+            plugin: its name.
+
+        Returns:
+            The keys; none when all its pods have to be asked about.
+        """
         known = self._keys.get(plugin)
         if known is None:
             table = self._interests.get(plugin)
@@ -190,11 +210,25 @@ class Hints:
         return plugin in self._interests
 
     def keys_of(self, plugin: str) -> Sequence[EventKeys]:
-        """Return the keys under which pods that this plugin rejected may be listed."""
+        """Return the keys under which a plugin's rejected pods are listed.
+
+        Args:
+            plugin: its name.
+
+        Returns:
+            The keys; none for a plugin without.
+        """
         return self._keys.get(plugin, ())
 
     def about(self, event: ClusterEvent) -> EventHints:
-        """Return the hints for this kind of event; the same object for the same kind."""
+        """Return the hints for a kind of event.
+
+        Args:
+            event: any event of the kind.
+
+        Returns:
+            The same object for the same kind.
+        """
         kind = (event.resource, event.action)
         found = self._by_event.get(kind)
         if found is None:

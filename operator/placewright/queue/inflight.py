@@ -98,11 +98,25 @@ class InFlightPods:
         return Counter(happening.event.label for happening in self._events)
 
     def get(self, uid: str) -> InFlightPod | None:
-        """Return the attempt of this pod, or None."""
+        """Find the attempt of a pod.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The attempt; None when the pod is not in flight.
+        """
         return self._pods.get(uid)
 
     def place(self, uid: str) -> RoomPlace:
-        """Return the pod's place in its profile's room; for a pod that is not in flight, a place that ignores every call."""
+        """Return the pod's place in its profile's room.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The place; for a pod that is not in flight, one that ignores every call.
+        """
         flight = self._pods.get(uid)
         return NO_PLACE if flight is None else flight.place
 
@@ -161,7 +175,14 @@ class InFlightPods:
         return list(islice(self._events, flight.start - oldest, None))
 
     def end(self, uid: str) -> InFlightPod | None:
-        """End an attempt and drop the events that no other attempt needs; None when the pod is not in flight."""
+        """End an attempt and drop the events that no other attempt needs.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The attempt; None when the pod is not in flight.
+        """
         if (flight := self._pods.pop(uid, None)) is not None:
             self._prune()
             flight.place.leave()

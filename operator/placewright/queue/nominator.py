@@ -77,14 +77,25 @@ class Nominator:
             del self._pods[node]
 
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
-        """Return the pods nominated to this node, in order of nomination.
+        """Return the pods nominated to a node.
 
-        The result is a view: copy it before nominating while iterating.
+        Args:
+            node: its name.
+
+        Returns:
+            The pods in order of nomination; a view: copy it before nominating while iterating.
         """
         return self._pods.get(node, _NONE).values()
 
     def node_of(self, uid: str) -> NodeName | None:
-        """Return the node that a pod is nominated to, or None."""
+        """Find a pod's nomination.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The name of the node; None for a pod without.
+        """
         return self._nodes.get(uid)
 
     def nodes(self) -> Collection[NodeName]:

@@ -39,7 +39,14 @@ class BackoffPolicy:
                 raise ValueError(f"backoff.{name}: found {value}, allowed is a number of seconds, 0 or more")
 
     def duration(self, failures: int) -> float:
-        """Return the seconds to wait after so many failures in a row: 1, 2, 4, 8, 10, 10… by default, and 0 before the first failure."""
+        """Compute how long a pod waits: 1, 2, 4, 8, 10, 10… seconds by default.
+
+        Args:
+            failures: in a row.
+
+        Returns:
+            Seconds; 0 before the first failure.
+        """
         if failures <= 0:
             return 0.0
         return min(self.initial_seconds * 2.0 ** min(failures - 1, _MAX_DOUBLINGS), self.max_seconds)
@@ -64,10 +71,24 @@ class QueuePolicy(Protocol):
         """
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Return SUCCESS when the pod may be tried; any other status gates the pod, on behalf of `Status.plugin`."""
+        """Ask the profile's PreEnqueue plugins whether a pod may be tried.
+
+        Args:
+            pod: waiting.
+
+        Returns:
+            SUCCESS when it may; any other status gates it, on behalf of `Status.plugin`.
+        """
 
     def binding_extender(self, pod: PodInfo) -> str:
-        """Return the name of the extender that binds this pod, or ""."""
+        """Find the extender that binds a pod.
+
+        Args:
+            pod: waiting.
+
+        Returns:
+            Its name; "" when the scheduler binds the pod itself.
+        """
 
     def sort_key(self, pod: PodInfo, timestamp: float) -> SortKey:
         """Return the pod's sort key, lowest first. Keys of all profiles must compare with each other.

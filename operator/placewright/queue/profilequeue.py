@@ -141,7 +141,14 @@ class ProfileQueue:
         return queued, self.lane_of(queued)
 
     def lane_of(self, queued: QueuedPod) -> Lane:
-        """Return the pod's lane: pods of one namespace, and of one binding extender, wait for the same places."""
+        """Find the pod's lane: pods of one namespace, and of one binding extender, wait for the same places.
+
+        Args:
+            queued: of this profile.
+
+        Returns:
+            The lane.
+        """
         pod, policy = queued.pod, self._policy
         return Lane(pod.namespace, "" if policy is None else policy.binding_extender(pod))
 
@@ -171,7 +178,14 @@ class ProfileQueue:
         yield from ((SubQueue.GATED, queued) for queued in self.gated)
 
     def place_of(self, uid: str) -> SubQueue | None:
-        """Return the sub-queue of a pod, or None when the pod is not in this queue."""
+        """Find the sub-queue of a pod.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The sub-queue; None when the pod is not in this queue.
+        """
         if uid in self.active:
             return SubQueue.ACTIVE
         if uid in self.backoff or uid in self.error_backoff or uid in self.suspects:
@@ -185,7 +199,14 @@ class ProfileQueue:
         return self.unschedulable.get(queued.uid) is queued or self.gated.get(queued.uid) is queued
 
     def take(self, uid: str) -> QueuedPod | None:
-        """Remove a pod from its structure and return it; None when the pod is not in this queue."""
+        """Remove a pod from its structure.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The pod; None when it is not in this queue.
+        """
         return (  # one event may take out thousands of pods that wait for events, so their structures come first
             self.unschedulable.remove(uid)
             or self.gated.remove(uid)
@@ -235,11 +256,25 @@ class ProfileQueue:
         return Counter({plugin: len(pods.held_by(plugin)) for pods in (self.unschedulable, self.gated) for plugin in pods.plugins()})
 
     def waiting_since(self, oldest: float) -> list[QueuedPod]:
-        """Return the pods that have waited for an event since before this time (seconds on the queue's clock)."""
+        """Find pods that have waited long for an event.
+
+        Args:
+            oldest: seconds on the queue's clock.
+
+        Returns:
+            Pods that have waited since before this time.
+        """
         return [queued for queued in self.unschedulable if queued.timestamp < oldest]
 
     def to_reconsider(self, plugins: AbstractSet[str] | None) -> list[QueuedPod]:
-        """Return the unschedulable pods that one of these plugins (None: any plugin) or only disabled plugins rejected."""
+        """Find unschedulable pods whose rejection may not hold any longer.
+
+        Args:
+            plugins: whose rejections are in doubt; None for any plugin.
+
+        Returns:
+            Pods that one of these plugins or only disabled plugins rejected.
+        """
         waiting = self.unschedulable
         if plugins is None:
             return list(waiting)
@@ -367,7 +402,14 @@ class ProfileQueues:
         return self._by_name.get(scheduler_name)
 
     def of(self, scheduler_name: str) -> ProfileQueue:
-        """Return the queue of this scheduler name; a new queue asks for its profile."""
+        """Return the queue of a scheduler name; a new queue asks for its profile.
+
+        Args:
+            scheduler_name: as pods name it.
+
+        Returns:
+            The queue.
+        """
         queue = self._by_name.get(scheduler_name)
         if queue is None:
             queue = self._by_name[scheduler_name] = ProfileQueue(scheduler_name, self._policies(scheduler_name), self._making)

@@ -146,17 +146,27 @@ class QueuedPod:
             self.consecutive_errors += 1
 
     def turn(self, policy: QueuePolicy) -> SortKey:
-        """Return the pod's sort key.
+        """Compute the pod's sort key.
 
         A member of a group has the key of its group's first member at the group's age, so that the group comes as one.
+
+        Args:
+            policy: the profile's.
+
+        Returns:
+            Lowest first.
         """
         pod_group = self.pod_group
         return policy.sort_key(self.pod, self.timestamp) if pod_group is None else policy.sort_key(pod_group.first.pod, pod_group.since)
 
     def backoff_window(self, policy: BackoffPolicy) -> int | None:
-        """Return the window (whole seconds of the clock) in which backoff ends; None when the pod need not back off.
+        """Compute when backoff ends. Members of a group that failed as one wait until the same window.
 
-        Members of a group that failed as one wait until the same window.
+        Args:
+            policy: the profile's backoff.
+
+        Returns:
+            The window (whole seconds of the clock); None when the pod need not back off.
         """
         if self.pod_group is not None and self.pod_group.failed_at is not None:
             return _window_after(self.pod_group.failed_at, policy.duration(self.pod_group.failures))
@@ -279,9 +289,15 @@ class QueuedPodGroup:
             self._first = None
 
     def ready_beside(self, pod: PodInfo) -> Counter[str]:
-        """Return `ready` as if this version of a member were the known one.
+        """Count the members that may be tried, as if this version of a member were the known one.
 
         PreEnqueue judges a pod before the queue takes it in, so the pod's own version counts here before it is in `members`.
+
+        Args:
+            pod: a member.
+
+        Returns:
+            Counts by scheduler name.
         """
         known = self._counted.get(pod.uid)
         if known is pod:
@@ -315,11 +331,25 @@ class QueuedPodGroups:
         return iter(self._pod_groups.values())
 
     def get(self, ref: GroupRef) -> QueuedPodGroup | None:
-        """Return the group, or None when no member of it is in the queue."""
+        """Find a group.
+
+        Args:
+            ref: as members name it.
+
+        Returns:
+            The group; None when no member of it is in the queue.
+        """
         return self._pod_groups.get(ref)
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
-        """Return the members without a node, in order of arrival, including members that are being tried or bound."""
+        """Return the members without a node.
+
+        Args:
+            ref: the group.
+
+        Returns:
+            The members in order of arrival, including members that are being tried or bound.
+        """
         pod_group = self._pod_groups.get(ref)
         return () if pod_group is None else [queued.pod for queued in pod_group.members.values()]
 

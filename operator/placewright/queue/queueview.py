@@ -37,15 +37,36 @@ class QueueView:
         return len(self._pods)
 
     def get(self, uid: str) -> QueuedPod | None:
-        """Return the pod of this uid, in whichever sub-queue it is; None when the queue does not hold it."""
+        """Find a pod, in whichever sub-queue it is.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The pod; None when the queue does not hold it.
+        """
         return self._pods.get(uid)
 
     def latest(self, uid: str) -> PodInfo | None:
-        """Return the newest version of a pod, also while an older version is being tried; None when the queue does not hold it."""
+        """Return the newest version of a pod, also while an older version is being tried.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The pod; None when the queue does not hold it.
+        """
         return self._latest(uid) if uid in self._pods else None
 
     def uid_of(self, key: PodKey) -> str | None:
-        """Return the uid of the pod with this `namespace/name`, or None."""
+        """Find a pod by name.
+
+        Args:
+            key: `namespace/name`.
+
+        Returns:
+            The pod's uid; None when the queue does not hold it.
+        """
         return self._uids.get(key)
 
     def uids(self) -> AbstractSet[str]:
@@ -53,7 +74,14 @@ class QueueView:
         return self._pods.keys()
 
     def locate(self, uid: str) -> SubQueue | None:
-        """Return the sub-queue of a pod, or None when the queue does not hold it."""
+        """Find the sub-queue of a pod.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The sub-queue; None when the queue does not hold the pod.
+        """
         if (queued := self._pods.get(uid)) is None:
             return None
         if self.in_flight.get(uid) is not None:
@@ -72,12 +100,26 @@ class QueueView:
         return iter(self._queues)
 
     def sizes(self, scheduler_name: str | None = None) -> Sizes:
-        """Count the pods of each sub-queue, for one scheduler name or (None) for all."""
+        """Count the pods of each sub-queue.
+
+        Args:
+            scheduler_name: a profile's; None for all profiles.
+
+        Returns:
+            The counts.
+        """
         tried = sum(not each.gone and scheduler_name in (None, each.latest.scheduler_name) for each in self.in_flight)
         return self._queues.sizes(scheduler_name, tried)
 
     def rejections(self, scheduler_name: str) -> Counter[str]:
-        """Count the unschedulable and gated pods of a scheduler name by the plugin that holds them back."""
+        """Count the pods that each plugin holds back.
+
+        Args:
+            scheduler_name: a profile's.
+
+        Returns:
+            Unschedulable and gated pods by plugin; a pod counts for each plugin that rejected it.
+        """
         return sum((queue.rejections() for queue in self._queues if queue.name == scheduler_name), Counter())
 
     def _latest(self, uid: str) -> PodInfo:

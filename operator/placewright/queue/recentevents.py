@@ -64,7 +64,14 @@ class RecentEvents:
         self._kinds[event.label] = RecentEvent(self.noted, event)
 
     def since(self, seen: int) -> list[RecentEvent]:
-        """Return the events after number `seen`, the latest first. Events that are too old to have names follow once for each kind."""
+        """Return the events since a pod's attempt.
+
+        Args:
+            seen: `noted` at that time.
+
+        Returns:
+            The events, the latest first. Events that are too old to have names follow once for each kind.
+        """
         named = [each for each in reversed(self._latest) if each.number > seen]
         oldest = named[-1].number if named else self.noted + 1
         return [*named, *(each for each in self._kinds.values() if seen < each.number < oldest)]

@@ -99,7 +99,14 @@ class ProfileRoom:
         return sum(self._all.held.values()) - self.on_their_way
 
     def may_enter(self, lane: Lane) -> bool:
-        """Return whether one more pod of this lane may be handed out."""
+        """Tell whether one more pod may be handed out.
+
+        Args:
+            lane: the pod's.
+
+        Returns:
+            False when its namespace or extender has its share.
+        """
         namespace, extender = lane
         if not (self._on_their_way.may_take(namespace) and self._all.may_take(namespace)):
             return False

@@ -65,7 +65,14 @@ class SuspectPods:
             yield from queue.suspects
 
     def accuses(self, queued: QueuedPod) -> bool:
-        """Return whether a pod, or a member of its group, is a suspect, also while it is let in."""
+        """Tell whether a pod is a suspect, also while it is let in.
+
+        Args:
+            queued: in the queue.
+
+        Returns:
+            True when it, or a member of its group, is one.
+        """
         group = queued.pod_group
         if group is not None and group.judged_in == self._epoch and group.suspicion is not None:
             return True

@@ -30,7 +30,14 @@ _MAX_DOUBLINGS: Final = 10
 
 
 def wait_after(deaths: int) -> float:
-    """Return the seconds that a suspect waits after so many deaths, at least 1."""
+    """Compute how long a suspect waits.
+
+    Args:
+        deaths: at least 1.
+
+    Returns:
+        Seconds.
+    """
     if deaths <= 1:
         return FIRST_WAIT
     return min(LONG_WAIT * 2.0 ** min(deaths - 2, _MAX_DOUBLINGS), LONGEST_WAIT)
@@ -101,11 +108,25 @@ class Suspects:
         return True
 
     def older_than(self, at: float) -> list[DecisionMark]:
-        """Return the marks whose last death was before this time (seconds on the queue's clock)."""
+        """Find marks without a recent death.
+
+        Args:
+            at: seconds on the queue's clock.
+
+        Returns:
+            The marks whose last death was before this time.
+        """
         return [death.mark for deaths in self._deaths.values() for death in deaths.values() if death.at < at]
 
     def of(self, pod: PodInfo) -> Suspicion | None:
-        """Return the suspicion against a pod; None for nearly all pods, at the cost of one lookup by namespace."""
+        """Compare a pod with the marks of its namespace.
+
+        Args:
+            pod: waiting.
+
+        Returns:
+            The suspicion against it; None for nearly all pods, at the cost of one lookup.
+        """
         deaths = self._deaths.get(pod.namespace)
         if deaths is None:
             return None
@@ -113,7 +134,14 @@ class Suspects:
         return Suspicion(count, last + wait_after(count)) if count > 0 else None
 
     def speaking_for(self, pod: PodInfo) -> list[DecisionMark]:
-        """Return the marks of the pod's own spec or group. A decision of this pod that ends proves them wrong."""
+        """Find the marks of the pod's own spec or group. A decision of this pod that ends proves them wrong.
+
+        Args:
+            pod: decided.
+
+        Returns:
+            The marks.
+        """
         deaths = self._deaths.get(pod.namespace, {})
         keys = keys_of(pod) if deaths else None
         return [] if keys is None else [death.mark for death in deaths.values() if _is_same(death.mark.pod, keys)]

@@ -61,7 +61,14 @@ class UnschedulablePods:
         return list(self._pods)
 
     def get(self, uid: str) -> QueuedPod | None:
-        """Return the pod of this uid, or None."""
+        """Find a pod.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The pod; None when it is not here.
+        """
         found = self._pods.get(uid)
         return found.queued if found else None
 
@@ -94,7 +101,14 @@ class UnschedulablePods:
             self.put(entry.queued, entry.held_by)
 
     def remove(self, uid: str) -> QueuedPod | None:
-        """Remove a pod and return it; None when it is not here."""
+        """Remove a pod.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The pod; None when it is not here.
+        """
         entry = self._pods.pop(uid, None)
         if entry is None:
             return None
@@ -109,7 +123,14 @@ class UnschedulablePods:
         return self._by_plugin.keys()
 
     def held_by(self, plugin: str) -> Mapping[str, QueuedPod]:
-        """Return the pods that this plugin holds back, by uid."""
+        """Return the pods that a plugin holds back.
+
+        Args:
+            plugin: its name.
+
+        Returns:
+            The pods by uid; a view.
+        """
         return self._by_plugin.get(plugin, _NO_PODS)
 
     def concerned(self, plugin: str, by: Sequence[EventKeys], old: Any, new: Any) -> Mapping[str, QueuedPod]:

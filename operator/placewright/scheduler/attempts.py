@@ -296,7 +296,14 @@ class Attempts:
     start: Start
 
     def skip(self, pod: PodInfo) -> bool:
-        """Return True for a pod that needs no node any more: it is being deleted, or has one."""
+        """Tell whether a pod needs no node any more.
+
+        Args:
+            pod: handed out by the queue.
+
+        Returns:
+            True for a pod that is being deleted, which is reported, or that has a node.
+        """
         if pod.terminating:
             self.failures.skipped_deleting(pod, skip_deleting(pod))
             return True

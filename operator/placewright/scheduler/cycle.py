@@ -112,7 +112,14 @@ class FitError(Exception):
 
 
 def broken(message: str) -> FitError:
-    """Return the failure of an attempt that broke, for which no plugin is blamed. As upstream, an earlier nomination is withdrawn."""
+    """Make the failure of an attempt that broke. No plugin is blamed, and as upstream an earlier nomination is withdrawn.
+
+    Args:
+        message: of the pod's event and condition.
+
+    Returns:
+        The failure, to be raised.
+    """
     return FitError(message, internal=True, nominated_node=NO_NOMINATION)
 
 
@@ -236,13 +243,27 @@ class SchedulingCycle:
         return self.best(evaluator, evaluation, compared=compared)
 
     def nominated_row(self, evaluation: Evaluation) -> int | None:
-        """Return the row that preemption made room on for this pod, when the pod fits there now; else None."""
+        """Find the row that preemption made room on for this pod.
+
+        Args:
+            evaluation: the pod's.
+
+        Returns:
+            The row; None without a nomination, or when the pod does not fit there now.
+        """
         node = self._nominator.node_of(evaluation.pod.uid)
         row = None if node is None else self._cluster.row(node)
         return row if row is not None and evaluation.feasible[row] else None
 
     def draw(self, things: int) -> int:
-        """Return a number from 0 to `things` - 1, from the same seed as ties among nodes."""
+        """Draw a random number, from the same seed as ties among nodes.
+
+        Args:
+            things: at least 1.
+
+        Returns:
+            0 to `things` - 1.
+        """
         return self._rng.randrange(things)
 
     def sample(self, runtime: ProfileRuntime, evaluation: Evaluation) -> None:

@@ -171,7 +171,14 @@ class ClusterEventHandlers:
             self._departed = None
 
     def has_departed(self, key: str) -> bool:
-        """Return whether the pod of this uid, or the node of this name, left inside the `with` block."""
+        """Tell whether a pod or a node left inside the `with` block of `noting_departures`.
+
+        Args:
+            key: the pod's uid or the node's name.
+
+        Returns:
+            False outside such a block.
+        """
         return self._departed is not None and key in self._departed
 
     # --- pods without a node ---------------------------------------------------------------------------------------------------
@@ -234,7 +241,14 @@ class ClusterEventHandlers:
     # --- pods on nodes ---------------------------------------------------------------------------------------------------------
 
     def known_on_node(self, uid: str) -> PodInfo | None:
-        """Return the pod as it was last known on a node, assumed or confirmed; None when it was on none."""
+        """Return a pod as it was last known on a node.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The pod, assumed or confirmed; None when it was on none.
+        """
         known = self._cluster.placement(uid)
         return None if known is None else known.pod
 

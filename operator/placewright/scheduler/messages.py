@@ -43,7 +43,14 @@ def _listed(counted: Mapping[str, int]) -> str:
 
 
 def late_rejection(status: Status) -> str:
-    """Write the message of a rejection after a node was chosen (Reserve, Permit): the text of a cluster with one node."""
+    """Write the message of a rejection after a node was chosen (Reserve, Permit).
+
+    Args:
+        status: the plugin's.
+
+    Returns:
+        The text of a cluster with one node.
+    """
     reasons = _listed(Counter(status.reasons))
     return f"0/1 nodes are available: {reasons}." if reasons else "0/1 nodes are available:"
 
@@ -62,7 +69,14 @@ def permit_timeout(plugin: str, seconds: float) -> str:
 
 
 def go_duration(seconds: float) -> str:
-    """Write seconds as Go prints a duration: `1m30s`, `2.5s`, `100ms`, `0s`."""
+    """Write seconds as Go prints a duration.
+
+    Args:
+        seconds: at least 0.
+
+    Returns:
+        `1m30s`, `2.5s`, `100ms` or `0s`.
+    """
     if 0 < seconds < 1:
         return f"{seconds * 1000:g}ms"
     minutes, rest = divmod(seconds, 60)
@@ -74,5 +88,12 @@ def go_duration(seconds: float) -> str:
 
 
 def skip_deleting(pod: PodInfo) -> str:
-    """Write the note for a pod that is being deleted while it waits."""
+    """Write the note for a pod that is being deleted while it waits.
+
+    Args:
+        pod: being deleted.
+
+    Returns:
+        The note.
+    """
     return f"skip schedule deleting pod: {pod.key}"

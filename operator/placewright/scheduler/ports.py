@@ -131,7 +131,14 @@ class Precautions(Protocol):
     """Steps taken before a decision that may end the process, so that the next leader knows of it (decision 34)."""
 
     def due(self, queued: QueuedPod) -> bool:
-        """Return whether precautions are needed before this pod is decided. Asked about every pod, so it must be cheap."""
+        """Tell whether precautions are needed before a pod is decided. Asked about every pod, so it must be cheap.
+
+        Args:
+            queued: handed out by the queue.
+
+        Returns:
+            True when `take` is to be awaited.
+        """
 
     async def take(self, queued: QueuedPod) -> str:
         """Take precautions. The end of the decision need not be reported.

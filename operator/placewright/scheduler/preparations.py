@@ -71,7 +71,14 @@ class Preparations:
         return len(self._waiting)
 
     def holds_up(self, queued: QueuedPod) -> bool:
-        """Return whether a pod has to wait because a more important one is being prepared."""
+        """Tell whether a pod has to wait because a more important one is being prepared.
+
+        Args:
+            queued: handed out by the queue.
+
+        Returns:
+            True when it has to.
+        """
         return any(queued.pod.priority < other.pod.priority for other in self._waiting)
 
     def add(self, queued: QueuedPod) -> None:

@@ -129,11 +129,25 @@ class SelfCheck:
         return self._decided(queued, evaluator) if self.cluster.node_count else None
 
     def work(self, pod: PodInfo) -> int:
-        """Return an estimate of the work of one look at the pod, in looks at single things."""
+        """Estimate the work of one look at a pod.
+
+        Args:
+            pod: waiting.
+
+        Returns:
+            A number of looks at single things.
+        """
         return estimated_work(pod, self.cluster.node_count)
 
     def likeness(self, queued: QueuedPod) -> Hashable | None:
-        """Return a key: pods with equal keys have the same answer at the same time. None for a pod that is like no other."""
+        """Compute a key: pods with equal keys have the same answer at the same time.
+
+        Args:
+            queued: waiting.
+
+        Returns:
+            The key; None for a pod that is like no other.
+        """
         pod = queued.pod
         evaluator = self._evaluators(pod.scheduler_name)
         if evaluator is None or self.queue.nominator.node_of(pod.uid) is not None:

@@ -27,9 +27,13 @@ _DECIDING: Final = {
 
 
 def pod_under_decision(frame: FrameType | None) -> QueuedPod | None:
-    """Return the pod that this frame or one of its callers decides; None when no pod is being decided.
+    """Find the pod that a frame or one of its callers decides.
 
-    Of a group the member that was handed out is returned, or the first member.
+    Args:
+        frame: the innermost of a stack.
+
+    Returns:
+        The pod, of a group the member that was handed out or the first; None when no pod is being decided.
     """
     while frame is not None:
         if str(frame.f_globals.get("__name__")).startswith(_ROOMS):

@@ -93,7 +93,14 @@ class WaitingPods:
         return iter(tuple(self._pods.values()))
 
     def get(self, uid: str) -> WaitingPod | None:
-        """Return the waiting pod, or None."""
+        """Find a waiting pod.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The pod; None when it does not wait.
+        """
         return self._pods.get(uid)
 
     def __len__(self) -> int:
@@ -110,7 +117,14 @@ class WaitingPods:
             self._pods[pod.uid] = WaitingPod(pod, waits, self._clock)
 
     async def decided(self, pod: PodInfo) -> Status:
-        """Wait for the decision about a pod and let it go; SUCCESS at once for a pod that no plugin keeps."""
+        """Wait for the decision about a pod and let it go.
+
+        Args:
+            pod: assumed and reserved.
+
+        Returns:
+            SUCCESS, at once for a pod that no plugin keeps; a rejection or an error.
+        """
         waiting = self._pods.get(pod.uid)
         if waiting is None:
             return SUCCESS

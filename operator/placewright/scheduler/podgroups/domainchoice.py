@@ -67,7 +67,14 @@ class DomainChoice:
         return (yield from GroupTrial(self.members, group, domain, compared=compared).run(to_the_end=not compared))
 
     async def best_with_extenders(self, group: Group) -> GroupTrial:
-        """Find the first domain that holds the group. Domains are not compared, because every question to an extender costs a request."""
+        """Find the first domain that holds the group. Domains are not compared, because every question to an extender costs a request.
+
+        Args:
+            group: not tried yet.
+
+        Returns:
+            The trial; when no domain holds the group, one that does not fit.
+        """
         found = self.domains(group) if group.pod_group.topology_key else []
         for domain in found:
             if domain.room < 1:
@@ -79,7 +86,14 @@ class DomainChoice:
         return await GroupTrial(self.members, group, self._otherwise(group, found)).run_with_extenders()
 
     def domains(self, group: Group) -> list[Domain]:
-        """Return the domains of the group's label, in the order in which they are tried."""
+        """Return the domains of the group's label.
+
+        Args:
+            group: with a topology key.
+
+        Returns:
+            The domains in the order in which they are tried.
+        """
         pods = [attempt.pod for attempt in group.attempts]
         return domains(self.members.cluster, group.pod_group.topology_key, pods, group.needed)
 

@@ -110,12 +110,26 @@ _M = TypeVar("_M", bound=Member)
 
 
 def mixed(members: Sequence[Member]) -> bool:
-    """Return True when the members request different amounts."""
+    """Compare the members' requests.
+
+    Args:
+        members: of one group.
+
+    Returns:
+        True when they differ.
+    """
     return any(member.pod.requests != members[0].pod.requests for member in members)
 
 
 def largest_first(members: Sequence[_M]) -> list[_M]:
-    """Sort members by their largest request, as a share of the largest request of any member for that resource; the largest first."""
+    """Sort members by their largest request, as a share of the largest request of any member for that resource.
+
+    Args:
+        members: of one group.
+
+    Returns:
+        The largest first.
+    """
     # Relative to the largest request of each resource, because milli-CPU and bytes do not compare.
     most: dict[str, int] = {}
     for member in members:

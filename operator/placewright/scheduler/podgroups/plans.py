@@ -50,7 +50,14 @@ class Planner:
     choosing: DomainChoice
 
     def best(self, group: Group) -> Plan | None:
-        """Return the plan for which least has to leave; None when the group could not stand even if every pod that can leave had left."""
+        """Find the plan for which least has to leave.
+
+        Args:
+            group: without nominations.
+
+        Returns:
+            The plan; None when the group could not stand even if every pod that can leave had left.
+        """
         where: list[Domain | None] = [None]
         if group.pod_group.topology_key and group.pod_group.topology_required:
             found = sorted(self.choosing.domains(group), key=lambda domain: (-domain.room, domain.value))

@@ -97,7 +97,14 @@ class PodGroupScheduler:
         return pod_group is None or not (pod_group.basic or standing(self._cluster, pod.pod_group))
 
     def barrier_of(self, pod: PodInfo) -> Barrier | None:
-        """Return the barrier of the group that a pod joins while the group is being bound; None for most pods."""
+        """Find the barrier that a pod has to wait at, because its group is being bound.
+
+        Args:
+            pod: joins its group.
+
+        Returns:
+            The barrier; None for most pods.
+        """
         return None if pod.pod_group is None else self.forming.get(pod.pod_group)
 
     def within(self, pod: PodInfo, evaluator: Evaluator) -> frozenset[NodeName] | None:

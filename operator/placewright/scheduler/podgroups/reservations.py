@@ -59,7 +59,14 @@ class Reservations:
         return len(self._held)
 
     def plan_of(self, ref: GroupRef) -> Plan | None:
-        """Return the plan of a group, or None."""
+        """Find the plan that is kept for a group.
+
+        Args:
+            ref: the group.
+
+        Returns:
+            The plan; None without a reservation.
+        """
         held = self._held.get(ref)
         return None if held is None else held.plan
 

@@ -93,7 +93,14 @@ class Seating:
         self._sit(Seat(attempt, node, row))
 
     def on(self, rows: Collection[int]) -> list[Seat]:
-        """Return the seats on these rows, in the order in which they were taken."""
+        """Find the seats on rows.
+
+        Args:
+            rows: of nodes.
+
+        Returns:
+            The seats, in the order in which they were taken.
+        """
         return [seat for seat in self.seats.values() if seat.row in rows]
 
     def moved(self, lifted: Iterable[Seat]) -> bool:

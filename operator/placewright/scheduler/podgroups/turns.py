@@ -35,7 +35,14 @@ TURN_SECONDS: Final = 0.005
 
 
 def at_once(steps: Steps[T]) -> T:
-    """Take all steps without a turn of other work, and return the result."""
+    """Take all steps without a turn of other work.
+
+    Args:
+        steps: not begun.
+
+    Returns:
+        Their result.
+    """
     while True:
         try:
             next(steps)
