@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final
 
 from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
 from placewright.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventKeys, EventResource, QueueingHint, interest
 from placewright.plugins.nodevolumelimits.attached import CsiLimits, limits_of
 from placewright.plugins.nodevolumelimits.countlimit import VolumeCountLimit
 from placewright.plugins.shared import podclaims
@@ -37,11 +37,23 @@ def after_pod_deletion(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None)
 
 def brings_a_volume(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> bool:
     """Whether a pod came to a node with a volume of the rejected pod's, which comes for free there, however many the node has."""
-    if new is None or not new.node_name:
-        return False
-    if pod.namespace == new.namespace and not set(podclaims.named_claims(pod)).isdisjoint(podclaims.named_claims(new)):
-        return True
-    return not _own_disks(pod).isdisjoint(_own_disks(new))
+    return new is not None and bool(new.node_name) and not set(_shareable(pod)).isdisjoint(_shareable(new))
+
+
+def _shareable(pod: PodInfo) -> Iterator[Hashable]:
+    """The pod's volumes that another pod may have, too: claims of its namespace, and disks."""
+    if pod.volumes:
+        yield from ((pod.namespace, claim) for claim in podclaims.named_claims(pod))
+        yield from _own_disks(pod)
+
+
+def keys_of_arrival(_old: PodInfo | None, new: PodInfo | None) -> Iterator[Hashable]:
+    """The volumes that a pod brings to its node."""
+    return iter(()) if new is None else _shareable(new)
+
+
+#: Bindings are as frequent as pods, and most bring no volume: so a pod that came finds the rejected pods that it may help, and no others.
+ARRIVAL_KEYS: Final = EventKeys(_shareable, keys_of_arrival)
 
 
 def _own_disks(pod: PodInfo) -> set[Migrated]:
@@ -107,7 +119,7 @@ class NodeVolumeLimits(VolumeCountLimit):
             interest(EventResource.CSI_NODE, Action.ADD),
             interest(EventResource.CSI_NODE, Action.UPDATE | Action.DELETE, after_csi_node_change),
             interest(EventResource.POD, Action.DELETE, after_pod_deletion),
-            interest(EventResource.ASSIGNED_POD, Action.ADD, after_pod_arrival, brings_a_volume),
+            interest(EventResource.ASSIGNED_POD, Action.ADD, after_pod_arrival, brings_a_volume, ARRIVAL_KEYS),
             interest(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_added),
             interest(EventResource.VOLUME_ATTACHMENT, Action.DELETE, after_detachment),
             interest(EventResource.STORAGE_CLASS, Action.DELETE),
