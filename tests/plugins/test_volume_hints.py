@@ -100,7 +100,10 @@ CASES: Sequence[Any] = [
     (NodeVolumeLimits, GONE, me(uses("c")), p(EBS_DISK), None, True),
     (NodeVolumeLimits, GONE, me(uses("c")), p(uses("d"), node=""), None, False),
     (NodeVolumeLimits, GONE, me(uses("c")), p(PLAIN, {"iscsi": {"iqn": "i"}}), None, False),
-    (NodeVolumeLimits, NODE_ADDED, me(uses("c")), None, NODE, False),
+    (NodeVolumeLimits, NODE_ADDED, me(uses("c")), None, NODE, True),  # until its CSINode comes, it takes any number
+    (NodeVolumeLimits, POD_ADDED, me(uses("c")), None, p(uses("c")), True),
+    (NodeVolumeLimits, POD_ADDED, me(uses("c")), None, p(uses("d")), False),
+    (VolumeRestrictions, GONE, me(READS), p(WRITES, namespace="away"), None, True),
     (NodeVolumeLimits, CLAIM_ADDED, me(uses("c")), None, a_claim("c"), True),
     (NodeVolumeLimits, CLAIM_ADDED, me(EPHEMERAL), None, a_claim("me-v"), True),
     (NodeVolumeLimits, CLAIM_ADDED, me(EPHEMERAL), None, a_claim("you-v"), False),

@@ -153,7 +153,7 @@ def _frees_a_volume(pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> 
 
     kube-scheduler passes over pods of other namespaces, although a disk that they use is taken for all.
     """
-    if old is None:
+    if not isinstance(old, PodInfo):
         return QueueingHint.SKIP
     if old.namespace == pod.namespace and not set(podclaims.named_claims(pod)).isdisjoint(podclaims.named_claims(old)):
         return QueueingHint.QUEUE

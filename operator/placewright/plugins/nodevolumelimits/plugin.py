@@ -37,7 +37,7 @@ def after_pod_deletion(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None)
 
 def brings_a_volume(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> bool:
     """Whether a pod came to a node with a volume of the rejected pod's, which comes for free there, however many the node has."""
-    return new is not None and bool(new.node_name) and not set(_shareable(pod)).isdisjoint(_shareable(new))
+    return isinstance(new, PodInfo) and bool(new.node_name) and not set(_shareable(pod)).isdisjoint(_shareable(new))
 
 
 def _shareable(pod: PodInfo) -> Iterator[Hashable]:
