@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from placewright import testing as kit
 from placewright.api.decode import convert
-from placewright.api.objects import Node, NodeName, Pod
+from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.volumes import Disk, disks_of
@@ -16,9 +17,10 @@ WRITER, READER = Disk(("gce", "d"), read_only=False), Disk(("gce", "d"), read_on
 
 
 def pod(name: str, *volumes: dict[str, Any], node: str = "n0") -> PodInfo:
-    named = [volume | {"name": f"v{i}"} for i, volume in enumerate(volumes)]
-    meta = {"name": name, "uid": name, "namespace": "home"}
-    return PodInfo(convert({"metadata": meta, "spec": {"nodeName": node, "volumes": named}}, Pod))
+    maker = kit.pod(name, on=node).uid(name).namespace("home")
+    for source in volumes:
+        maker = maker.volume(**source)
+    return maker.build()
 
 
 def disk(*, read_only: bool) -> dict[str, Any]:

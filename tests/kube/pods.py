@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from placewright.api.decode import convert
-from placewright.api.objects import Pod
+from placewright import testing as kit
 from placewright.api.pods import PodInfo
+from placewright.testing.pods import PodMaker
 
 
-def pod(name: str = "web", *, uid: str = "", node: str = "", generation: int = 0, version: str = "1", **status: Any) -> PodInfo:
+def pod(name: str = "web", **told: Any) -> PodInfo:
     """A pod of namespace `shop`, scheduled by `placewright`."""
-    return PodInfo(convert(pod_json(name, uid=uid, node=node, generation=generation, version=version, **status), Pod))
+    return _maker(name, **told).build()
 
 
-def pod_json(
-    name: str = "web", *, uid: str = "", node: str = "", generation: int = 0, version: str = "1", **status: Any
-) -> dict[str, Any]:
+def pod_json(name: str = "web", **told: Any) -> dict[str, Any]:
     """The same as the server sends it."""
-    meta = {"name": name, "namespace": "shop", "uid": uid or f"uid-{name}", "resourceVersion": version, "generation": generation}
-    spec: dict[str, Any] = {"schedulerName": "placewright"}
-    if node:
-        spec["nodeName"] = node
-    return {"metadata": meta, "spec": spec, "status": status}
+    return _maker(name, **told).manifest
+
+
+def _maker(name: str, *, uid: str = "", node: str = "", generation: int = 0, version: str = "1", **status: Any) -> PodMaker:
+    maker = kit.pod(name, on=node).namespace("shop").uid(uid or f"uid-{name}").version(version).metadata(generation=generation)
+    return maker.scheduler("placewright").status(**status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placewright.api.decode import convert
+from placewright import testing as kit
 from placewright.api.objects import Condition, Pod
 from placewright.profiles.unclaimed import OTHER_SCHEDULERS, ProfileNames, Why, looked_at_by_others, placed_by_others
 
@@ -64,7 +64,7 @@ def test_the_words_say_what_to_do() -> None:
 
 def pod(node: str = "", **annotations: str) -> Pod:
     noted = {key.replace("__", "/").replace("_", "."): value for key, value in annotations.items()}
-    return convert({"metadata": {"name": "a", "annotations": noted}, "spec": {"nodeName": node}}, Pod)
+    return kit.pod("a", on=node, annotations=noted).decoded()
 
 
 def test_who_placed_a_pod_shows_in_its_annotations() -> None:

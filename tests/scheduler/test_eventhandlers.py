@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from placewright.api.decode import convert
-from placewright.api.objects import ObjectMeta, Pod
-from placewright.api.pods import PodInfo
-from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
-from placewright.api.workloads import PodDisruptionBudget, ReplicaSet
+from placewright.api.objects import ObjectMeta
+from placewright.api.storage import PersistentVolume
+from placewright.api.workloads import PodDisruptionBudget
 from placewright.framework.events import ClusterEvent
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.eventhandlers import node_update_events
+from placewright.testing import persistent_volume_claim, replica_set
 
 from .makers import UNKNOWN, NodeMaker, World, node, pod
 
@@ -237,20 +237,15 @@ def test_kinds_that_no_plugin_waits_for_move_nobody(world: World, moved: list[st
 
 def test_a_workload_is_told_of_when_it_selects_other_pods_and_not_when_its_status_changes(world: World, moved: list[str]) -> None:
     for version, app in (("1", "web"), ("2", "web"), ("3", "db")):
-        body = {"metadata": {"name": "web", "namespace": "default", "resourceVersion": version}}
-        body["spec"] = {"selector": {"matchLabels": {"app": app}}}
-        world.intake.cluster_object(convert(body, ReplicaSet))
+        world.show(replica_set("web").selects(app=app).version(version))
     assert moved == ["ReplicaSetAdd", "ReplicaSetUpdate"]
 
 
 def test_a_pod_that_waits_for_its_claim_is_tried_again_when_the_claim_comes(world: World) -> None:
-    body = {"metadata": {"name": "data", "namespace": "default", "resourceVersion": "1"}}
-    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
-    meta = {"name": "web", "namespace": "default", "uid": "uid-web"}
-    world.intake.unscheduled_pod(PodInfo(convert({"metadata": meta, "spec": {"volumes": volumes}}, Pod)))
+    world.show(pod("web").volume_claims("data"))
     assert world.decide() is None
     assert world.place("web") is SubQueue.UNSCHEDULABLE
-    world.intake.cluster_object(convert(body | {"metadata": body["metadata"] | {"name": "other"}}, PersistentVolumeClaim))
+    world.show(persistent_volume_claim("other"))
     assert world.place("web") is SubQueue.UNSCHEDULABLE
-    world.intake.cluster_object(convert(body, PersistentVolumeClaim))
+    world.show(persistent_volume_claim("data"))
     assert world.place("web") is not SubQueue.UNSCHEDULABLE

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from placewright.api.decode import convert
-from placewright.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from placewright.api.objects import NodeName
-from placewright.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.plugins.catalog import in_tree
@@ -20,7 +17,15 @@ from placewright.queue.queued import SubQueue
 from placewright.queue.recentevents import RecentEvents
 from placewright.queue.suspectpods import SuspectPods
 from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
-from placewright.testing import FakeExtender
+from placewright.testing import (
+    FakeExtender,
+    device_class,
+    persistent_volume,
+    persistent_volume_claim,
+    resource_claim,
+    resource_slice,
+    storage_class,
+)
 
 from .makers import NodeMaker, PodMaker, World, node, pod
 
@@ -141,32 +146,19 @@ def zoned(name: str, zone: str) -> NodeMaker:
 
 
 def storage(world: World) -> World:
-    modes = {"accessModes": ["ReadWriteOnce"], "storageClassName": "slow", "resources": {"requests": {"storage": "1Gi"}}}
-    claim = {"metadata": {"name": "data", "namespace": "default", "uid": "c"}, "spec": modes}
-    binding = {"metadata": {"name": "slow"}, "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
-    world.intake.cluster_object(convert(binding, StorageClass))
-    world.intake.cluster_object(convert(claim, PersistentVolumeClaim))
-    return world
+    return world.show(storage_class("slow"), persistent_volume_claim("data").storage_class("slow"))
 
 
 def a_volume(world: World) -> None:
-    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "slow", "capacity": {"storage": "2Gi"}, "local": {"path": "/data"}}
-    volume = {"metadata": {"name": "pv", "uid": "pv", "resourceVersion": "7"}, "spec": spec, "status": {"phase": "Available"}}
-    world.intake.cluster_object(convert(volume, PersistentVolume))
+    world.show(persistent_volume("pv", "2Gi").storage_class("slow"))
 
 
 def devices(world: World) -> World:
-    asks = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
-    world.intake.cluster_object(convert({"metadata": {"name": "gpu"}, "spec": {}}, DeviceClass))
-    claim = {"metadata": {"name": "gpu", "namespace": "default", "uid": "g", "resourceVersion": "1"}, "spec": asks}
-    world.intake.cluster_object(convert(claim, ResourceClaim))
-    return world
+    return world.show(device_class("gpu"), resource_claim("gpu").request("gpu"))
 
 
 def a_device(world: World) -> None:
-    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": "gpu.example.com", "nodeName": "a", "pool": pool, "devices": [{"name": "card"}]}
-    world.intake.cluster_object(convert({"metadata": {"name": "s", "resourceVersion": "1"}, "spec": spec}, ResourceSlice))
+    world.show(resource_slice("a").devices("card"))
 
 
 @dataclass(frozen=True)
