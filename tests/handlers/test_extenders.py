@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from scheduler.extenders import ScriptedExtender, extender
-
 from kube.extender_server import ExtenderServer, silent
 from kubesandbox.faults import Rule
 from placewright.api.profile import default_profile
@@ -20,6 +18,7 @@ from placewright.kube.client import ApiClient
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active, Swap
 from placewright.profiles.resolve import resolve
+from placewright.testing import FakeExtender
 
 from .stage import Stage, new_stage, operator
 
@@ -180,7 +179,7 @@ async def test_an_extender_whose_ca_cannot_be_read_leaves_the_last_good_generati
 # --- open and closed ------------------------------------------------------------------------------------------------------------------
 
 
-def generation(one: ScriptedExtender) -> Active[Evaluator]:
+def generation(one: FakeExtender) -> Active[Evaluator]:
     profile = resolve(default_profile(), in_tree())
     handle = ProfileHandle(Cluster(), NoBinder(), NoNominations(), (), NoVolumeWriter())
     return Active(profile, handle.evaluator(profile, in_tree(), [one]))
@@ -194,7 +193,7 @@ async def turns() -> None:
 
 async def test_the_extenders_of_a_profile_are_closed_some_time_after_it_was_replaced() -> None:
     async with ApiClient(ClusterAccess("http://127.0.0.1:1")) as client:
-        extenders, old, new = Extenders(client, lambda: 0, grace=0), extender("http://old"), extender("http://new")
+        extenders, old, new = Extenders(client, lambda: 0, grace=0), FakeExtender("http://old"), FakeExtender("http://new")
         before, after = generation(old), generation(new)
         extenders.swapped(Swap("default", None, before))
         assert old.is_open
@@ -208,7 +207,7 @@ async def test_the_extenders_of_a_profile_are_closed_some_time_after_it_was_repl
 
 async def test_the_extenders_of_a_profile_that_is_back_in_effect_stay_open() -> None:
     async with ApiClient(ClusterAccess("http://127.0.0.1:1")) as client:
-        extenders, its = Extenders(client, lambda: 0, grace=0), extender()
+        extenders, its = Extenders(client, lambda: 0, grace=0), FakeExtender()
         profile = generation(its)
         extenders.swapped(Swap("default", None, profile))
         extenders.swapped(Swap("default", profile, None))
