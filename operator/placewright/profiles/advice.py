@@ -120,6 +120,7 @@ def _drowning(profile: ResolvedProfile, chosen: Collection[str]) -> Iterator[Rec
 
     Where the author set the other weights to 0, the remaining default is larger than the rest, too, and the author need not know that.
     """
+    # Known without counting decisions, so it is said at once (decision 0016).
     total = sum(profile.weights.values()) + sum(e.weight for e in profile.extenders if e.prioritize_verb)
     for name, weight in profile.weights.items():
         others = total - weight
@@ -134,6 +135,7 @@ def _drowning(profile: ResolvedProfile, chosen: Collection[str]) -> Iterator[Rec
 def _ineffective(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], impact: ScoreImpact) -> Iterator[Recommendation]:
     for plugin in scorers:
         name, weight = plugin.name, profile.weights[plugin.name]
+        # On most clusters some default plugin has nothing to do, and a condition that is always there is not read (decision 0016).
         if not _chosen(plugin, weight, profile.args[name]):
             continue
         if impact.idle(name) >= ENOUGH_SAMPLES:

@@ -59,7 +59,7 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
     Yields:
         Problems, in the order of the document.
     """
-    on_disk = InstalledPlugins()
+    on_disk = InstalledPlugins()  # reads the disk when it is first asked, once for all names
     yield from _check_scheduler_name(spec)
     yield from _check_plugins(spec, catalogue, on_disk)
     yield from (problem.inside("spec") for problem in broken_constraints(spec, worded=True))
@@ -79,6 +79,7 @@ def check_size(spec: ProfileSpec) -> Iterator[Problem]:
         The problem, if the arguments are too large.
     """
     values = 0
+    # Counting ends above the limit, because a count of everything would itself be the cost that the limit prevents.
     for index, config in enumerate(spec.plugin_config or ()):
         values += _values_in(config.args or {}, MAX_VALUES - values)
         if values > MAX_VALUES:
@@ -89,6 +90,7 @@ def check_size(spec: ProfileSpec) -> Iterator[Problem]:
 
 def _values_in(value: object, most: int) -> int:
     """Count the values inside lists and mappings, up to just above `most`."""
+    # A stack of our own instead of recursion: the count ends as soon as the limit is passed, at any depth.
     inside, count = [value], 0
     while inside and count <= most:
         one = inside.pop()
@@ -117,6 +119,7 @@ def check_resolved(
         *(
             Problem(f"spec.weights.{name}", str(weight), "0: the plugin does not run at score in this profile")
             for name, weight in overrides.items()
+            # A weight without effect is refused, and 0 is not: it asks for what is the case (decision 0001).
             if weight and name not in weights
         ),
         *_check_total(weights),
@@ -305,6 +308,7 @@ def resolve_extenders(extenders: Iterable[ExtenderSpec] | None) -> tuple[Extende
         The extenders in the order of their calls: as written, ignorable ones last.
     """
     settings = [_settings(extender, f"{_PATH}[{index}]") for index, extender in enumerate(extenders or ())]
+    # The ignorable ones last, as in kube-scheduler.
     return tuple(sorted(settings, key=lambda one: one.ignorable))
 
 

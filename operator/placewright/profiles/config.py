@@ -181,6 +181,7 @@ def configured_profiles(config: KubeSchedulerConfiguration) -> Iterator[Scheduli
     backoff = _backoff(config)
     for index, profile in enumerate(profiles):
         name = profile.scheduler_name
+        # One profile without a name is the default scheduler's, as in kube-scheduler; of several, each must say whose pods it takes.
         if name is None and len(profiles) > 1:
             raise ProfileError([Problem(f"profiles[{index}].schedulerName", "nothing", "a name, where there are several profiles")])
         percentage = profile.percentage_of_nodes_to_score
@@ -190,6 +191,7 @@ def configured_profiles(config: KubeSchedulerConfiguration) -> Iterator[Scheduli
             plugin_config=profile.plugin_config,
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score if percentage is None else percentage,
             backoff=backoff,
+            # Extenders belong to a profile here: each one of the file gets them (decision 0001).
             extenders=config.extenders,
         )
         yield SchedulingProfile(metadata=ObjectMeta(name=spec.scheduler_name), spec=spec)

@@ -125,6 +125,7 @@ def _values(args: Mapping[str, Stated], *, everything: bool) -> Mapping[str, Any
 
 def _orders(before: ResolvedProfile, after: ResolvedProfile) -> Iterator[Difference]:
     """Points at which the common plugins are asked in another order."""
+    # Common ones only: a plugin that came or went is a difference of its own.
     for point in ExtensionPoint:
         common = set(before.at(point)) & set(after.at(point))
         old, new = ([name for name in profile.at(point) if name in common] for profile in (before, after))
@@ -137,6 +138,7 @@ def _extenders(before: ResolvedProfile, after: ResolvedProfile) -> Iterator[Diff
     for url in dict.fromkeys([*old, *new]):
         fields = [extender_fields(side[url]) if url in side else None for side in (old, new)]
         yield from (each._replace(what=f"extender {each.what}") for each in _between({url: fields[0]}, {url: fields[1]}))
+        # A changed key is told without either key, which `extender_fields` hides.
         if url in old and url in new and old[url].tls_config.key_data != new[url].tls_config.key_data:
             yield Difference(f"extender {url}.tlsConfig.keyData", "one key", "another")
     if [url for url in old if url in new] != [url for url in new if url in old]:

@@ -156,6 +156,7 @@ class LiveProfiles(Generic[R]):
             The result.
         """
         entry = self._entries.get(profile.metadata.name)
+        # An object of the same name with another uid is another profile: it inherits nothing, and its generations begin at 1 again.
         if entry is not None and entry.seen.metadata.uid != profile.metadata.uid:
             entry = None
         if entry is not None and _is_old_news(profile, entry.seen) and not _is_held_now(profile, entry):
@@ -207,6 +208,7 @@ class LiveProfiles(Generic[R]):
         """Check the profile and build its evaluator. A failure keeps the last good generation."""
         fresh: _Entry[R] = known or _Entry(profile)
         entry = replace(fresh, seen=profile, reason=Reason.ACTIVE, complaint="")
+        # Before an evaluator is built: constructors are the plugins' own code, and the one that hung may hang there, too.
         if held := held_because(profile):
             return replace(entry, reason=Reason.PLUGIN_HANGING, complaint=held, good=None, active=None)
         try:
@@ -230,6 +232,7 @@ class LiveProfiles(Generic[R]):
         self._entries = _assign(entries)
         held = (entry.active for entry in self._entries.values())
         in_effect = [active for active in held if active is not None]
+        # New mappings instead of changed ones: a cycle that took hold of the old set ends under it (decision 0002).
         self._active = MappingProxyType({each.profile.scheduler_name: each for each in in_effect if each.profile.shadows is None})
         shadowed = self._shadows
         self._shadows = MappingProxyType({each.profile.name: each for each in in_effect if each.profile.shadows is not None})
@@ -256,6 +259,7 @@ def _refuse_another_place(profile: ResolvedProfile, good: Active[R] | None) -> N
 def _is_old_news(profile: SchedulingProfile, seen: SchedulingProfile) -> bool:
     if profile.metadata.generation != seen.metadata.generation:
         return profile.metadata.generation < seen.metadata.generation
+    # Profiles from files all have generation 0, so their specs tell two versions apart.
     return profile.spec == seen.spec
 
 
@@ -269,6 +273,7 @@ def _assign(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
     """Decide which profile has which schedulerName: from the oldest on, its last good generation, else the one that it already has."""
     assigned = dict(entries)
     taken: dict[str, str] = {}
+    # By age and not by arrival: two replicas that see the same objects come to the same answer. Shadows follow what they shadow.
     for name, entry in sorted(entries.items(), key=lambda item: (_is_shadow(item[1]), item[1].age)):
         if _is_shadow(entry):
             assigned[name] = _beside(entry, assigned)
@@ -305,6 +310,7 @@ def _choose(entry: _Entry[R], taken: Mapping[str, str], others: list[Active[R]])
     The refusal is about its last good generation.
     """
     refusal = None
+    # A profile that moves to a taken name stays where it was: its pods go on being placed.
     for candidate in (entry.good, entry.active):
         if candidate is None:
             continue
@@ -330,6 +336,7 @@ def _refuse(profile: ResolvedProfile, taken: Mapping[str, str], others: list[Act
 
 def _queue_sort(profile: ResolvedProfile) -> tuple[str, object]:
     name = profile.at(ExtensionPoint.QUEUE_SORT)[0]
+    # The arguments, too: they may turn the order round.
     return name, profile.args.get(name)
 
 

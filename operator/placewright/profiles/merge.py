@@ -53,6 +53,7 @@ def merge_defaults(chosen: PluginSet, catalogue: Catalogue, added: Sequence[str]
     disabled = {ref.name for ref in chosen.disabled or ()}
     known = [*default_plugins(catalogue), *(name for name in added if name in catalogue)]
     kept = [] if ALL in disabled else [name for name in known if name not in disabled]
+    # A default plugin that is named again keeps its place: kube-scheduler changes its weight only.
     merged = [enabled.get(name) or _default(name, catalogue) for name in kept]
     return merged + [ref for name, ref in enabled.items() if name not in kept]
 
@@ -112,6 +113,7 @@ def _expand_at(
         for ref in multi_point
         if ref.name in catalogue and ref.name not in disabled and point.implemented_by(catalogue[ref.name])
     ]
+    # The point's own order goes first: that is how a profile runs one plugin before the others at one point.
     overriding = [name for name in enabled if name in expanded]
     inherited = [name for name in expanded if name not in enabled]
     additional = [name for name in enabled if name not in expanded]

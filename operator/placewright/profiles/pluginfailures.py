@@ -68,6 +68,7 @@ class PluginFailing:
         first = self._generation is None
         self._generation, self._seen, self._failed_at, self._told = generation, 0, None, None
         if first and before is not None and (before.status, before.observed_generation) == ("True", generation):
+            # Without it a new leader would take the condition away for as long as its own first failure takes.
             self._failed_at = self._told_at = self._clock()  # another replica wrote it; the plugin may go on failing here
             self._told = before
 
@@ -79,6 +80,7 @@ class PluginFailing:
 
 
 def _in_words(failures: PluginFailures) -> str:
+    # Every watcher of profiles receives the message, so it has the most frequent calls only.
     calls = failures.counts.most_common(_MOST_CALLS)
     told = [
         f'{call.point} plugin "{call.plugin}" failed {count} time{"" if count == 1 else "s"}, last: {failures.last[call]}'

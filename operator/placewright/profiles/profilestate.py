@@ -95,6 +95,7 @@ def status_of(
     """
     total = pending.active + pending.backoff + pending.unschedulable + pending.gated
     told = {} if shadow is None else msgspec.to_builtins(shadow)
+    # Fields that are None are left out: the schema does not allow null for them.
     compared = {"shadow": {name: value for name, value in told.items() if value is not None}} if told else {}
     return {
         "observedGeneration": standing.observed_generation,
@@ -118,6 +119,7 @@ def _conditions(
     for condition in (*_current(standing, hints), *([] if failing is None else [failing])):
         before = known.get(condition.type)
         unchanged = before is not None and before.status == condition.status and before.last_transition_time
+        # By Kubernetes' conventions the time of the last change of the status; a new message or reason does not move it.
         since = before.last_transition_time if before is not None and unchanged else now
         # Kubernetes 1.20 takes an applied empty text for null.
         message = _short(condition.message or condition.reason)
@@ -136,6 +138,7 @@ def _current(standing: ProfileStanding, hints: Sequence[Recommendation]) -> Iter
     if reason is Reason.PLUGIN_HANGING:
         yield Condition(PLUGIN_HANGING, "True", reason, standing.message, observed_generation=about)
     if hints:
+        # A condition has one reason, and a status has each condition once.
         reasons = {hint.reason for hint in hints}
         word = hints[0].reason if len(reasons) == 1 else SEVERAL_HINTS
         yield Condition(ADVICE, "True", word, " ".join(hint.message for hint in hints), observed_generation=standing.active_generation)

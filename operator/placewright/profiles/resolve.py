@@ -41,6 +41,7 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
         ProfileError: it has problems; the first hundred are listed.
     """
     spec = profile.spec
+    # First of all: every later check reads the arguments.
     if too_large := [*check_size(spec)]:
         raise ProfileError(too_large)
     found = chain(check_spec(spec, catalogue), check_not_itself(profile.metadata.name, spec), check_preset(spec.preset))
@@ -53,6 +54,7 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
         problems += check_resolved(points, weights, spec.weights or {})
     names = {name for plugins in points.values() for name in plugins}
     configs = with_preset(spec.plugin_config or (), find_preset(spec.preset), catalogue)
+    # Even after other problems, so that a person sees all of them at once.
     args = resolve_args(configs, names, catalogue, problems)
     if problems:
         raise ProfileError(problems)
@@ -80,6 +82,7 @@ def _points_and_weights(spec: ProfileSpec, catalogue: Catalogue) -> tuple[dict[E
     multi_point = merge_defaults(spec.plugins.multi_point, catalogue, find_preset(spec.preset).adds)
     points = expand(spec.plugins, multi_point, catalogue)
     overrides = preset_weights(find_preset(spec.preset), spec.plugins) | (spec.weights or {})
+    # "Do not rank by it" leaves the filter alone: it is another wish than "do not require it" (decision 0001).
     off = {name for name, weight in overrides.items() if weight == 0}
     for point in (ExtensionPoint.PRE_SCORE, ExtensionPoint.SCORE):
         points[point] = tuple(name for name in points[point] if name not in off)

@@ -29,7 +29,7 @@ _SCALARS: Final[Mapping[type[inspect.Type], str]] = {
 }
 #: Facets by struct and field of what is declared above the room `api`.
 _CHOICES: Final[Mapping[tuple[str, str], Schema]] = {("ProfileSpec", "preset"): {"enum": list(PRESETS)}}
-#: A rule that the definition has in CEL, for readers of JSON Schema.
+#: A rule that the definition has in CEL, for readers of JSON Schema, who do not evaluate CEL.
 _UNLESS_SHADOW: Final[Schema] = {
     "if": {"not": {"properties": {"mode": {"const": SHADOW}}, "required": ["mode"]}},
     "then": {"required": ["schedulerName"]},
@@ -151,6 +151,7 @@ def _field(struct: type, field: inspect.Field, *, defaults: bool) -> Schema:
     facets = _facets(struct, field)
     schema = {"description": facets.pop("description"), **_of(field.type, defaults=defaults), **facets}
     schema |= rules_of(struct.__name__, field.encode_name)
+    # Defaults are in the schema so that `kubectl get -o yaml` shows what holds (decision 0003); a status has none.
     if not defaults:
         schema.pop("default", None)
     elif isinstance(field.default, (str, bool, int, float)) and field.default != "":
@@ -181,6 +182,7 @@ def _of(kind: inspect.Type, *, defaults: bool) -> Schema:
         return {"type": "array", "items": _of(kind.item_type, defaults=False)}
     if isinstance(kind, inspect.DictType):
         if isinstance(kind.value_type, inspect.AnyType):
+            # Arguments of plugins stay open: an installed plugin brings its own, which the operator checks (decision 0003).
             return {"type": "object", _PRESERVE: True}
         return {"type": "object", "additionalProperties": _of(kind.value_type, defaults=defaults)}
     return {"type": _SCALARS[type(kind)]}

@@ -104,6 +104,7 @@ class ProfileNames:
         for why, known in ((Why.REFUSED, self.refused), (Why.DELETED, self.deleted)):
             if scheduler_name in known:
                 return Unclaimed(scheduler_name, why, scheduler_name, known[scheduler_name])
+        # After the exact names: a deleted or refused profile may have been for the default scheduler's pods.
         if scheduler_name in OTHER_SCHEDULERS:
             return None
         meant = closest_name(scheduler_name, [*self.live, *self.refused])

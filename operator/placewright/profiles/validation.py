@@ -153,6 +153,7 @@ def check_object(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogu
     Returns:
         The problems; empty for none.
     """
+    # Only changes of the spec are judged: a profile that this build refuses must stay open to changes of labels and finalizers.
     if old is not None and old.get("spec") == new.get("spec"):
         return []
     try:
@@ -215,6 +216,7 @@ def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes:
 
 def _read(value: Mapping[str, Any], catalogue: Catalogue) -> list[SchedulingProfile]:
     """The profiles of a manifest or a configuration; older configurations are read as by `placewright run --config` and `convert`."""
+    # Older versions have other defaults, which only the conversion knows.
     if value["kind"] == CONFIG_KIND and value.get("apiVersion") != CONFIG_API_VERSION:
         return read_configuration(value, catalogue, ConversionFindings())[0]
     return read_profiles(value, "")
@@ -241,6 +243,7 @@ def _of_manifest(value: Mapping[str, Any], profile: SchedulingProfile, found: li
     if name in notes.names:
         yield Problem("metadata.name", in_json(name), "each name once")
     notes.names.add(name)
+    # The schema would repeat our own findings in other words.
     if not found:
         yield from _of_schema(_without_nulls(value))
 
@@ -250,6 +253,7 @@ def _of_schema(manifest: Any) -> Iterator[Problem]:
         path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path).lstrip(".")
         limit = _LIMITS.get(str(error.validator))
         value: Any = error.instance
+        # The number instead of the value: a list beyond a limit is longer than a person reads.
         found = f"{len(value)} of them" if error.validator in ("maxItems", "maxProperties") else in_json(value)
         yield Problem(path, found, limit.format(error.validator_value) if limit else f"something else: {error.message[:200]}")
 

@@ -53,6 +53,7 @@ def read_policy(document: Mapping[str, Any], catalogue: Catalogue, findings: Con
         raise ProfileError([Problem("apiVersion", in_json(policy.api_version), "v1")])
     filters = read_predicates(policy.predicates, findings)
     scores = read_priorities(policy.priorities, findings)
+    # From today's default profile: pods count on plugins that no Policy could name, such as scheduling gates (decision 0014).
     draft = Draft(Plugins(), ())
     _arguments(draft, policy, filters, scores)
     _strategy(draft, scores, findings)
@@ -95,14 +96,14 @@ def _choose(draft: Draft, filtering: Iterable[str], scoring: Mapping[str, int], 
             if name not in GONE:
                 draft.multi_point.disable(name)
             continue
-        if name in GONE:
+        if name in GONE:  # no default any more, so leaving it alone would not run it
             draft.multi_point.enable(name)
         if name not in filtering:
             for point in ExtensionPoint:
                 if point.name.lower() in _FILTERING and point.implemented_by(plugin):
                     draft.sets[point.name.lower()].disable(name)
         elif name not in scoring and ExtensionPoint.SCORE.implemented_by(plugin):
-            weights[name] = 0
+            weights[name] = 0  # a weight of 0 leaves the filter on
     return weights
 
 

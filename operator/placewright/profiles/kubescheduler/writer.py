@@ -66,6 +66,7 @@ def _profile(profile: SchedulingProfile, catalogue: Catalogue, findings: Convers
     _fold_weights(draft, profile, resolved, catalogue)
     _leave_out_gone(draft, resolved, path, findings)
     _note_own(resolved, path, findings)
+    # A placement and not a setting: with this file kube-scheduler starts to place pods that wait today.
     if spec.paused:
         findings.placement(path, "paused: a kube-scheduler with this file takes pods")
     for setting in changed_settings(spec):
@@ -91,6 +92,7 @@ def _state_added(draft: Draft, spec: ProfileSpec, resolved: ResolvedProfile) -> 
 
     They run right after the default plugins, so before all other plugins of the profile.
     """
+    # In reverse, because each one is put before all others.
     for name in reversed(find_preset(spec.preset).adds):
         if name in resolved.plugin_names and not draft.multi_point.drops(name):
             draft.multi_point.lead(name)
@@ -165,6 +167,7 @@ def _backoff(profiles: Iterable[SchedulingProfile], findings: ConversionFindings
 
 
 def _holds(backoff: Backoff) -> bool:
+    # kube-scheduler's fields are whole numbers from 1 on, and a maximum of 0, which switches backoff off here, is refused there.
     initial, maximum = backoff.initial_seconds, backoff.max_seconds
     return initial == int(initial) >= 1 and maximum == int(maximum) >= initial
 
