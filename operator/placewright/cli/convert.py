@@ -51,6 +51,7 @@ def main(args: argparse.Namespace) -> int:
     lines = [f"{_WORDS[finding.loss]}: {finding}" for finding in findings]
     sys.stdout.write(to_yaml(documents, lines))
     sys.stderr.writelines(f"placewright: {printable(line)}\n" for line in lines)
+    # Losses alone are no error: a person reads the result (decision 0014).
     return 2 if args.strict and without_counterpart(findings) else 0
 
 
@@ -67,6 +68,7 @@ def read_file(name: str) -> str:
         InputError: it cannot be read, or is too large.
     """
     try:
+        # One character more than allowed: a larger file is recognised without being read as a whole.
         text = sys.stdin.read(_LARGEST + 1) if name == "-" else _text(Path(name))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from None

@@ -98,6 +98,7 @@ def _means(row: Reflected) -> str:
 
 async def _may_list(client: ApiClient, path: str) -> bool:
     try:
+        # One object tells as much about the right as all of them.
         await client.get(path, {"limit": "1"})
     except ApiError as error:
         if error.status == FORBIDDEN:

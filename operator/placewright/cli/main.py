@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "placewright") -
     try:
         parsed = make_parser(words, program).parse_args(words)
         code: int = parsed.main(parsed)
-        sys.stdout.flush()
+        sys.stdout.flush()  # here, where a closed pipe is still caught, and not at the interpreter's end
     except _INPUT_ERRORS as error:
         for line in str(error).splitlines():  # a profile may have several problems, a line each
             sys.stderr.write(f"placewright: error: {printable(line)}\n")
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "placewright") -
         sys.stderr.write(f"placewright: error: {program} {words[0]}: {_install(missing.name)}\n")
         return 2
     except KeyboardInterrupt:
-        return 130
+        return 130  # as shells report a program that SIGINT has ended
     except BrokenPipeError:
         # The reader of our output, such as `head`, has ended; the interpreter must not complain when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -103,6 +103,7 @@ def commands() -> dict[str, Callable[[], Command]]:
         By name, a function that loads the command: the operator's own first, then those of the entry point group.
     """
     others = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda each: each.name)
+    # A package adds commands and cannot replace the operator's.
     return {**OWN_COMMANDS, **{each.name: each.load for each in others if each.name not in OWN_COMMANDS}}
 
 
@@ -125,6 +126,7 @@ def make_parser(words: Sequence[str] = (), program: str = "placewright") -> argp
         try:
             command = there[name]()
         except ModuleNotFoundError as missing:
+            # The help of all commands lists this one, too, with the way to install it.
             if named is not None or _is_ours(missing.name):
                 raise
             subparsers.add_parser(name, help=f"not here: {_install(missing.name)}")

@@ -86,6 +86,7 @@ def _result(finding: ValidationFinding) -> dict[str, Any]:
 
 
 def _data(text: str) -> str:
+    # The percent sign first: the other escapes contain it.
     return "\n".join(map(printable, text.split("\n"))).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

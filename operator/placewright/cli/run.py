@@ -54,10 +54,11 @@ def main(args: argparse.Namespace) -> int:
     settings = settings_of(args, registry)
     if args.write_config_to is not None:
         return _write_configuration(Path(args.write_config_to), settings, registry)
+    # kube-scheduler passes over such settings; one that is there and does nothing is said here (decision 0014).
     for finding in settings.unused:
         sys.stderr.write(f"placewright: {printable(f'{args.config}: {finding.path} has no effect: {finding.text}')}\n")
     options = EngineOptions(
-        leader_elect=settings.process.leader_elect is not False,
+        leader_elect=settings.process.leader_elect is not False,  # elect where neither flag nor file decides, as kube-scheduler does
         peering_lifetime=args.leader_elect_lease_duration,
         profiles=settings.profiles,
         qps=settings.qps,

@@ -112,6 +112,7 @@ def settings_of(args: argparse.Namespace, registry: Registry) -> RunSettings:
             raise InputError("--write-config-to: nothing to write without --config; profiles in a cluster: kubectl get schedprof -o yaml")
         return RunSettings(_merged(args, ProcessSettings()), None, ())
     conversion = convert(read_file(args.config), args.config, registry)
+    # `convert` lists such losses and goes on, because a person reads its output; a process that starts has no reader (decision 0014).
     lost = [finding for finding in conversion.findings if finding.loss is Loss.PLACEMENT]
     if lost:
         allowed = "allowed settings with a counterpart; placewright convert writes a file without the others"
@@ -176,6 +177,7 @@ def _rate(text: str) -> float:
         rate = float(text)
     except ValueError:
         rate = float("nan")
+    # Not `rate > _MOST_REQUESTS`, which is False for NaN.
     if not rate <= _MOST_REQUESTS or rate < 0:
         raise argparse.ArgumentTypeError(f"found {text!r}; allowed a number from 0 (no limit) to {_MOST_REQUESTS}")
     return rate

@@ -63,5 +63,6 @@ def printable_json(text: str) -> str:
 def _escaped(char: str) -> str:
     if char == "\n" or char.isprintable():
         return char
+    # JSON's escapes are units of UTF-16: two for a character beyond the first 65,536.
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

@@ -77,7 +77,7 @@ def _files(path: Path) -> Sequence[Path]:
 
 def _decoded(raw: bytes, name: str) -> str:
     try:
-        return raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")  # editors on Windows begin a file with a byte order mark
     except UnicodeDecodeError:
         raise bad_field(name, "bytes that are not text", "UTF-8") from None
 

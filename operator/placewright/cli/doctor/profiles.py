@@ -73,6 +73,7 @@ async def unclaimed(patient: Patient) -> list[CheckResult]:
     """
     found = await unclaimed_pods(patient.client, patient.profiles, HistoryStore(patient.client, patient.namespace))
     return [
+        # A similar name may be another scheduler's own; a name that a profile had is not.
         (warn if each.why is Why.MISSPELT else fail)(
             "unclaimed-pods", f"{number} {'pod waits' if number == 1 else 'pods wait'}: {each}", "docs/reload.md#pods-that-no-profile-takes"
         )
@@ -94,6 +95,7 @@ async def second_scheduler(patient: Patient) -> list[CheckResult]:
     spec = (lease or {}).get("spec") or {}
     renewed = moment(spec.get("renewTime"))
     alive = bool(spec.get("holderIdentity")) and renewed is not None
+    # Twice the duration: one late renewal is not the end of kube-scheduler.
     alive = alive and seconds_since(patient, renewed) <= 2 * float(spec.get("leaseDurationSeconds") or 15) if renewed else False
     if not takers:
         beside = "kube-scheduler is alive, and" if alive else "kube-scheduler is not seen, and"

@@ -15,6 +15,7 @@ from placewright.framework.registry import Registry, installed_plugins
 from placewright.kube.errors import FORBIDDEN, ApiError
 from placewright.serving.access import ACCESS_REVIEWS
 
+#: Access reviews under way at once: there are many rights, and each review costs a round trip.
 _AT_ONCE: Final = 16
 _SHOWN: Final = 3
 _APPLY_OTHERS: Final = "apply the role of the plugin's package, bound to that service account (docs/plugins.md)"
@@ -112,6 +113,7 @@ def _account(patient: Patient) -> str:
 async def _allowed(patient: Patient, account: str, asked: list[_Right]) -> list[bool] | None:
     """Whether the account has each right; None where we may not ask."""
     turn = asyncio.Semaphore(_AT_ONCE)
+    # Rights may be bound to the groups that the API server gives every service account.
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{patient.namespace}", "system:authenticated"]
     subject = {"user": f"system:serviceaccount:{patient.namespace}:{account}", "groups": groups}
 

@@ -52,6 +52,7 @@ async def clock(patient: Patient) -> list[CheckResult]:
         told = parsedate_to_datetime(await patient.client.date()).astimezone(UTC) + timedelta(seconds=0.5)
     except ValueError:
         return [ok("clock", "the API server does not tell the time")]
+    # Halfway: the server wrote its time between our request and its answer.
     here = before + (patient.now() - before) / 2
     patient.ahead = here - told if abs(here - told) > _UNCERTAIN else timedelta()
     if not patient.ahead:

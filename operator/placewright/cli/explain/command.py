@@ -90,6 +90,7 @@ async def _explained(args: argparse.Namespace, pod: Subject) -> Explanation:
     async with ApiClient(access, user_agent="placewright-cli") as client:
         try:
             why = "no operator was asked"
+            # The operator first: it alone knows past attempts and its queue.
             if not args.here:
                 try:
                     forwarded = Forwarded(client, args.kubeconfig, args.context, args.operator_namespace)

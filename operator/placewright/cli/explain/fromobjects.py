@@ -54,6 +54,7 @@ async def explained_here(client: ApiClient, subject: Subject, why: str) -> Expla
         pod.namespace, pod.name, pod.uid, pod.scheduler_name, node=pod.node_name or "", source=client.access.server, notes=(why,),
         pending=not pod.node_name and not pod.finished,
     )  # fmt: skip
+    # Only a pod without a node needs the whole cluster; a bound pod's annotation has its decision.
     if not pod.node_name:
         seen = await _seen(client)
         return _evaluated(_with_company(about, pod, seen), pod, seen)
@@ -100,6 +101,7 @@ async def _seen(client: ApiClient) -> _Seen:
     found = await readable(client, UNFINISHED)
     at = ""
     for source in found.sources:
+        # All collections at the version of the first one, so that they show one moment.
         listed = await list_once(client, source, at)
         at = at or listed.version
         for item in listed.items:
@@ -155,4 +157,5 @@ def _lacking(group: GroupFacts, pod: PodInfo, evaluator: Evaluator, seen: _Seen)
 
 def _oldest(profiles: list[SchedulingProfile]) -> SchedulingProfile | None:
     """The oldest of several profiles with one schedulerName."""
+    # As the operator decides: by age, then by name (decision 0002).
     return min(profiles, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name), default=None)

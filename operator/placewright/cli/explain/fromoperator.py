@@ -117,11 +117,13 @@ async def ask_at(server: str, pod: Subject, token: str) -> Explanation | None:
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
+            # No redirects: the token is shown to this server only.
             session.get(url, headers=headers, ssl=_tls(url), allow_redirects=False) as answer,
         ):
             body = await answer.content.read(_LARGEST)
     except (aiohttp.ClientError, OSError, TimeoutError) as problem:
         raise CannotAsk(f"{server} does not answer: {str(problem) or type(problem).__name__}") from None
+    # The operator's own words: a 404 of another server says nothing about the pod.
     if answer.status == NOT_FOUND and body.startswith(b"pod:"):
         return None
     if answer.status != 200:
@@ -180,6 +182,7 @@ def _is_loopback(url: URL) -> bool:
 
 def _tls(url: URL) -> ssl.SSLContext:
     context = ssl.create_default_context()
+    # A certificate of the operator need not name 127.0.0.1, and this connection does not leave the machine.
     if _is_loopback(url):
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -198,6 +201,7 @@ async def _active_replica(cluster: Forwarded) -> str:
     except DECODE_ERRORS as problem:
         raise CannotAsk(f"the Lease {cluster.namespace}/{LEASE_NAME} cannot be read: {problem}") from None
     holder = ((lease.spec and lease.spec.holder_identity) or "").partition("/")[0]
+    # kubectl would take a name with a leading dash for an option.
     if not holder or holder.startswith("-"):
         raise CannotAsk(f"no replica holds the Lease {cluster.namespace}/{LEASE_NAME}")
     return holder
@@ -209,6 +213,7 @@ async def _forwarded(kubectl: str, cluster: Forwarded, replica: str) -> AsyncIte
     options = {"--kubeconfig": cluster.kubeconfig, "--context": cluster.context}
     which = [word for option, value in options.items() if value for word in (option, value)]
     command = (kubectl, *which, "-n", cluster.namespace, "port-forward", "--address", "127.0.0.1", f"pod/{replica}", f":{_PORT}")
+    # The empty local port makes kubectl choose a free one and print it.
     child = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )

@@ -199,7 +199,7 @@ def _show_tried(console: Console, attempts: Iterable[Tried], now: float) -> None
         feasible = f"{each.feasible} of {each.nodes}" if each.nodes else ""
         longest = max(each.steps.items(), key=lambda step: step[1], default=("", 0.0))
         spent = f"{longest[0]} {_span(longest[1])}" if longest[0] else ""
-        ago = _span(max(now - each.at, 0.0))
+        ago = _span(max(now - each.at, 0.0))  # this machine's clock may be behind the operator's
         made.add_row(*(plain(t) for t in (each.attempt, ago, each.result, each.node, feasible, _span(each.seconds), spent)))
     print_table(console, made)
     _show_latest(console, attempts[0])

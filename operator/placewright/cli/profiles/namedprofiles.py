@@ -25,6 +25,7 @@ from placewright.profiles.problem import ProfileError
 from placewright.profiles.profilestate import Reason
 from placewright.profiles.resolve import resolve
 
+#: Up to 18 digits: every such number fits into 64 bits.
 _REVISION: Final = re.compile(r"(?P<name>[^@]+)@(?P<number>[0-9]{1,18})")
 _FILES: Final = (".yaml", ".yml", ".json")
 NAMED: Final = "NAME, NAME@REVISION, or a file"
@@ -146,6 +147,7 @@ async def existing(client: ApiClient, name: str) -> Object:
         InputError: there is none of that name.
         RequestError: the server refused or did not answer.
     """
+    # The name becomes a part of the request's path, so it must not contain a slash or a question mark.
     if not re.fullmatch(r"[a-z0-9][-a-z0-9.]*", name):
         raise bad_field("profile", name, f"a name; see placewright profiles list ({NAMED})")
     try:
@@ -263,7 +265,7 @@ async def in_effect(history: HistoryStore, body: Object) -> NamedProfile | None:
     meta = convert(body["metadata"], ObjectMeta)
     try:
         revisions = await history.revisions(meta.name)
-    except RequestError:
+    except RequestError:  # without the history a command still does the rest of its work
         return None
     wanted = (meta.uid, active_generation(body))
     found = next((each for each in revisions if (each.recorded.uid, each.recorded.generation) == wanted), None)

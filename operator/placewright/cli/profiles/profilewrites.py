@@ -175,7 +175,7 @@ async def write(client: ApiClient, change: ProfileChange, args: argparse.Namespa
     plain = ProfileWrite(manifest_of(change.name, change.applied), merge=False, force=args.force_conflicts)
     chosen = plain if args.dry_run == "client" else await _choose(client, change, plain)
     say(to, *_told(change), "with kubectl:", f"  {chosen.command(change, args)}")
-    _warn_of_git(change)
+    _warn_of_git(change)  # such a controller may undo the write within seconds, as if it had failed
     if args.dry_run != "none":
         say(to, f"nothing was written: dry run by the {args.dry_run}")
         return 0
@@ -188,6 +188,7 @@ def _refuse_new_problems(change: ProfileChange) -> None:
     plugins = catalogue()
     new = {**change.current, "spec": change.wanted}
     known = check_object(change.current, None, plugins)
+    # Problems in a profile that the operator has in effect: it has plugins that are missing here.
     if known and state(change.current)[1] == "True":
         sys.stderr.write("placewright: the operator has plugins that are not installed here: only it can check the change\n")
         return
@@ -205,6 +206,7 @@ async def _choose(client: ApiClient, change: ProfileChange, apply: ProfileWrite)
     merge = ProfileWrite({"spec": merge_patch(change.current.get("spec") or {}, change.wanted)}, merge=True, force=True)
     merged = await merge.send(client, change, dry_run=True)
     left = _in_text(applied.get("spec"), merged.get("spec"))
+    # Apply where it suffices: it takes over no field of another manager.
     if not left:
         return apply
     if not apply.force:
@@ -310,7 +312,7 @@ def _told(change: ProfileChange) -> list[str]:
     plugins, specs = catalogue(), (change.current.get("spec") or {}, change.wanted)
     try:
         before, after = (resolve(profile_of({**change.current, "spec": spec}), plugins) for spec in specs)
-    except InputError:
+    except InputError:  # the operator may have plugins that are missing here
         found = _in_text(without_keys(specs[0], HIDDEN), without_keys(specs[1], HIDDEN))
     else:
         found = differences(before, after)
@@ -332,6 +334,7 @@ async def _outcome(client: ApiClient, written: Object, patience: int) -> int:
     if patience == 0:
         say(to, f"generation {generation} is written")
         return 0
+    # The API server's consent is not enough: the operator may still refuse the profile, and says so in the status.
     began = time.monotonic()
     body = written
     while (reason := state(body)[0]) == UNKNOWN or reason == Reason.APPLYING:

@@ -53,6 +53,7 @@ def main(args: argparse.Namespace) -> int:
             _print([promoted, paused], args.output)
             return 0
         _say_what_is_known(shadow)
+        # In this order: a shadow that is paused first would have stopped comparing although nothing was promoted.
         code = await write(client, promoted, args)
         return code or await write(client, paused, _forced(args))
 

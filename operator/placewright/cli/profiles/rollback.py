@@ -60,6 +60,7 @@ def _wanted(revisions: Sequence[Revision], body: Object, args: argparse.Namespac
         if not took(revision):
             raise InputError(f"profile {args.name}: revision {revision.number} never took: {revision.message}")
         return revision
+    # The history has no private keys (decision 0015), so a revision is compared with the profile's present keys filled in.
     for revision in reversed(revisions):
         if took(revision) and with_keys_of(revision.recorded.spec, body.get("spec") or {})[0] != body.get("spec"):
             return revision
