@@ -94,7 +94,7 @@ class DeviceClassMaker(PlainMaker[DeviceClass]):
     namespaced = False
 
     def selects(self, *expressions: str) -> Self:
-        """Add expressions in CEL, all of which a device must satisfy: `selects('device.driver == "gpu.example.com"')`."""
+        """Add expressions in CEL; a device must satisfy all of them: `selects('device.driver == "gpu.example.com"')`."""
         return self._append("spec", "selectors", *_cel(expressions))
 
     def serves(self, resource: str) -> Self:
@@ -137,7 +137,7 @@ class ResourceClaimMaker(PlainMaker[ResourceClaim]):
         Args:
             device_class: the class's name.
             count: how many.
-            name: the request's; `request-0` and so on without one.
+            name: the request's; without one `request-0`, `request-1`, in order.
             cel: expressions that each of the devices must satisfy.
             fields: other fields of `exactly`, as in a manifest: `allocationMode="All"`, `adminAccess=True`.
         """

@@ -34,7 +34,7 @@ _PARTS: Final = frozenset({"metadata", "spec"})
 
 
 def differing_fields(one: Pod, other: Pod) -> list[Path]:
-    """The fields in which two pods differ, without those that only say which pod it is."""
+    """The fields in which two pods differ, without the fields that only say which pod it is."""
     return list(_differing(one, other, ()))
 
 
@@ -51,7 +51,7 @@ def _differing(one: Any, other: Any, path: Path) -> Iterator[Path]:
 
 
 def with_one_field_of(pod: Pod, other: Pod, dice: random.Random) -> Pod | None:
-    """The pod with one field of the other, drawn among those that differ; None where none does."""
+    """The pod with one field of the other, drawn among the fields that differ; None where none does."""
     fields = differing_fields(pod, other)
     return _put(pod, other, dice.choice(fields)) if fields else None
 

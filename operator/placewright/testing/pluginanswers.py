@@ -46,7 +46,7 @@ _NOT_NAMED: Final = unresolvable("is none of the nodes that PreFilter names")
 
 @dataclass
 class PodAnswers:
-    """What a plugin says of one pod.
+    """A plugin's answers about one pod.
 
     Attributes:
         state: what the plugin remembers of this cycle.
@@ -166,7 +166,7 @@ class PluginQuestions:
             self._checked(lambda: plugin.remedies(state, pod, cluster, int(rejected[0])))
 
     def _judge(self, plugin: RowwiseFilter, pod: PodInfo, found: PodAnswers, rows: Rows, passes: BoolColumn) -> None:
-        """What preemption asks: a judge says of a row what the filter says, with its pods and without one of them."""
+        """Preemption's questions: a judge says of a row what the filter says, with its pods and without one of them."""
         judge = self._checked(lambda: plugin.judge(found.state, pod, self._cluster))
         if judge is None:
             return

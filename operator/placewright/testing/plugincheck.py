@@ -1,4 +1,4 @@
-"""`check_plugin`: anyone's plugin against the contract, on random clusters.
+"""`check_plugin`: any plugin against the contract, on random clusters.
 
 Example:
     from placewright.testing import check_plugin

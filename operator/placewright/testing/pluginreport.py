@@ -1,4 +1,4 @@
-"""What a check of a plugin looked at: cases by promise, how often the plugin said no, and how long its calls took."""
+"""The scope of a check of a plugin: cases by promise, how often the plugin said no, and how long its calls took."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class CaseCounts:
 
 @dataclass(frozen=True)
 class PluginReport:
-    """What `check_plugin` looked at before it found nothing wrong.
+    """The scope of a `check_plugin` that found nothing wrong.
 
     Attributes:
         plugin: the plugin's name.

@@ -136,7 +136,7 @@ class PluginTrial:
     # --- one moment ------------------------------------------------------------------------------------------------------------------
 
     def _look(self) -> dict[str, PodAnswers]:
-        """What the plugin says now of each pod that waits, by uid, after everything was compared that can be."""
+        """The plugin's answer now about each pod that waits, by uid, after everything was compared that can be."""
         self._watch()
         fresh = self._evaluator(self._guarding)
         plugin: Any = fresh.runtime.plugin(self._name)
@@ -155,7 +155,7 @@ class PluginTrial:
         return [pods[self.told % len(pods)]] if pods else []
 
     def _watch(self) -> None:
-        """Ask with every call watched, before anybody else asks: about all pods at first, then about one a moment."""
+        """Ask with every call watched, before any other caller: about all pods at first, then about one a moment."""
         plugin: Any = self._watched.runtime.plugin(self._name)
         questions = PluginQuestions(plugin, self._cluster, CaseCounts(), alone=False)
         turn = self._in_turn()
@@ -182,7 +182,7 @@ class PluginTrial:
                     self._differ(self._waiting[other], pod, found[other], found[uid])
 
     def _shares(self, plugin: Any, pod: PodInfo, answers: PodAnswers) -> Any:
-        """Pods with equal keys share a column; None: with nobody."""
+        """Pods with equal keys share a column; with None a pod shares none."""
         signature = plugin.sign(pod)
         if signature is None or plugin.reads is not Reads.CLUSTER:
             return None if signature is None else (signature,)
@@ -254,7 +254,7 @@ class PluginTrial:
         return Promise.FINGERPRINT if plugin.reads is Reads.CLUSTER else Promise.READS
 
     def _kept_answers(self, pod: PodInfo) -> PodAnswers | None:
-        """What the evaluator says; None where it does not ask the plugin."""
+        """The evaluator's answer; None where it does not ask the plugin."""
         evaluation = self._kept.evaluate(pod)
         found = PodAnswers(evaluation.state)
         rows = self._cluster.rows()

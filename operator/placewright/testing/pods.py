@@ -120,7 +120,7 @@ class PodMaker(ObjectMaker[Pod]):
 
         Args:
             key: the node label's.
-            values: of which the label has one.
+            values: the label has one of them.
             operator: `NotIn`, `DoesNotExist`, `Gt` or `Lt`, where it is neither `In` nor `Exists`.
             weight: 1 to 100: such nodes are preferred instead of required; 0: required.
         """

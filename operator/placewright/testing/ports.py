@@ -1,7 +1,7 @@
 """Fakes of the scheduler's ports: they record each call, and fail, take long or answer late when a test says so.
 
-What the scheduler writes to an API server goes through ports (`placewright.scheduler.ports`, `placewright.framework.ports`). A fake that
-nobody told otherwise answers at once, and well.
+What the scheduler writes to an API server goes through ports (`placewright.scheduler.ports`, `placewright.framework.ports`). A fake
+without instructions answers at once, and well.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class FakePort:
         self._answering.clear()
 
     def resume(self) -> None:
-        """Answer the calls that wait, and those that come."""
+        """Answer the calls that wait, and later ones."""
         self._answering.set()
 
     async def _answer(self, *names: str) -> None:
@@ -118,7 +118,7 @@ class FakePort:
 
 
 class BoundPod(NamedTuple):
-    """A Binding as it was asked for; whatever the answer was."""
+    """A Binding as it was asked for, with any answer."""
 
     pod: str
     uid: str

@@ -41,7 +41,7 @@ class ProfileMaker(PlainMaker[SchedulingProfile]):
         Args:
             plugin: in the tree, or one that `resolved` is given.
             weight: of its score.
-            point: `preFilter`, `score` and so on; without one, all points that the plugin implements.
+            point: an extension point, as `preFilter` or `score`; without one, all points that the plugin implements.
         """
         entry = {"name": _name(plugin)} | ({"weight": weight} if weight else {})
         return self._plugins(point, "enabled", entry)

@@ -1,4 +1,4 @@
-"""What a plugin promises by its extension points, and the error that says which promise one breaks.
+"""The promises of a plugin by its extension points, and the error that says which promise one breaks.
 
 `check_plugin` knows these promises one by one. Each is a sentence of the plugin contract (`placewright/framework/interface.py`), so an
 author who reads the error knows where to read on.
@@ -63,7 +63,7 @@ class BrokenPromiseError(AssertionError):
         promise: the broken promise.
         point: the extension point at which it shows.
         seed: `check_plugin` with this seed finds it again.
-        example: the smallest example that was found: pods, nodes and what happened to them, one a line.
+        example: the smallest example that was found: pods, nodes and their changes, one a line.
     """
 
     def __init__(self, plugin: str, breach: Breach, seed: int, example: str) -> None:

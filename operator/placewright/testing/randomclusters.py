@@ -1,4 +1,4 @@
-"""Random scenarios: a small cluster with pods that wait, and what happens to it. Equal seeds give equal scenarios.
+"""Random scenarios: a small cluster with pods that wait, and its changes. Equal seeds give equal scenarios.
 
 The pods that wait come with variants that differ from them in one field, so that a signature which leaves the field out shows.
 """
@@ -100,7 +100,7 @@ class _Draw:
         self._next_pod = 0
 
     def scenario(self) -> Scenario:
-        """Everything, in the order in which it happens."""
+        """All changes, in their order."""
         dice = self._dice
         setup = [self._object_comes() for _ in range(dice.randint(4, 16))]
         setup += [self._node_shown(name) for name in NODE_NAMES[: dice.randint(2, 5)]]

@@ -1,4 +1,4 @@
-"""A small cluster and what happens to it, as data, so that a scenario which breaks a promise can be made smaller and printed.
+"""A small cluster and its changes, as data, so that a scenario which breaks a promise can be made smaller and printed.
 
 A scenario is told to the scheduler's own event handlers (`scheduler/eventhandlers.py`), change by change, as the watches would tell it.
 """
@@ -25,19 +25,19 @@ _MOST_ATTEMPTS: Final = 300
 
 
 class Change(ABC):
-    """Something that happens in the cluster."""
+    """A change in the cluster."""
 
     @abstractmethod
     def tell(self, handlers: ClusterEventHandlers) -> None:
         """Tell the event handlers, as a watch would."""
 
     def copied(self) -> Change:
-        """The same with an object of its own."""
+        """The change with an object of its own."""
         return self
 
     @abstractmethod
     def simpler(self) -> Iterator[Change]:
-        """The same with less in the object that it is about."""
+        """The change with less in its object."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class NodeShown(Change):
         handlers.node(self.node)
 
     def copied(self) -> Change:
-        """The same with a node of its own."""
+        """The change with a node of its own."""
         return NodeShown(copied(self.node))
 
     def simpler(self) -> Iterator[Change]:
@@ -73,7 +73,7 @@ class NodeGone(Change):
         handlers.node_gone(self.name)
 
     def simpler(self) -> Iterator[Change]:
-        """Nothing is simpler."""
+        """No simpler change is known."""
         return iter(())
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ class PodShown(Change):
         handlers.assigned_pod(self.pod)
 
     def copied(self) -> Change:
-        """The same with a pod of its own."""
+        """The change with a pod of its own."""
         return PodShown(PodInfo(copied(self.pod.pod)))
 
     def simpler(self) -> Iterator[Change]:
@@ -113,7 +113,7 @@ class PodGone(Change):
         handlers.assigned_pod_gone(self.pod.uid)
 
     def simpler(self) -> Iterator[Change]:
-        """Nothing is simpler."""
+        """No simpler change is known."""
         return iter(())
 
     def __str__(self) -> str:
@@ -131,7 +131,7 @@ class ObjectShown(Change):
         handlers.cluster_object(self.item)
 
     def copied(self) -> Change:
-        """The same with an object of its own."""
+        """The change with an object of its own."""
         return ObjectShown(copied(self.item)) if isinstance(self.item, msgspec.Struct) else self
 
     def simpler(self) -> Iterator[Change]:
@@ -153,7 +153,7 @@ class ObjectGone(Change):
         handlers.cluster_object_gone(self.item)
 
     def simpler(self) -> Iterator[Change]:
-        """Nothing is simpler."""
+        """No simpler change is known."""
         return iter(())
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ class WaitingPodChanged(Change):
         handlers.unscheduled_pod(self.pod)
 
     def copied(self) -> Change:
-        """The same with a pod of its own."""
+        """The change with a pod of its own."""
         return WaitingPodChanged(PodInfo(copied(self.pod.pod)))
 
     def simpler(self) -> Iterator[Change]:
@@ -198,11 +198,11 @@ def simpler_pods(pod: PodInfo) -> Iterator[PodInfo]:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A cluster, what happens to it, and the pods that wait meanwhile.
+    """A cluster, its changes, and the pods that wait meanwhile.
 
     Attributes:
         setup: what is told before the plugin is asked first, in this order.
-        changes: what happens afterwards; the plugin is asked after each.
+        changes: the changes afterwards; the plugin is asked after each.
         waiting: the pods that the plugin is asked about.
     """
 
@@ -256,7 +256,7 @@ class Reducer:
         return False
 
     def _drop_entries(self, part: str) -> None:
-        """Half of them at a time, then quarters, and so on down to single ones: most have nothing to do with what is shown."""
+        """Half of them at a time, then quarters, down to single ones: most have nothing to do with the broken promise."""
         size = len(self._entries(part))
         while size:
             for at in reversed(range(0, len(self._entries(part)), size)):

@@ -119,7 +119,7 @@ class VirtualTime:
             self._loop.stop()
 
     def heard(self, context: Mapping[str, Any]) -> None:
-        """Note an exception that nobody caught, to be raised by `settle`. Called by the loop.
+        """Note an uncaught exception, to be raised by `settle`. Called by the loop.
 
         A task that is still waiting when its world is dropped is no mistake of the test.
         """

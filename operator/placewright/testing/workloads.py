@@ -1,4 +1,4 @@
-"""What stands around pods, in a few words: namespaces, Services, the controllers that own pods, and disruption budgets."""
+"""Objects around pods, in a few words: namespaces, Services, the controllers that own pods, and disruption budgets."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class AttemptLog:
     """Records attempts. Implements the scheduler's `Observer`.
 
     Attributes:
-        attempts: those that ended, in order.
+        attempts: the attempts that ended, in order.
         entered: (sub-queue, event) for each time that a pod entered a sub-queue.
     """
 
@@ -62,7 +62,7 @@ class AttemptLog:
         self.attempts.append(attempt)
 
     def pod_entered(self, place: str, event: str) -> None:
-        """Record where a pod went, and because of which event."""
+        """Record the sub-queue that a pod entered, and the event that brought it."""
         self.entered.append((place, event))
 
     def last_of(self, uid: str) -> Attempt | None:
