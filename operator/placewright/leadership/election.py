@@ -64,6 +64,7 @@ class Election(Leadership):
                 outranks us.
         """
         timing = Timing.of(lifetime)
+        # Half the renew deadline: a request that hangs leaves time for a second one.
         self._client = ApiClient(access, timeout=timing.renew / 2, user_agent=f"{USER_AGENT}/leader-election", away=_Quiet(access.server))
         self.lease = LeaseFence(self._client, namespace, replica.identity, timing, finished)
         super().__init__(self._client, replica, fence=self.lease, keeps_record=True, lifetime=lifetime)

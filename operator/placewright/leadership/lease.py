@@ -167,6 +167,7 @@ class LeaseFence:
         await asyncio.gather(*tasks, return_exceptions=True)
         if not tasks:
             return
+        # Stop acting first: giving the Lease back may fail, and then its duration has to run out.
         unclear = self._tenure.doubtful
         self._tenure.renounce(self._stamp())
         if not give_back:
@@ -265,6 +266,7 @@ class LeaseFence:
         try:
             written = await self.store.write(record)
         except ApiError as refusal:
+            # After a temporary error the write may have been stored all the same: the claim stays of unknown outcome.
             if not refusal.temporary:
                 self._tenure.refused(record)
             if refusal.status not in (CONFLICT, NOT_FOUND):

@@ -171,6 +171,7 @@ class LeaseStore:
             RequestError: the server did not answer.
         """
         probe = LeaseRecord(duration=1, acquired=micro_stamp(datetime.now(UTC)), renewed=micro_stamp(datetime.now(UTC)))
+        # With a version that no Lease has, even a server that ignores the dry run changes nothing.
         absent = self._body(probe, {"resourceVersion": "1"})
         await self._may("list", lambda: self._client.get(self.collection, {"fieldSelector": self.selector, "limit": "1"}))
         await self._may("get", lambda: self._client.get(self._path))
@@ -186,7 +187,7 @@ class LeaseStore:
         except ApiError as error:
             if error.temporary:
                 raise
-            if error.status != CONFLICT:
+            if error.status != CONFLICT:  # a conflict: another replica has created it meanwhile
                 raise CannotElect(
                     f"replicas elect one by a Lease in namespace {self.namespace!r}, which does not exist and could not be created"
                     f" ({error}); {_WHAT_TO_APPLY}"
