@@ -172,6 +172,10 @@ class World:
     def use(self, profile: ProfileMaker, extenders: Sequence[Extender] = ()) -> None:
         """Put a profile into effect, as the live set does: pods that it may help are tried again after their backoff.
 
+        Args:
+            profile: takes the pods of its schedulerName. Plugins of the test run where this profile enables them.
+            extenders: of the profile.
+
         Raises:
             ProfileError: the profile is wrong; the one before stays in effect.
             PluginBuildError: the constructor of a plugin raises; likewise.
