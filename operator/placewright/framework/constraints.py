@@ -6,15 +6,26 @@ checks it, and the JSON Schema of the arguments prints it. Rules that look at tw
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from msgspec import Meta
 
 from placewright.api.fieldmeanings import ALLOWED
 
 __all__ = ["ALLOWED", "holds", "not_empty", "nothing", "one_of", "within", "without"]
+
+#: Whether a value keeps what a keyword of JSON Schema demands. A value that is no number (NaN) keeps no bound.
+_KEPT: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "type": lambda _value, kind: kind != "null",
+    "minimum": operator.ge,
+    "maximum": operator.le,
+    "enum": lambda value, members: value in members,
+    "minLength": lambda value, least: len(value) >= least,
+    "pattern": lambda value, pattern: re.search(pattern, value) is not None,
+}
 
 
 def within(least: int, most: int | None = None) -> Meta:
@@ -96,16 +107,7 @@ def holds(value: Any, facets: Mapping[str, Any]) -> bool:
     Returns:
         True where the value keeps the constraint.
     """
-    if value is None:
-        return True
-    return (
-        facets.get("type") != "null"
-        and ("minimum" not in facets or value >= facets["minimum"])  # so asked, what is no number (NaN) keeps no bound
-        and ("maximum" not in facets or value <= facets["maximum"])
-        and not ("enum" in facets and value not in facets["enum"])
-        and not ("minLength" in facets and len(value) < facets["minLength"])
-        and not ("pattern" in facets and re.search(facets["pattern"], value) is None)
-    )
+    return value is None or all(_KEPT[word](value, limit) for word, limit in facets.items() if word in _KEPT)
 
 
 def _meta(facets: dict[str, Any], allowed: str) -> Meta:
