@@ -16,9 +16,11 @@ from kubesandbox.status import ApiError, Object, bad_request, conflict, invalid,
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _PATH_SEGMENT: Final = re.compile(r"[^/%]+")
+#: Without vowels, and without digits that look like them: no suffix is a word, as on the real server.
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _OWNED_BY_SERVER: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 NAMESPACE_MISMATCH: Final = "the namespace of the provided object does not match the namespace sent on the request"
+#: Groups whose names only have to fit into a path: roles are called `system:node`, with a colon.
 _FREE_NAMES: Final = frozenset({"rbac.authorization.k8s.io"})
 
 
@@ -51,6 +53,7 @@ def check_object(resource: ResourceType, namespace: str, sent: object) -> Object
     sent = {} if sent is None else sent
     if not isinstance(sent, dict):
         raise bad_request(f"{resource.kind}: the body must be an object, found {type(sent).__name__}")
+    # Null means absent, as everywhere in Kubernetes.
     for key in [key for key, value in sent.items() if value is None]:
         del sent[key]
     _check_kind(resource, sent)
@@ -93,6 +96,7 @@ def begin(resource: ResourceType, sent: Object, identity: Identity) -> str:
     metadata: Object = sent["metadata"]
     name = metadata.get("name")
     if not name and metadata.get("generateName"):
+        # 58 characters and a suffix of five: the name still fits into a label, which has 63 at most.
         name = f"{str(metadata['generateName'])[:58]}{identity.suffix()}"
         metadata["name"] = name
     if not isinstance(name, str) or not name:
@@ -100,6 +104,7 @@ def begin(resource: ResourceType, sent: Object, identity: Identity) -> str:
     check_name(resource, name)
     if metadata.get("resourceVersion"):
         raise unspecific("resourceVersion should not be set on objects to be created")
+    # Dropped and not refused: people apply the output of `kubectl get -o yaml`.
     for each in (*_OWNED_BY_SERVER, "resourceVersion", "selfLink"):
         metadata.pop(each, None)
     metadata["uid"] = identity.uid()
@@ -162,6 +167,7 @@ def check_preconditions(resource: ResourceType, current: Object, uid: object, ve
     if uid and uid != metadata["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
         raise conflict(resource, metadata["name"], why)
+    # 0 stands for any version, as in lists.
     if version and str(version) not in ("0", metadata["resourceVersion"]):
         raise modified(resource, metadata["name"])
 

@@ -19,6 +19,7 @@ from kubesandbox.storage.store import Expired, Store, Stored
 from kubesandbox.storage.watches import View, Watch, Watches
 
 _encode = msgspec.json.Encoder().encode
+#: Unfinished lists that can go on; clients that never ask for their next page must not fill the memory.
 MOST_SNAPSHOTS: Final = 64
 
 
@@ -95,6 +96,7 @@ class Reads:
             found = [each for each in found if matches(each.object)]
         if not options.limit or len(found) <= options.limit:
             return Page(found, self.store.version)
+        # Later pages come from this snapshot: writes in between would shift the places of objects.
         number = next(self._numbers)
         self._snapshots[number] = _Snapshot(self.store.version, found)
         if len(self._snapshots) > MOST_SNAPSHOTS:
@@ -119,6 +121,7 @@ class Reads:
             elif options.version not in ("", "0"):
                 for change in self.store.collection(key).since(int(options.version)):
                     watch.offer(change)
+        # In the stream and not as the answer's status, as the real server does: clients handle it there.
         except Expired as gone:
             watch.fail(status.expired(str(gone)))
             return watch
@@ -133,6 +136,7 @@ class Reads:
         head = _encode(
             {"kind": resource.collection_kind, "apiVersion": resource.api_version, "metadata": page.metadata}
         )
+        # Joined bytes instead of one encoded document: objects are encoded once, when they are written.
         items = [view.encode(each) for each in page.objects]
         if resource.custom:
             return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
@@ -174,6 +178,7 @@ class Reads:
 
 
 def _without_kind(resource: ResourceType, items: list[bytes]) -> bytes:
+    # Stored objects begin with their kind (`Stored`), so cutting a prefix is enough.
     kind = _encode({"kind": resource.kind, "apiVersion": resource.api_version})[:-1] + b","
     cut = [memoryview(item)[len(kind) :] if item.startswith(kind) else memoryview(item)[1:] for item in items]
     return b"{" + b",{".join(cut) if cut else b""

@@ -57,6 +57,7 @@ _FIELDS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("batch", "jobs"): ("status.successful",),
     ("resource.k8s.io", "resourceslices"): ("spec.nodeName", "spec.driver"),
 }
+#: Booleans that compare as "false" where they are absent; other fields compare as empty text.
 _FALSE_WHEN_ABSENT: Final = frozenset({"spec.hostNetwork", "spec.unschedulable"})
 
 
@@ -65,6 +66,7 @@ def selection(resource: ResourceType, labels: str, fields: str, extra_fields: tu
 
     `extra_fields` are the selectable fields of a custom resource. Raises ApiError 400.
     """
+    # None instead of a test that is always true: lists and watches without selectors skip the call for each object.
     tests: list[Predicate] = []
     if labels.strip():
         tests.append(_on_labels(parse_labels(labels)))
@@ -149,6 +151,7 @@ def _compares(key: str, operator: str, bound: int) -> LabelTest:
 
 
 def _parse_fields(resource: ResourceType, text: str, extra: tuple[str, ...]) -> list[Predicate]:
+    # A backslash escapes a comma in a value.
     return [_field_requirement(resource, part, extra) for part in re.split(r"(?<!\\),", text) if part]
 
 

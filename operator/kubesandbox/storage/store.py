@@ -111,9 +111,11 @@ class Collection:
     def record(self, change: Change) -> None:
         """Keep a change for watches that resume, and tell the listeners."""
         self._changes.append(change)
+        # Half of them at once: dropping one for each change would move the list each time.
         if len(self._changes) >= 2 * self._history:
             self._floor = self._changes[-self._history - 1].version
             del self._changes[: -self._history]
+        # A copy: a listener may close its watch, and so leave the list.
         for listener in tuple(self.listeners):
             listener(change)
         change.forget_lines()
