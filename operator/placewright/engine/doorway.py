@@ -1,26 +1,26 @@
-"""Where connections come in: every port of ours is behind one, so that whoever opens connections keeps nobody else out.
+"""Accepts the connections of a port, so that a client which opens many keeps no other client out. Every port of ours is behind a doorway.
 
 A connection is in one of three rooms. `silent`: no byte came, or its turn has not come; it is a bare socket, without TLS, buffers or a
 task, and costs what a socket costs. `begun`: its TLS handshake is under way, its request is not complete, or it waits for a place to ask.
 `asked`: its request is being answered; only an answer may be large, so no more of them than this room has places are in memory.
 
 Each room has so many places, and is fair between peers (`fairroom`): when there are more connections than places, the peer that has most
-loses its oldest, which is hung up on. So silence cannot take the places of those who speak, and those who speak slowly not of those who
-have asked.
+loses its oldest, which is hung up on. So silent clients cannot take the places of clients that speak, and clients that speak slowly cannot
+take those of clients that have asked.
 
-**Invariant**: a connection keeps its place, however many others come, for as long as one needs that does at once what is to be done:
+**Invariant**: a connection keeps its place, however many others come, for as long as a client needs that does at once what is to be done:
 
 - `silent`: for `SPEAK_BEATS` until its first byte, and with that until its handshake begins;
 - `begun`: for `COMPLETE_BEATS` until its request is complete, and with that until it is answered;
-- `asked`: for `ANSWER_TURNS` turns of the event loop, in which the answer of a page that waits for nobody is written.
+- `asked`: for `ANSWER_TURNS` turns of the event loop, in which the answer of a page is written that has nothing to wait for.
 
-So a health probe is answered, also at an address that it shares with a crowd; it waits for its turn. While no place may be taken from
-anybody, a complete request waits in `begun`, a connection that has spoken waits in `silent`, and a new one waits with the kernel.
+So a health probe is answered, also at an address that it shares with a crowd; it waits for its turn. While no place may be taken away, a
+complete request waits in `begun`, a connection that has spoken waits in `silent`, and a new one waits with the kernel.
 
 A connection that says nothing ends `REQUEST_SECONDS` after its accept, one whose request is not complete as long after its handshake
-began, one that has asked after `ANSWER_SECONDS`. All are counted in beats of the event loop, so that a loop that stood still takes
-nobody's time away. In one turn of the loop only so many connections are accepted, and so many handshakes begun: whoever opens connections
-as fast as they can leaves the scheduler its turns.
+began, one that has asked after `ANSWER_SECONDS`. All are counted in beats of the event loop, so that a loop that stood still takes no
+client's time away. In one turn of the loop only so many connections are accepted, and so many handshakes begun: a client that opens
+connections as fast as it can leaves the scheduler its turns.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ REQUEST_SECONDS: Final = 3.0
 #: From the request to the last byte of the answer.
 ANSWER_SECONDS: Final = 30.0
 BEAT_SECONDS: Final = 0.1
-#: Beats for which nobody takes the place of one who was accepted and has yet to say something. One less than that is certain.
+#: Beats for which an accepted connection keeps its place before its first byte. One less than that is certain.
 SPEAK_BEATS: Final = 3
-#: As much, of one whose handshake began, for the request. A client needs two ways through the network for it, and its own processor time.
+#: The same from the beginning of the handshake until the request. A client needs two ways through the network, and processor time.
 COMPLETE_BEATS: Final = 8
 #: Turns of the event loop, of one who has asked, for the answer. Our pages of health need about four.
 ANSWER_TURNS: Final = 16
@@ -130,7 +130,7 @@ class Caller:
         return taken
 
     def served_by(self, task: asyncio.Task[None]) -> None:
-        """What opens the connection."""
+        """Note the task that opens the connection."""
         self._task = task
 
     def answered(self) -> None:
@@ -168,7 +168,7 @@ class Doorway:
         self._asked: FairRoom[Caller] = FairRoom()
         #: `_begin_some` is called in the next turn, `_answer_some` too.
         self._beginning = self._answering = False
-        #: Nobody is accepted for lack of places (`_full`), or of descriptors as well (`_exhausted`).
+        #: No connection is accepted, for lack of places (`_full`), or of descriptors as well (`_exhausted`).
         self._full = self._exhausted = False
         self._closed = False
         self._beat = self._turn = 0
@@ -191,7 +191,7 @@ class Doorway:
             await asyncio.gather(beats, *self._opening, return_exceptions=True)
 
     def shut(self) -> None:
-        """Accept nobody any more, and hang up on all who have no request; the others get their answers."""
+        """Accept no more connections, and hang up on all that have no request; the others get their answers."""
         if self._closed:
             return
         self._closed = True
@@ -218,7 +218,7 @@ class Doorway:
         self._go_on()
 
     def _go_on(self) -> None:
-        """There may be a place for those who wait."""
+        """Serve waiting connections, for which there may be a place now."""
         if self._complete and not self._answering:
             self._answering = True
             self._loop.call_soon(self._answer_some)
@@ -255,7 +255,7 @@ class Doorway:
             self._welcome(Caller(self, connection, peer_of(address[0]), self._beat))
 
     def _who_waits_too_long(self) -> Caller | None:
-        """Who said nothing for long enough, of the peer that has most connections in this room."""
+        """Return a connection that said nothing for long enough, of the peer that has most connections in this room."""
         peers = self._silent.peers | self._spoken.peers
         crowd = max(peers, key=lambda peer: self._silent.guests_of(peer) + self._spoken.guests_of(peer))
         oldest = self._silent.oldest_of(crowd)
@@ -265,7 +265,7 @@ class Doorway:
         return self._beat - silent.since >= SPEAK_BEATS
 
     def _welcome(self, caller: Caller) -> None:
-        """Give a place to one who was accepted: at once among those who speak, if their first bytes are here."""
+        """Give an accepted connection its place; where its first bytes are here, it has spoken at once."""
         if _says_something(caller):
             self._queue_up(caller)
         elif caller.bare is not None:
@@ -283,7 +283,7 @@ class Doorway:
         self._loop.call_later(_PAUSE_SECONDS, self._accept_again)
 
     def _accept_none(self) -> None:
-        """Who comes waits with the kernel."""
+        """Leave new connections with the kernel."""
         self._full = True
         self._loop.remove_reader(self._listening)
 
@@ -292,7 +292,7 @@ class Doorway:
         self._accept_further()
 
     def _accept_further(self) -> None:
-        """Accept again, if nobody was for lack of places and there is one."""
+        """Accept again after a lack of places, if there is one now."""
         if not self._full or self._exhausted or self._closed:
             return
         if self._waiting < PLACES.silent or self._who_waits_too_long() is not None:
@@ -397,7 +397,7 @@ class Doorway:
         return True
 
     def _crowd_out(self, loser: Caller) -> None:
-        self._say("there are more connections than places; those that ask for nothing make room, first those of %s", loser.peer)
+        self._say("there are more connections than places; connections without a request make room, first those of %s", loser.peer)
         self._hang_up(loser)
 
     def _hang_up(self, caller: Caller) -> None:

@@ -1,4 +1,4 @@
-"""What aiohttp is to know of a connection that came in through a doorway: one request, and nothing after it.
+"""Shows aiohttp one request of a connection that came in through a doorway, and nothing after it.
 
 The request's head is handed on when it is complete and the doorway has a place for an answer, and not before: aiohttp keeps no header
 without end, and makes no answer that would have to wait. Bytes after the head wait with the sender, or are read as far as a body may go.
@@ -105,7 +105,7 @@ class SingleRequest(web.RequestHandler):
 
 
 def _unheard() -> logging.Logger:
-    """For aiohttp, which logs a traceback for each request that is none: whoever reaches the port could fill the log."""
+    """Return a silent logger for aiohttp, which logs a traceback for each broken request: a client could fill the log."""
     unheard = _log.getChild("unheard")
     unheard.setLevel(logging.CRITICAL + 1)
     return unheard
