@@ -15,8 +15,8 @@ def pod(name: str = "web", **told: Any) -> PodInfo:
 
 
 def pod_json(name: str = "web", **told: Any) -> dict[str, Any]:
-    """The same as the server sends it."""
-    return _maker(name, **told).manifest
+    """The same as the server sends it in a list: without the names of its kind."""
+    return {key: value for key, value in _maker(name, **told).manifest.items() if key not in ("apiVersion", "kind")}
 
 
 def _maker(name: str, *, uid: str = "", node: str = "", generation: int = 0, version: str = "1", **status: Any) -> PodMaker:
