@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import random
 import re
 from collections.abc import Callable
@@ -209,7 +210,7 @@ CALLERS: dict[str, Callable[[], None]] = {
 
 def named_callers(kind: type[Plugin]) -> set[str]:
     """The callers in the first sentence of "By"."""
-    by = re.search(r"^    By: ([^.]*)\.", kind.__doc__ or "", re.MULTILINE)
+    by = re.search(r"^By: ([^.]*)\.", inspect.cleandoc(kind.__doc__ or ""), re.MULTILINE)  # 3.13 takes the indentation away
     assert by is not None
     return {caller for caller, word in WORDS.items() if word in by[1]}
 
