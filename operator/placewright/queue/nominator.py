@@ -65,16 +65,24 @@ class Nominator:
             self.delete(old.uid)
         self.add(new, kept)
 
-    def delete(self, uid: str) -> None:
-        """Withdraw a pod's nomination, if it has one."""
+    def delete(self, uid: str) -> NodeName | None:
+        """Withdraw a pod's nomination, if it has one.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The name of the node; None for a pod without.
+        """
         node = self._nodes.pop(uid, None)
         if node is None:
-            return
+            return None
         pods = self._pods[node]
         self.with_terms -= bool(pods.pop(uid).pairwise_key.affinity)
         self.changes.append(node)
         if not pods:
             del self._pods[node]
+        return node
 
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
         """Return the pods nominated to a node.

@@ -68,25 +68,30 @@ STATED_SIZES: Final = RoomSizes()
 class ProfileRoom:
     """The places of one profile."""
 
-    __slots__ = ("_all", "_by_extender", "_left", "_on_their_way", "_sizes")
+    __slots__ = ("_all", "_by_extender", "_left", "_on_their_way", "_refused", "_sizes")
 
     def __init__(self, sizes: RoomSizes, left: Callable[[], None] = lambda: None) -> None:
         """Start empty.
 
         Args:
             sizes: places of each kind.
-            left: called when a pod leaves a place that others may take.
+            left: called when a pod leaves a place, if `full` or `may_enter` has refused a pod since the last call. Nearly always
+                nothing was refused, and nothing waits for the place.
         """
         self._sizes = sizes
         self._left = left
         self._on_their_way: FairShares[str] = FairShares(sizes.on_their_way, _FACTOR)
         self._all: FairShares[str] = FairShares(sizes.in_all, _FACTOR)
         self._by_extender: dict[str, FairShares[str]] = {}
+        self._refused = False
 
     @property
     def full(self) -> bool:
         """True while no pod of any lane may be handed out."""
-        return self._on_their_way.free <= 0 or self._all.free <= 0
+        if self._on_their_way.free > 0 and self._all.free > 0:
+            return False
+        self._refused = True
+        return True
 
     @property
     def on_their_way(self) -> int:
@@ -108,9 +113,14 @@ class ProfileRoom:
             False when its namespace or extender has its share.
         """
         namespace, extender = lane
-        if not (self._on_their_way.may_take(namespace) and self._all.may_take(namespace)):
-            return False
-        asked = self._by_extender.get(extender) if extender else None
+        may = self._on_their_way.may_take(namespace) and self._all.may_take(namespace)
+        if may and (not extender or self._may_ask(extender, namespace)):
+            return True
+        self._refused = True
+        return False
+
+    def _may_ask(self, extender: str, namespace: str) -> bool:
+        asked = self._by_extender.get(extender)
         return asked is None or asked.may_take(namespace)
 
     def _take(self, lane: Lane) -> None:
@@ -142,7 +152,8 @@ class ProfileRoom:
             self._give_back(lane)
         else:
             self._on_their_way.give_back(lane[0])
-        self._left()
+        if self._refused:
+            self._tell()
 
     def moved(self, lane: Lane, before: Standing, after: Standing) -> None:
         """Count a pod of this lane in its new standing.
@@ -154,8 +165,13 @@ class ProfileRoom:
         """
         self._count_all(lane, before, after)
         self._count_on_their_way(lane, before, after)
-        if before is not _UNCOUNTED:
-            self._left()
+        if self._refused and before is not _UNCOUNTED:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Report the place that was left. A pod that is refused again in the course of that waits for the next one."""
+        self._refused = False
+        self._left()
 
     def _count_all(self, lane: Lane, before: Standing, after: Standing) -> None:
         if before is _UNCOUNTED:

@@ -16,6 +16,7 @@ import msgspec
 from placewright.api.annotations import DECISION, DEVICES, NO_DEVICES, Decision
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ASSIGNED_POD_DELETE
 from placewright.framework.interface import PreBindPlugin, Seconds
@@ -128,17 +129,16 @@ class Reserver:
         """
         self.counts.scheduled += 1
         self.waiting.enter(placement.pod, waits)
-        self._end_nomination(placement)
-        self.queue.activate(placement.state.activate.values())
-        placement.state.activate.clear()
-
-    def _end_nomination(self, placement: ScheduleResult) -> None:
-        """End the pod's nomination. When the pod goes elsewhere, the nominated room is free for pods that were not above it in priority."""
-        pod, nominator = placement.pod, self.queue.nominator
-        nominated = nominator.node_of(pod.uid)
-        nominator.delete(pod.uid)
+        nominated = self.queue.nominator.delete(placement.pod.uid)
         if nominated is not None and nominated != placement.node:
-            self.queue.move(ASSIGNED_POD_DELETE, pod.on(nominated), None, except_uid=pod.uid, up_to_priority=pod.priority)
+            self._free_nominated(placement.pod, nominated)
+        if placement.state.activate:
+            self.queue.activate(placement.state.activate.values())
+            placement.state.activate.clear()
+
+    def _free_nominated(self, pod: PodInfo, nominated: NodeName) -> None:
+        """Report the room that the pod was nominated to: it goes elsewhere, and pods not above it in priority may have the room."""
+        self.queue.move(ASSIGNED_POD_DELETE, pod.on(nominated), None, except_uid=pod.uid, up_to_priority=pod.priority)
 
 
 @dataclass(frozen=True, slots=True)
