@@ -13,11 +13,13 @@ from functools import cache
 from random import Random
 from typing import Any, Final, cast
 
+from placewright.api.podgroups import GROUP_LABEL
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
+from placewright.testing import coscheduling_group
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import Simulation, Which
 from placewright_lab.simulation.virtualtime import VirtualTimeLoop
@@ -197,6 +199,32 @@ class History:
 
     def _names(self, kind: str) -> list[str]:
         return [name for of, name in self._now if of == kind]
+
+
+class GroupHistory(History):
+    """A history in which groups come, too: most with members that are alike, and a part of these in one zone."""
+
+    def _step(self, at: float) -> list[Happening]:
+        return self._group_comes(at) if self.dice.random() < 0.25 else super()._step(at)
+
+    def _group_comes(self, at: float) -> list[Happening]:
+        self._made += 1
+        name, minimum = f"job-{self._made}", self.dice.randint(2, 5)
+        declared = coscheduling_group(name, minimum).namespace("default")
+        one = self._world._pod(name, "")
+        one["spec"] |= {"schedulerName": "default-scheduler", "priority": 0, "volumes": []}
+        if self.dice.random() < 0.9:
+            one["spec"].pop("topologySpreadConstraints", None)
+            one["spec"]["affinity"] = {key: value for key, value in one["spec"]["affinity"].items() if key == "nodeAffinity"}
+        drawn = [(declared.topology(anyworld.ZONE) if self.dice.random() < 0.3 else declared).manifest]
+        for index in range(minimum + self.dice.randint(0, 1)):
+            member = copy.deepcopy(one)
+            labels = {**(one["metadata"].get("labels") or {}), GROUP_LABEL: name}
+            member["metadata"] |= {"name": f"{name}-{index}", "uid": f"uid-{name}-{index}", "namespace": "default", "labels": labels}
+            drawn.append(member)
+        put = [self._put(each) for each in drawn]
+        self.seen["group"] += 1
+        return [Happening(at, each.act, copy.deepcopy(each.manifest)) for each in put]
 
 
 def _key(manifest: Body) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from placewright import testing as kit
 from placewright.framework.events import QueueingHint
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 
-from .histories import REGISTRY, SECONDS_A_STEP, History, watched
+from .histories import REGISTRY, SECONDS_A_STEP, GroupHistory, History, watched
 
 STEPS = 40
 #: By plugin, a history in which pods are woken by its hint alone.
@@ -37,6 +37,13 @@ NOT_SMALLER = (Phase.explicit, Phase.reuse, Phase.generate)  # a smaller seed ma
 @example(seed=123, in_slices=False)  # a CSINode goes that said how many volumes the node takes
 def test_whatever_happens_nobody_is_forgotten(seed: int, in_slices: bool) -> None:
     found = watched(History(seed).scenario(STEPS), in_slices=in_slices).found
+    assert [(at, each.key, str(each)) for at, each in found] == []
+
+
+@settings(max_examples=20, phases=NOT_SMALLER)
+@given(seed=st.integers(0, 2**32), in_slices=st.booleans())
+def test_whatever_happens_no_group_is_forgotten(seed: int, in_slices: bool) -> None:
+    found = watched(GroupHistory(seed).scenario(STEPS), in_slices=in_slices).found
     assert [(at, each.key, str(each)) for at, each in found] == []
 
 

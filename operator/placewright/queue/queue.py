@@ -229,15 +229,16 @@ class SchedulingQueue(QueueView):
             self._hand_out(queued, queue, queue.lane_of(queued))
         return sorted(taken, key=lambda q: -q.pod.priority)
 
-    def pod_group_failed(self, ref: GroupRef, lacks: str = "") -> None:
+    def pod_group_failed(self, ref: GroupRef, lacks: str = "", *, filtered: bool = False) -> None:
         """Note that a group was tried as one without success. Its members, which are returned next, back off together.
 
         Args:
             ref: the group.
             lacks: its shortage, in words.
+            filtered: no node passed the filters for some member.
         """
         if (pod_group := self.pod_groups.get(ref)) is not None:
-            pod_group.failed(self._clock(), lacks)
+            pod_group.failed(self._clock(), lacks, filtered=filtered)
 
     def pod_group_placed(self, ref: GroupRef) -> None:
         """Note that a group has the nodes it needs: members left in the queue are single pods from now on."""

@@ -212,13 +212,14 @@ class QueuedPodGroup:
         failed_at: when it last failed as one; None once it is placed, and from then on its members are single pods.
         failures: how often in a row it failed as one.
         lacks: the shortage at the last attempt, in words.
+        filtered: at the last attempt, no node passed the filters for some member.
         suspicion: the worst suspicion against any member, as of the marks of `judged_in`; kept for `queue.suspectpods` alone.
         judged_in: the version of the marks that `suspicion` was read from.
     """
 
     __slots__ = (
-        "_counted", "_first", "failed_at", "failures", "gated", "judged_in", "lacks", "members", "ready", "ref", "since", "suspicion",
-        "tried_at",
+        "_counted", "_first", "failed_at", "failures", "filtered", "gated", "judged_in", "lacks", "members", "ready", "ref", "since",
+        "suspicion", "tried_at",
     )  # fmt: skip
 
     def __init__(self, ref: GroupRef, since: float) -> None:
@@ -233,6 +234,7 @@ class QueuedPodGroup:
         self.failed_at: float | None = None
         self.failures = 0
         self.lacks = ""
+        self.filtered = False
         self.suspicion: Suspicion | None = None
         self.judged_in = 0
         self._first: QueuedPod | None = None
@@ -244,21 +246,23 @@ class QueuedPodGroup:
             self._first = max(self.members.values(), key=lambda queued: queued.pod.priority)
         return self._first
 
-    def failed(self, now: float, lacks: str = "") -> None:
+    def failed(self, now: float, lacks: str = "", *, filtered: bool = False) -> None:
         """Note that the group was tried as one and got no nodes.
 
         Args:
             now: seconds on the queue's clock.
             lacks: the group's shortage, in words.
+            filtered: no node passed the filters for some member.
         """
         self.failed_at = now
         self.lacks = lacks
+        self.filtered = filtered
         self.failures += 1
 
     def placed(self) -> None:
         """Note that the group has the nodes it needs: members that are left over wait as single pods."""
         self.failed_at, self.failures, self.tried_at = None, 0, None
-        self.lacks = ""
+        self.lacks, self.filtered = "", False
 
     def put(self, queued: QueuedPod) -> None:
         """Add a member, or replace it by its newer version."""

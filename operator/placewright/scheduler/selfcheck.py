@@ -7,7 +7,7 @@ The check makes columns of its own, and so it also finds pods that wait because 
 
 A pod that fits is forgotten only if nothing else explains its wait. Left out are, with the reason in `Left`:
 
-- members of groups, which are decided together and with everything that the group needs;
+- members of groups that cannot be counted (`podgroups.groupcheck`); one member speaks for the whole group;
 - pods with extenders, as only these know their answer;
 - pods that no filter rejected: Reserve, Permit or PreBind did, which filtering does not show;
 - nominated pods whose victims still leave: they are tried when the last victim is gone, even if they fit elsewhere until then;
@@ -22,7 +22,8 @@ A pod that would need preemption does not fit.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,15 +31,26 @@ import numpy as np
 
 from placewright.api.objects import NodeName, PodKey
 from placewright.api.podextent import estimated_work
+from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.podgrouprules import declaration_complaint
 from placewright.framework.runtime.columnbudget import ColumnBudget
-from placewright.framework.runtime.evaluation import Evaluation, Evaluator
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.podcolumns import rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.queue.recentevents import RecentEvent
+from placewright.scheduler.podgroups.domains import within_domain
+from placewright.scheduler.podgroups.groupcheck import (
+    MOST_MEMBERS,
+    declared_group,
+    may_be_counted,
+    row_for_all,
+    waiting_together,
+)
 
 #: The evaluator of a schedulerName, or None where no profile has it.
 Evaluators = Callable[[str], Evaluator | None]
@@ -53,7 +65,7 @@ class Left(enum.Enum):
     NOT_WAITING = "it does not wait for an event"
     CLOSED = "its profile hands out no pods now"
     GONE = "it needs no node any more"
-    GROUP = "it is decided with its group"
+    GROUP = "it is decided with its group, which another member speaks for or which cannot be counted"
     NOT_FILTERED = "something after the filters rejected it"
     EXTENDERS = "extenders are asked about it"
     VICTIMS = "it waits for its victims to leave"
@@ -126,7 +138,10 @@ class SelfCheck:
             return Left.EXTENDERS
         if evaluator.prepares(queued.pod):
             return Left.LARGE
-        return self._decided(queued, evaluator) if self.cluster.node_count else None
+        if not self.cluster.node_count:
+            return None
+        pod_group = declared_group(queued.pod, self.cluster, evaluator.runtime)
+        return self._decided(queued, evaluator) if pod_group is None else self._decided_together(pod_group, lane, queued, evaluator)
 
     def work(self, pod: PodInfo) -> int:
         """Estimate the work of one look at a pod.
@@ -150,7 +165,7 @@ class SelfCheck:
         """
         pod = queued.pod
         evaluator = self._evaluators(pod.scheduler_name)
-        if evaluator is None or self.queue.nominator.node_of(pod.uid) is not None:
+        if evaluator is None or pod.pod_group is not None or self.queue.nominator.node_of(pod.uid) is not None:
             return None
         signature = evaluator.runtime.sign(pod)
         return None if signature is None else (pod.scheduler_name, pod.priority, signature)
@@ -163,8 +178,8 @@ class SelfCheck:
             (Left.NOT_WAITING, lambda: lane.unschedulable.get(pod.uid) is not queued),
             (Left.CLOSED, lambda: not lane.open),
             (Left.GONE, lambda: pod.terminating or self.cluster.placement(pod.uid) is not None),
-            (Left.GROUP, lambda: pod.pod_group is not None),
-            (Left.NOT_FILTERED, lambda: not queued.filtered),
+            (Left.GROUP, lambda: pod.pod_group is not None and bool(declaration_complaint(self.cluster.pod_groups, pod.pod_group))),
+            (Left.NOT_FILTERED, lambda: not queued.filtered and not (queued.pod_group is not None and queued.pod_group.filtered)),
             (Left.SUSPECT, lambda: bool(self.queue.suspects) and self.queue.suspects.accuses(queued)),
             (Left.VICTIMS, lambda: self._waits_for_victims(pod.uid)),
         )
@@ -178,20 +193,45 @@ class SelfCheck:
         return node is not None and any(self.cluster.leaves(each) for each in self.cluster.pods_on(node))
 
     def _decided(self, queued: QueuedPod, evaluator: Evaluator) -> Forgotten | Left | None:
-        """Filter with columns of its own, which no decision has used."""
-        # A budget of 0 keeps no column, so that a look never pushes out columns that decisions use.
-        own = Evaluator(evaluator.runtime, self.cluster, self.queue.nominator, ColumnBudget(0))
+        """Filter a pod that is decided by itself. A member whose group stands in a required domain has to join it there."""
+        own = self._apart(evaluator)
+        joined = within_domain(queued.pod, self.cluster, evaluator.runtime)
         try:
-            evaluation = own.evaluate(queued.pod)
+            feasible = own.evaluate(queued.pod).feasible
         except Exception:  # noqa: BLE001 - a plugin may raise anything; the error is reported when the pod is tried
             return Left.BROKEN
-        return self._forgotten(queued, evaluation, evaluator.runtime) if evaluation.count else None
+        rows = np.flatnonzero(feasible if joined is None else feasible & rows_named(self.cluster, joined)).tolist()
+        return self._forgotten(queued, rows, queued.rejecting_plugins, evaluator.runtime) if rows else None
 
-    def _forgotten(self, queued: QueuedPod, evaluation: Evaluation, runtime: ProfileRuntime) -> Forgotten:
-        rows = np.flatnonzero(evaluation.feasible)
-        names = [name for row in rows.tolist() if (name := self.cluster.names[row]) is not None]
+    def _decided_together(
+        self, pod_group: PodGroup, lane: ProfileQueue, queued: QueuedPod, evaluator: Evaluator
+    ) -> Forgotten | Left | None:
+        """Count the members that fit. The first waiting member speaks for its group: it takes the others along when it is tried."""
+        waiting = waiting_together(lane, queued)
+        members = [member.pod for member in waiting]
+        if not waiting or not may_be_counted(members, evaluator.runtime):
+            return Left.GROUP
+        if any(self._waits_for_victims(member.uid) for member in members):
+            return Left.VICTIMS
+        if pod_group.min_member > MOST_MEMBERS:
+            return Left.LARGE
+        if len(members) < pod_group.min_member:
+            return None
+        try:
+            row = row_for_all(pod_group, members, self._apart(evaluator), self.cluster)
+        except Exception:  # noqa: BLE001 - a plugin may raise anything; the error is reported when the group is tried
+            return Left.BROKEN
+        rejecting = frozenset[str]().union(*(member.rejecting_plugins for member in waiting))
+        return None if row is None else self._forgotten(queued, [row], rejecting, evaluator.runtime)
+
+    def _apart(self, evaluator: Evaluator) -> Evaluator:
+        """Return an evaluator with columns of its own, which no decision has used. Its budget of 0 keeps none, so it pushes none out."""
+        return Evaluator(evaluator.runtime, self.cluster, self.queue.nominator, ColumnBudget(0))
+
+    def _forgotten(self, queued: QueuedPod, rows: Sequence[int], rejecting: AbstractSet[str], runtime: ProfileRuntime) -> Forgotten:
+        names = [name for row in rows if (name := self.cluster.names[row]) is not None]
         events = self.queue.sweeps.recent.since(queued.seen)
-        plugin, event = who_slept(queued.rejecting_plugins, events, frozenset(names), runtime)
+        plugin, event = who_slept(rejecting, events, frozenset(names), runtime)
         node = NodeName(event.node) if event is not None and event.node in names else names[0]
         since = tuple(dict.fromkeys(each.event.label for each in events))
         return Forgotten(queued.uid, queued.key, plugin, event, node, since)

@@ -13,6 +13,7 @@ from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import IntColumn, Rows
+from placewright.framework.runtime.profileruntime import ProfileRuntime
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,23 @@ def joined_domain(cluster: Cluster, pod_group: PodGroup) -> frozenset[NodeName] 
         return None
     most = max(sorted(values), key=lambda value: values[value])
     return _names(cluster, [row for row in cluster.rows().tolist() if column.get(row) == most])
+
+
+def within_domain(pod: PodInfo, cluster: Cluster, runtime: ProfileRuntime) -> frozenset[NodeName] | None:
+    """Return the nodes that a pod which joins its group may stand on.
+
+    Args:
+        pod: any.
+        cluster: only read.
+        runtime: the pod's profile.
+
+    Returns:
+        The nodes of the domain where the group stands, if it requires one; None for all nodes.
+    """
+    pod_group = None if pod.pod_group is None or runtime.pod_groups is None else cluster.pod_groups.get(pod.pod_group)
+    if pod_group is None or not pod_group.topology_key or not pod_group.topology_required:
+        return None
+    return joined_domain(cluster, pod_group)
 
 
 def free(cluster: Cluster, resource: str) -> IntColumn:

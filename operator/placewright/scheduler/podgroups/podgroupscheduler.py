@@ -32,7 +32,7 @@ from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult,
 from placewright.scheduler.decisiondetail import NO_NODE_REFUSED
 from placewright.scheduler.podgroups.barrier import MEMBERS_A_TURN, Barrier
 from placewright.scheduler.podgroups.domainchoice import DomainChoice
-from placewright.scheduler.podgroups.domains import joined_domain
+from placewright.scheduler.podgroups.domains import within_domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.grouppreemption import GroupPreemption, GroupRoom
 from placewright.scheduler.podgroups.plans import Planner
@@ -117,10 +117,7 @@ class PodGroupScheduler:
         Returns:
             The nodes of the domain where the group stands, if it requires one; None for all nodes.
         """
-        pod_group = None if pod.pod_group is None or evaluator.runtime.pod_groups is None else self._cluster.pod_groups.get(pod.pod_group)
-        if pod_group is None or not pod_group.topology_key or not pod_group.topology_required:
-            return None
-        return joined_domain(self._cluster, pod_group)
+        return within_domain(pod, self._cluster, evaluator.runtime)
 
     def schedule_one(self, popped: QueuedPod, evaluator: Evaluator) -> None:
         """Decide the group of a popped pod, and start the bindings of its members.
@@ -370,7 +367,7 @@ class PodGroupScheduler:
         """Return all members to the queue, each with its own failure and the group's; `room` is made for them."""
         pod_group, room = group.pod_group, room or GroupRoom()
         message = f'pod group "{pod_group.ref.name}" is unschedulable: {why}'
-        self._queue.pod_group_failed(pod_group.ref, why)
+        self._queue.pod_group_failed(pod_group.ref, why, filtered=any(failure.diagnosis is not None for failure in failures.values()))
         for attempt in group.attempts:
             self._attempts.fail(attempt, _with_its_group(group, failures.get(attempt.uid), message, attempt.uid, room))
         standing_now = len(self._cluster.pod_groups.placed(pod_group.ref))
