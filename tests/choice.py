@@ -63,6 +63,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/reconciler.md": ("handlers/test_reconciling.py",),
     "docs/gangs.md": ("faults/test_groups.py::test_groups_with_the_leader_killed_in_mid_group", "scheduler/podgroups"),
     "docs/conversion.md": ("profiles/test_conversion.py",),
+    "docs/policy.md": ("policy", "packaging/test_policy_samples.py"),
     "docs/reference.md": ("profiles/test_schema.py",),
     "docs/scheduler-perf.md": ("cli/test_scheduler_perf_command.py",),
     "docs/reload.md": ("handlers/test_reload.py",),
