@@ -38,6 +38,9 @@ BREAKS: dict[str, tuple[Spec, Spec | None]] = {
     "schedulerName is required": ({"schedulerName": None}, None),
     "mode Shadow and shadows": ({"mode": "Shadow"}, None),
     "shadow is for mode Shadow alone": ({"shadow": {"budgetPercent": 3}}, None),
+    "pods is for mode Live alone": ({"mode": "Shadow", "shadows": "a", "pods": {"podSelector": {}}}, None),
+    "priority needs podSelector or namespaceSelector": ({"pods": {"priority": 3}}, None),
+    "In and NotIn need values": ({"pods": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}}, None),
     "mode is immutable": ({"mode": "Shadow", "shadows": "a"}, {}),
     "a weight is 0 (off) to 100000": ({"weights": {"Tetris": 100_001}, "plugins": {"score": {"enabled": [{"name": "Tetris"}]}}}, None),
     "only one extender may have a bindVerb": ({"extenders": [{"urlPrefix": URL, "bindVerb": "bind"}] * 2}, None),
@@ -54,6 +57,11 @@ FINE: list[tuple[Spec, Spec | None]] = [
     ({"mode": "Shadow", "shadows": "a"}, None),
     ({"mode": "Shadow", "shadows": "b", "shadow": {"budgetPercent": 50}}, {"mode": "Shadow", "shadows": "a"}),
     ({"mode": "Live", "shadows": ""}, None),
+    ({"pods": {"podSelector": {}, "priority": 0}}, None),
+    ({"pods": {"namespaceSelector": {"matchLabels": {"team": "a"}}, "priority": -1, "allowedNamespaces": ["a", "b-1"]}}, None),
+    ({"pods": {"allowedNamespaces": ["a"]}}, None),
+    ({"pods": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["", "x"]}]}}}, None),
+    ({"pods": {"podSelector": {"matchExpressions": [{"key": "e.x/a", "operator": "Exists"}]}}}, None),
     ({"mode": "Shadow", "shadows": "a", "schedulerName": None}, None),
     ({"backoff": {"initialSeconds": 20, "maxSeconds": 0}}, None),
     ({"backoff": {"initialSeconds": 10}}, None),
@@ -141,8 +149,20 @@ extenders = st.fixed_dictionaries(
 )
 seconds = st.sampled_from([None, 0.5, 1, 2, 10, 11])
 backoffs = st.fixed_dictionaries({"initialSeconds": seconds, "maxSeconds": seconds | st.just(0)})
+operators = st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"])
+expressions = st.fixed_dictionaries({"key": st.just("app"), "operator": operators, "values": st.sampled_from([None, [], ["a"]])})
+selectors = st.none() | st.just({}) | st.fixed_dictionaries({"matchExpressions": st.lists(expressions, max_size=2)})
+pods = st.fixed_dictionaries(
+    {
+        "podSelector": selectors,
+        "namespaceSelector": selectors,
+        "allowedNamespaces": st.sampled_from([None, [], ["a"], ["a", "b"], ["A"], ["a", "a"]]),
+        "priority": st.sampled_from([None, 0, 7]),
+    }
+)
 specs = st.fixed_dictionaries(
     {
+        "pods": st.none() | pods,
         "backoff": st.none() | backoffs,
         "extenders": st.lists(extenders, max_size=2),
         "schedulerName": st.sampled_from(["a", "b"]),

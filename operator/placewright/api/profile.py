@@ -1,8 +1,8 @@
 """The SchedulingProfile custom resource, as decoded: what people write, before it is checked and defaulted.
 
-`spec` takes what a KubeSchedulerConfiguration profile has, and adds `preset`, `weights`, `backoff`, `extenders`, `paused` and the fields of
-a shadow. The annotation of a field says what it means and may hold: the definition (CRD), the schemas, docs/reference.md and the checks of
-numbers are made from it. docs/contributing.md adds a field. Rules across fields and defaults are in `placewright.profiles`.
+`spec` takes what a KubeSchedulerConfiguration profile has, and adds `preset`, `weights`, `backoff`, `extenders`, `pods`, `paused` and the
+fields of a shadow. The annotation of a field says what it means and may hold: the definition (CRD), the schemas, docs/reference.md and the
+checks of numbers are made from it. docs/contributing.md adds a field. Rules across fields and defaults are in `placewright.profiles`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from placewright.api.profilelimits import (
     MIN_BACKOFF_SECONDS,
     MIN_SHADOW_BUDGET,
 )
+from placewright.api.profilepods import ProfilePods
 
 GROUP: Final = "placewright.dev"
 VERSION: Final = "v1alpha1"
@@ -36,7 +37,7 @@ LIVE: Final = "Live"
 SHADOW: Final = "Shadow"
 #: Fields of `spec` that go into effect as they are written, for the whole profile, in the order in which people are shown them. All other
 #: fields are merged with the defaults first (`profiles/resolve.py`).
-SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff")
+SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff", "pods")
 #: Fields of `spec`, as documents spell them, that decide where a pod goes: a shadow tries them, and `profiles promote` takes them over.
 DECIDING: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights")
 
@@ -172,6 +173,7 @@ class ProfileSpec(KubeObject, frozen=True):
             **ATOMIC,
         ),
     ] = None
+    pods: Annotated[ProfilePods | None, means("Which pods get the profile, and which namespaces may use it.")] = None
     paused: Annotated[bool, means("Take no new pods; those in flight are finished.")] = False
     mode: Annotated[
         str,

@@ -27,6 +27,7 @@ from placewright.engine.decisionmarks import MarkKeeper
 from placewright.engine.discovery import Discovery
 from placewright.engine.extenders import Extenders
 from placewright.engine.freedmemory import give_back_memory
+from placewright.engine.keptoutpods import KeptOutPods
 from placewright.engine.memory import column_bytes, plugin_bytes
 from placewright.engine.options import EngineOptions
 from placewright.engine.pluginwatch import PluginWatch
@@ -225,6 +226,8 @@ class Engine:
         self._spawn(self.discovery.run(), "rediscovery")
         self._spawn(self._groups.run(), "group status")
         self._spawn(self._waiting_members().run(self._leads), "gated groups")
+        kept_out = KeptOutPods(self.queue, self._events, self._status)
+        self._spawn(kept_out.run(self._leads), "pods whose namespace may not use their profile")
         self._spawn(self.unclaimed.run(lambda: self.takeover.active and self.profiles.loaded), "pods that no profile takes")
         self._spawn(self.shadows.run(), "shadows")
         self._spawn(self.plugin_watch.run(self.queue, self._events, self._status, self._leads), "plugin watch")
@@ -439,6 +442,9 @@ class Engine:
         if swap.before is not None and swap.after is not None:
             in_question = reconsidered(swap.before.profile, swap.after.profile)
         self.queue.reprioritise(swap.scheduler_name, in_question)
+        gate = None if swap.after is None else swap.after.evaluator.runtime.namespace_gate
+        if gate is not None:
+            self.queue.sweeps.keep_out(swap.scheduler_name, gate.keeps_out)
 
 
 def build_engine(

@@ -22,7 +22,7 @@ from placewright.api.profile import ProfileSpec, SchedulingProfile
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.history import HistoryStore, RecordedGeneration, Revision, name_of, with_keys_of, without_keys
 from placewright.kube.profileapi import SpecChange, last_author
-from placewright.profiles.profilestate import ProfileStanding, Reason
+from placewright.profiles.profilestate import TOOK_EFFECT, ProfileStanding
 
 _logger = logging.getLogger(__name__)
 
@@ -34,7 +34,6 @@ _BEAT_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 30.0
 #: Seconds within which two changes may have the same `managedFields` time, which has whole seconds: an event may come that late.
 _QUICK_SECONDS: Final = 3.0
-_TOOK: Final = frozenset({Reason.ACTIVE, Reason.PAUSED})
 
 
 @dataclass(slots=True)
@@ -242,7 +241,7 @@ class LastGood:
         took = [
             each.recorded
             for each in revisions
-            if each.recorded.uid == meta.uid and each.recorded.generation < meta.generation and each.result in _TOOK
+            if each.recorded.uid == meta.uid and each.recorded.generation < meta.generation and each.result in TOOK_EFFECT
         ]
         if not took:
             return None

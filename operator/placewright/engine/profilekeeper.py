@@ -142,8 +142,8 @@ class ProfileKeeper:
         if not outcome.changed or outcome.standing is None:
             return
         standing = outcome.standing
-        self._judged(name, refused=standing.reason.stalls)
-        if standing.reason.stalls:
+        self._judged(name, refused=standing.reason.refuses)
+        if standing.reason.refuses:
             _logger.error("profile %s: generation %d is refused: %s", name, standing.observed_generation, standing.message)
         else:
             _logger.info("profile %s: %s", name, standing.message)
@@ -353,9 +353,9 @@ class FileProfiles(ProfileKeeper):
         """
         for profile in profiles:
             self.apply(profile)
-        stalled = [standing for standing in self.standings().values() if standing.reason.stalls]
-        if stalled:
-            raise ConfigError("\n".join(f"profile {standing.name}: {standing.message}" for standing in stalled))
+        refused = [standing for standing in self.standings().values() if standing.reason.refuses]
+        if refused:
+            raise ConfigError("\n".join(f"profile {standing.name}: {standing.message}" for standing in refused))
 
     async def compare(self) -> None:
         """Do nothing: a file is read once."""

@@ -37,6 +37,8 @@ _MOST_UNSAID: Final = 20
 #: Reasons of events about profiles.
 ACTIVE: Final = "ProfileActive"
 REJECTED: Final = "ProfileRejected"
+#: Reasons of profiles that are told by an event of the same reason.
+_EVENTS_OF_THEIR_OWN: Final = (Reason.PLUGIN_HANGING, Reason.PODS_SELECTED_TWICE)
 
 
 @dataclass(slots=True)
@@ -188,7 +190,7 @@ class StatusReporter:
             return  # another replica, or this one before it was started again, announced it
         refused = standing.reason.stalls
         kind, reason = ("Warning", REJECTED) if refused else ("Normal", ACTIVE)
-        if standing.reason is Reason.PLUGIN_HANGING:
+        if standing.reason in _EVENTS_OF_THEIR_OWN:
             reason = standing.reason.value
         with contextlib.suppress(RequestError):  # best effort, as all events
             await self._events.record(report.metadata, kind, reason, standing.message)

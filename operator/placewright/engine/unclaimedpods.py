@@ -21,7 +21,7 @@ from placewright.api.profile import SHADOW
 from placewright.cluster.cluster import Cluster
 from placewright.kube.errors import RequestError
 from placewright.kube.history import HistoryStore
-from placewright.profiles.profilestate import ProfileStanding, Reason
+from placewright.profiles.profilestate import TOOK_EFFECT, ProfileStanding, Reason
 from placewright.profiles.unclaimed import (
     NO_PROFILE,
     ProfileNames,
@@ -53,7 +53,6 @@ _NAMES_AT_ONCE: Final = 50
 _RETRY_SECONDS: Final = 30.0
 #: Uids that are remembered for each pod that waits; beyond that, uids of pods that left are dropped.
 _KEPT_AT_MOST: Final = 2
-_TOOK: Final = frozenset({Reason.ACTIVE, Reason.PAUSED})
 
 #: The schedulerNames that profiles had in earlier terms, with the profiles' names.
 Remembered = Callable[[], Awaitable[Mapping[str, str]]]
@@ -76,7 +75,7 @@ def remembered_by(store: HistoryStore) -> Remembered:
         for revision in await store.revisions():
             spec = revision.recorded.spec
             name = spec.get("schedulerName")
-            if revision.result in _TOOK and spec.get("mode") != SHADOW and isinstance(name, str):
+            if revision.result in TOOK_EFFECT and spec.get("mode") != SHADOW and isinstance(name, str):
                 found[name] = revision.recorded.profile
         return found
 

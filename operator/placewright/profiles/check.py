@@ -40,6 +40,7 @@ from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.profiles.arguments import broken_constraints
 from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue, known_plugin
 from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
+from placewright.profiles.podscheck import check_pods
 from placewright.profiles.problem import Problem, did_you_mean
 
 _NAME_MISSING: Final = (
@@ -66,6 +67,7 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
     yield from _check_weights(spec.weights or {}, catalogue, on_disk)
     yield from _check_backoff(spec.backoff)
     yield from check_extenders(spec.extenders)
+    yield from check_pods(spec)
     yield from _check_mode(spec)
 
 

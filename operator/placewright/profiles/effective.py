@@ -97,10 +97,13 @@ def as_document(profile: ResolvedProfile) -> dict[str, Any]:
 def settings_of(spec: ProfileSpec) -> dict[str, Any]:
     """The settings in effect as a profile writes them, by field as documents spell it; 100 percent where all nodes are examined.
 
+    Settings without a value are left out.
+
     Example: `{"paused": False, "percentageOfNodesToScore": 100, "backoff": {"initialSeconds": 1, "maxSeconds": 10}}`.
     """
     settings = {_camel(name): plain(getattr(spec, name)) for name in SETTINGS}
-    return settings | {"percentageOfNodesToScore": spec.percentage_of_nodes_to_score or 100}
+    settings |= {"percentageOfNodesToScore": spec.percentage_of_nodes_to_score or 100}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _document_of(plugin: EffectivePlugin) -> dict[str, Any]:

@@ -9,6 +9,9 @@ The queue has one order, so a profile whose queueSort differs from the others' i
 A generation with a plugin that did not return is held. Its mark is the condition `PluginHanging` in the profile's status: it outlives the
 process, and every replica reads it before it takes a pod of that generation. The next generation does not have it.
 
+Profiles that can be given to one pod with one priority (`spec.pods`) are Stalled, all of them, and stay in effect: the older one is given
+to such a pod.
+
 Shadows stand apart: they claim no schedulerName and no order, and are in effect while the profile that they name is.
 
 Use `LiveProfiles` in one thread, or one event loop. A cycle may keep `active` for as long as it runs.
@@ -27,6 +30,7 @@ from placewright.framework.errors import PluginError
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.defaults import Catalogue
+from placewright.profiles.podoverlap import rivals
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.profilestate import PLUGIN_HANGING, ProfileStanding, Reason
 from placewright.profiles.resolve import resolve
@@ -282,7 +286,28 @@ def _assign(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
         assigned[name] = chosen = _choose(entry, taken, others)
         if chosen.active is not None:
             taken[chosen.active.profile.scheduler_name] = name
-    return assigned
+    return assigned | _selecting_twice(assigned)
+
+
+def _selecting_twice(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
+    """The profiles in effect that can be given to a pod that another one of the same priority can be given to, each with that complaint.
+
+    The newest spec counts, because that is the one that the API server's admission reads.
+    """
+    giving = {name: pods for name, entry in entries.items() if entry.active is not None and (pods := entry.seen.spec.pods) is not None}
+    if len(giving) < 2:
+        return {}
+    refused = {}
+    for name, others in rivals(giving).items():
+        older, *_ = sorted((name, *others), key=lambda each: entries[each].age)
+        entry, priority = entries[name], giving[name].priority or 0
+        message = (
+            f"spec.pods.priority: found {priority}, with which profiles {in_json(name)} and {', '.join(map(in_json, others))} can "
+            f"select one pod, and it is given {in_json(older)}, the oldest; allowed another priority, or selectors that exclude each other"
+        )
+        if entry.refusal is None:
+            refused[name] = replace(entry, refusal=(Reason.PODS_SELECTED_TWICE, message))
+    return refused
 
 
 def _is_shadow(entry: _Entry[R]) -> bool:

@@ -42,11 +42,21 @@ class Reason(enum.StrEnum):
     QUEUE_SORT_DIFFERS = "QueueSortDiffers"
     NOTHING_TO_SHADOW = "NothingToShadow"
     PLUGIN_HANGING = "PluginHanging"
+    PODS_SELECTED_TWICE = "PodsSelectedTwice"
 
     @property
     def stalls(self) -> bool:
         """True when nothing changes until a person edits a profile."""
         return self not in (Reason.ACTIVE, Reason.PAUSED, Reason.APPLYING)
+
+    @property
+    def refuses(self) -> bool:
+        """True when the judged generation is not in effect, and will not be. One that selects another profile's pods, too, is in effect."""
+        return self.stalls and self is not Reason.PODS_SELECTED_TWICE
+
+
+#: Reasons of a generation that took effect.
+TOOK_EFFECT: Final = frozenset({Reason.ACTIVE, Reason.PAUSED, Reason.PODS_SELECTED_TWICE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ RULES: Final[Mapping[tuple[str, str], tuple[ValidationRule, ...]]] = {
             "schedulerName is required: the spec.schedulerName of the pods that the profile places",
         ),
         ValidationRule(f"!has(self.shadow) || ({_SHADOW})", "shadow is for mode Shadow alone"),
+        ValidationRule(f"!has(self.pods) || !({_SHADOW})", "pods is for mode Live alone: a shadow is given to no pod"),
     ),
     ("ProfileSpec", "schedulerName"): (
         ValidationRule("self == oldSelf", "schedulerName is immutable: for another name, make another profile and delete this one"),
@@ -57,6 +58,18 @@ RULES: Final[Mapping[tuple[str, str], tuple[ValidationRule, ...]]] = {
         ValidationRule(
             "!has(self.maxSeconds) || !has(self.initialSeconds) || self.maxSeconds == 0.0 || self.maxSeconds >= self.initialSeconds",
             "maxSeconds is at least initialSeconds, or 0 for no backoff",
+        ),
+    ),
+    ("ProfilePods", ""): (
+        ValidationRule(
+            "!has(self.priority) || has(self.podSelector) || has(self.namespaceSelector)",
+            "priority needs podSelector or namespaceSelector: it ranks the profiles that select a pod",
+        ),
+    ),
+    ("LabelSelectorRequirement", ""): (
+        ValidationRule(
+            "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+            "In and NotIn need values, and Exists and DoesNotExist have none",
         ),
     ),
     ("ExtenderSpec", ""): (

@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from placewright.api.podgroups import FORM_OF, declares
-from placewright.api.pods import held_bytes
+from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.events import UNSCHEDULABLE_TIMEOUT, WILDCARD, ClusterEvent, EventResource
 from placewright.queue.eventreach import Reached, concerns, reach
 from placewright.queue.hints import Requeue
+from placewright.queue.movelabels import PROFILE_UPDATE
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.recentevents import RecentEvents
@@ -188,6 +189,21 @@ class EventSweeps:
         self.happened += 1
         self._requeueings.append(_Requeueing(self.happened, queue, iter([(queued, queued.attempts) for queued in chosen]), label))
         self._stirred.set()
+
+    def keep_out(self, scheduler_name: str, which: Callable[[PodInfo], bool]) -> None:
+        """Gate pods that a new generation of their profile keeps out: in every sub-queue, and before one of them is handed out.
+
+        PreEnqueue is asked about each, so it must refuse them.
+
+        Args:
+            scheduler_name: the name that the profile claims.
+            which: true for these pods.
+        """
+        queue = self._queues.get(scheduler_name)
+        if queue is None or not queue.served:
+            return
+        for queued in [queued for place, queued in queue.waiting() if place is not SubQueue.GATED and which(queued.pod)]:
+            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
 
     def catch_up(self, queue: ProfileQueue, queued: QueuedPod) -> None:
         """Tell a waiting pod of the kept events that it has not been told of.

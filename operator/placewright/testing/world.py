@@ -185,8 +185,10 @@ class World:
             self.cluster, self.binder, self.queue.nominator, self.scheduler.waiting, self.volumes, self.claims, self.events.announce,
             members=self.queue.pod_groups, guarding=self._make_guarding(),
         )  # fmt: skip
-        self.profiles[resolved.scheduler_name] = handle.evaluator(resolved, self._registry, extenders)
+        evaluator = self.profiles[resolved.scheduler_name] = handle.evaluator(resolved, self._registry, extenders)
         self.queue.reprioritise(resolved.scheduler_name, None)
+        if evaluator.runtime.namespace_gate is not None:
+            self.queue.sweeps.keep_out(resolved.scheduler_name, evaluator.runtime.namespace_gate.keeps_out)
 
     def _with_plugins(self, made: ProfileMaker) -> ProfileMaker:
         for plugin in self._plugins:

@@ -22,7 +22,7 @@ from placewright.kube.profileapi import Object, read_profile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.problem import ProfileError
-from placewright.profiles.profilestate import Reason
+from placewright.profiles.profilestate import TOOK_EFFECT, Reason
 from placewright.profiles.resolve import resolve
 
 #: Up to 18 digits: every such number fits into 64 bits.
@@ -237,7 +237,7 @@ def took(revision: Revision) -> bool:
     Returns:
         True when it did.
     """
-    return revision.result in set(Reason) and not Reason(revision.result).stalls
+    return revision.result in TOOK_EFFECT or revision.result == Reason.APPLYING
 
 
 def active_generation(body: Object) -> int:

@@ -40,6 +40,7 @@ from placewright.framework.interface import (
     ScorePlugin,
     Seconds,
 )
+from placewright.framework.runtime.allowednamespaces import ALLOWED_NAMESPACES, allowed_namespaces
 from placewright.framework.runtime.guard import Guarding, build, events_of, guard
 from placewright.framework.runtime.keptcolumn import narrowest
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
@@ -73,6 +74,7 @@ class ProfileRuntime:
         extenders: all of the profile's, in the order in which they are asked.
         preparing: plugins that can make ready beforehand what a pod that asks for much needs.
         failures: what plugins did wrong.
+        namespace_gate: keeps out pods whose namespace may not use the profile; None where every namespace may.
         interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
         totals_kind: integers that hold every sum of weighted scores, and what stands for none.
         told_once: names of plugins whose PreFilter and PreScore depend on the pod alone, so that pods that look alike share one answer.
@@ -112,6 +114,10 @@ class ProfileRuntime:
         self.interests = {name: _interests(found) for name, found in events.items()}
         if self.extenders:
             self.interests[EXTENDER] = ANY_EVENT
+        self.namespace_gate = allowed_namespaces(profile, handle)
+        if self.namespace_gate is not None:
+            self.pre_enqueue_plugins = (self.namespace_gate, *self.pre_enqueue_plugins)
+            self.interests[ALLOWED_NAMESPACES] = ()
         # An answer that depends on the cluster may be another one for the next pod, so only those of local plugins are kept.
         self.told_once = frozenset(name for name, plugin in self._plugins.items() if _reads_of(plugin) is not Reads.CLUSTER)
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
