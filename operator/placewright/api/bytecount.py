@@ -31,6 +31,7 @@ _DIGEST_BYTES: Final = 16
 _SHARED: Final = frozenset({type(None), bool, type, type(...)})
 _WHOLE: Final = frozenset({str, bytes, int, float, complex, bytearray})
 _encoder: Final = msgspec.json.Encoder()
+_sizeof: Final = sys.getsizeof
 
 _Parts = Callable[[Any], Iterable[Any]]
 
@@ -48,16 +49,16 @@ def bytes_of(value: object, most: int = COUNTED) -> int:
         Bytes; above `most`, any number above it.
     """
     total = 0
-    waiting = [value]
-    while waiting and total <= most:
-        each = waiting.pop()
+    found = [value]
+    for each in found:  # it grows meanwhile
         kind = type(each)
         if kind in _SHARED:
             continue
-        total += sys.getsizeof(each)
+        total += _sizeof(each)
+        if total > most:
+            break
         if kind not in _WHOLE:
-            parts = _PARTS.get(kind) or _parts_of(kind)
-            waiting.extend(parts(each))
+            found += (_PARTS.get(kind) or _parts_of(kind))(each)
     return total
 
 

@@ -9,6 +9,7 @@ same. PreFilter comes before any node is looked at: its answer about the pod alo
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -178,7 +179,8 @@ class PodColumns:
         self._cluster_scores: dict[str, KeptColumn[np.int64]] = {}
         self._read = self._totals_read = NOTHING_READ
         self._held = 0
-        self._said: tuple[int, int] = (0, 0)
+        self._said = 0
+        self._said_in = [0, 0, 0, 0]
         self._asked = False
 
     def give_back(self) -> None:
@@ -218,12 +220,14 @@ class PodColumns:
         self._held = held
 
     def _bytes_said(self) -> int:
-        """Bytes of the plugins' answers about the pod and of fingerprints; counted again when there are more of them."""
-        things = len(self.data) + len(self.pre_filter_results) + len(self.pre_score_results) + len(self._fingerprints)
-        if things != self._said[0]:
-            said = (self.data, self.pre_filter_results, self.pre_score_results, self._fingerprints)
-            self._said = things, bytes_of(said)
-        return self._said[1]
+        """Bytes of the plugins' answers about the pod and of fingerprints. Each is counted once, when it is new."""
+        tables: tuple[Mapping[Any, Any], ...] = (self.data, self.pre_filter_results, self.pre_score_results, self._fingerprints)
+        for index, table in enumerate(tables):
+            counted = self._said_in[index]
+            if len(table) > counted:
+                self._said += bytes_of(list(islice(table.items(), counted, None)))
+                self._said_in[index] = len(table)
+        return self._said
 
     # --- filters -----------------------------------------------------------------------------------------------------------
 
