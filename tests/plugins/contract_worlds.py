@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
 import volume_worlds
 from storage_worlds import StorageDice
 
+from placewright.api.annotations import DOMAIN_LIMITS
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
@@ -110,6 +112,29 @@ def spread_pod(dice: random.Random) -> PodInfo:
         more = {key: value for key, value in more.items() if key != "minDomains"}
     labels = dict(pod.metadata.labels or {})
     return plain_pod(dice, {"topologySpreadConstraints": [spec | more]}, labels=labels)
+
+
+def limited_pod(dice: random.Random) -> PodInfo:
+    """With limits of its own, short or in JSON, right or wrong, or none; the profile's may pick it besides."""
+    key = dice.choice(("topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack"))
+    mode = dice.choice(("Required", "Required", "Preferred"))
+    labels = {"app": dice.choice(("web", "db"))} | ({"tier": dice.choice(("front", "back"))} if dice.random() < 0.6 else {})
+    selector = {"matchLabels": {"app": labels["app"]}} if dice.random() < 0.9 else {}
+    limit = {"selector": selector, "topologyKey": key, "max": dice.choice((1, 2)), "mode": mode}
+    most = f"{dice.choice('12')} per {key} of {dice.choice(('app', 'app', 'tier'))}{' preferred' if mode == 'Preferred' else ''}"
+    text = dice.choice(("", most, most, json.dumps([limit]), json.dumps([limit | {"matchLabelKeys": ["tier"]}])))
+    text = "no limit" if dice.random() < 0.05 else text
+    return plain_pod(dice, {}, labels=labels, annotations={DOMAIN_LIMITS: text} if text else {})
+
+
+#: Limits of a profile: each app by itself, and one app of two namespaces together.
+LIMITS: list[Body] = [
+    {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}, "matchLabelKeys": ["app"], "topologyKey": "rack", "max": 2},
+    {
+        "selector": {"matchLabels": {"app": "web"}}, "namespaces": ["default", "other"],
+        "topologyKey": "topology.kubernetes.io/zone", "max": 1, "mode": "Preferred",
+    },
+]  # fmt: skip
 
 
 def loving_pod(dice: random.Random) -> PodInfo:

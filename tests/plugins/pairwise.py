@@ -1,4 +1,4 @@
-"""Runs one plugin on a cluster, as the framework would: for the tests of the two plugins that look at other pods."""
+"""Runs one plugin on a cluster, as the framework would: for the tests of plugins that look at other pods."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code, Status
 from placewright.offline.world import world_from
+from placewright.plugins.domainlimit import DomainLimit
 from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.podtopologyspread import PodTopologySpread
 from placewright.testing.nodes import NodeMaker
 from placewright.testing.objectmaker import ObjectMaker
 from placewright.testing.pods import PodMaker
 
-Pairwise = PodTopologySpread | InterPodAffinity
+Pairwise = PodTopologySpread | InterPodAffinity | DomainLimit
 
 
 @dataclass

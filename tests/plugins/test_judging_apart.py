@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+import test_domain_limit as domainlimit
 import test_inter_pod_affinity as affinity
 import test_pod_topology_spread as spread
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.rowwise import RowVerdict
 from placewright.framework.status import Code
+from placewright.plugins.domainlimit import DomainLimit
 from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.nodevolumelimits import NodeVolumeLimits
 from placewright.plugins.podtopologyspread import PodTopologySpread
@@ -110,6 +112,20 @@ def picky(dice: Dice) -> Body:
     hard = {"whenUnsatisfiable": "DoNotSchedule", "labelSelector": dice.choice(chosen), "matchLabelKeys": None}
     new["spec"]["topologySpreadConstraints"] = [spread.constraint(dice) | hard for _ in range(dice.choice((1, 1, 2)))]
     return new
+
+
+@settings(max_examples=100)
+@given(SEEDS)
+def test_limits_judge_a_row_as_if_it_alone_had_changed(seed: int) -> None:
+    dice, world = Dice(seed), World()
+    plugin = build(DomainLimit, world.cluster, domainlimit.arguments(dice))
+    for name in ("n0", "n1", "n2", "n3", "n4", "n5"):
+        world.set_node(dice.node(name))
+    for uid in range(12):
+        world.place(dice.pod(str(uid), {}), dice.choice([*world.nodes]))
+    for _ in range(6):
+        by_judge, by_plugin = judged(plugin, world.cluster, info(domainlimit.newcomer(dice)), dice)
+        assert by_judge == by_plugin
 
 
 @pytest.mark.parametrize("kind", [NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone])

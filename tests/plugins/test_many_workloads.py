@@ -1,4 +1,4 @@
-"""What a decision of the two pairwise plugins touches does not grow with the workloads that do not concern the pod."""
+"""What a decision of the pairwise plugins touches does not grow with the workloads that do not concern the pod."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from pairwise import FakeHandle
+from pairwise import build
 from pairwise_worlds import Body, info
 
 from placewright.api.objects import Node
@@ -21,6 +21,7 @@ from placewright.cluster.selectorindex import SelectorIndex
 from placewright.cluster.tally import Tally
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
+from placewright.plugins.domainlimit import DomainLimit
 from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.podtopologyspread import PodTopologySpread
 
@@ -32,6 +33,11 @@ NAMESPACES = 5
 
 def term(key: str, labels: Body) -> Body:
     return {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+
+
+def limit(key: str, mode: str) -> Body:
+    selector = {"matchExpressions": [{"key": "instance", "operator": "Exists"}]}
+    return {"selector": selector, "matchLabelKeys": ["instance"], "topologyKey": key, "max": 2, "mode": mode}
 
 
 def spread(key: str, action: str, labels: Body) -> Body:
@@ -68,11 +74,12 @@ def member(which: int, number: int, spec: Callable[[Body], Body], **more: str) -
 
 
 class Place:
-    """A cluster and the two plugins."""
+    """A cluster and the plugins. DomainLimit counts each workload by itself, on a node and in a zone."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
-        self.plugins: list[Any] = [kind(kind.Args(), FakeHandle(self.cluster)) for kind in (InterPodAffinity, PodTopologySpread)]
+        self.plugins = [build(kind, self.cluster) for kind in (InterPodAffinity, PodTopologySpread)]
+        self.plugins.append(build(DomainLimit, self.cluster, {"limits": [limit(HOST, "Required"), limit(ZONE, "Preferred")]}))
         for number in range(NODES):
             labels = {ZONE: f"z{number % 3}", HOST: f"n{number}"}
             self.cluster.set_node(msgspec.convert({"metadata": {"name": f"n{number}", "labels": labels}}, Node))

@@ -80,6 +80,7 @@ CASES: dict[str, Case] = {
         rejected=18, told_apart=18,
         unreached=("PreEnqueue never",),  # it sees pods there, and keeps none back
     ),
+    "DomainLimit": Case({"pods": worlds.limited_pod, "args": {"limits": worlds.LIMITS}}, rejected=60, told_apart=12),
     "GangScheduling": Case({"pods": worlds.pod_of_a_group, "objects": worlds.pod_group}, gated=18),
     "NodePreferAvoidPods": Case({"pods": worlds.owned_pod, "nodes": worlds.node_that_avoids}, told_apart=30),
     "SelectorSpread": Case({"pods": worlds.owned_pod}, told_apart=12),

@@ -30,6 +30,7 @@ ACROSS_FIELDS: Final = {
     "NodeResourcesBalancedAllocation": r"resources\[\d+\]\.name",
     "PodTopologySpread": r"defaultConstraints(\[\d+\](\.minDomains)?)?",
     "DefaultPreemption": r"minCandidateNodesPercentage",
+    "DomainLimit": r"limits(\[\d+\](\.(selector|topologyKey|namespaces|matchLabelKeys\[\d+\]))?)?",
     "DeviceFragmentation": r"resource|typicalPods\[\d+\]\.requests(\..*)?",
     "VolumeBinding": r"shape(\[\d+\]\.utilization)?",
 }

@@ -19,6 +19,7 @@ from placewright_lab.simulation.evaluation import evaluate_pod
 Body = dict[str, Any]
 HOST, ZONE, REGION = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+LIMITS = "placewright.dev/domain-limits"
 #: Whatever else a file holds, this must not be in it.
 SECRET: Final = "s3cr3t"
 SECRETS: Final = {"kubectl.kubernetes.io/last-applied-configuration": f'{{"password":"{SECRET}"}}', "vault/token": SECRET}
@@ -31,6 +32,7 @@ kind: KubeSchedulerConfiguration
 profiles:
 - schedulerName: default-scheduler
 - schedulerName: packer
+  plugins: {multiPoint: {enabled: [{name: DomainLimit}]}}
   pluginConfig:
   - {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated}}}
   - {name: InterPodAffinity, args: {hardPodAffinityWeight: 40}}
@@ -115,8 +117,16 @@ class World:
             meta["ownerReferences"] = [
                 {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
             ]
+        meta["annotations"] |= self._maybe(0.3, {LIMITS: self._limit()})
         status = {"phase": "Running" if node else "Pending", "startTime": f"2026-01-01T00:00:0{dice.randrange(9)}Z", "message": SECRET}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
+
+    def _limit(self) -> str:
+        """At most so many pods like it in a domain, short and in JSON; some do not pick the pod itself."""
+        key, most = self.dice.choice([ZONE, HOST, "disk"]), self.dice.choice([1, 1, 2])
+        mode = self.dice.choice(["Required", "Preferred"])
+        stated = {"selector": self._selector(), "topologyKey": key, "max": most, "mode": mode}
+        return self.dice.choice([f"{most} per {key} of app", json.dumps([stated])])
 
     def _spread(self) -> list[Body]:
         when = self.dice.choice(["DoNotSchedule", "ScheduleAnyway"])

@@ -60,7 +60,7 @@ def test_the_random_clusters_are_worth_comparing() -> None:
     blamed = Counter(node.get("plugin", "") for one in said for node in one["nodes"].values())
     scored = Counter(name for one in said for node in one["nodes"].values() for name, score in node.get("scores", {}).items() if score)
     rejecting = {"NodeResourcesFit", "TaintToleration", "NodeAffinity", "InterPodAffinity", "PodTopologySpread", "VolumeBinding"}
-    assert rejecting <= set(blamed)
+    assert rejecting | {"DomainLimit"} <= set(blamed)
     assert {"ImageLocality", "NodePreferAvoidPods", "SelectorSpread", "InterPodAffinity", "NodeAffinity"} <= set(scored)
     assert sum("best" in one for one in said) > 40
     assert sum("nominatedNode" in one for one in said) > 3

@@ -1,4 +1,4 @@
-"""Names of the annotations that Placewright writes, and the JSON in them."""
+"""Names of the annotations that Placewright writes or reads, and the JSON in those it writes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ DECISION: Final = "placewright.dev/decision"
 DEVICES: Final = "placewright.dev/devices"
 #: Replaces a value of `DEVICES` that a pod was created with, where no devices were chosen for it: that value was not ours.
 NO_DEVICES: Final = "{}"
+#: On pods with limits of their own: at most how many pods like them a node, a rack or a zone may hold. The plugin DomainLimit reads it.
+DOMAIN_LIMITS: Final = "placewright.dev/domain-limits"
 #: Characters of a value of `DEVICES` that is read; the indices of all devices of the largest node take about as many.
 _LONGEST_DEVICES: Final = 4096
 

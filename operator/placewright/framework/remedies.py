@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import ClassVar, Final
 
 import msgspec
+import numpy as np
 
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.podselections import PodSelection
 from placewright.framework.interface import ArgsT, BoolColumn, CycleState, FilterPlugin, Rows
+from placewright.framework.topology import counts_by_row
 
 #: Pods that are named when all of them would have to go; with more, only how many.
 MOST_PODS: Final = 5
@@ -173,3 +177,23 @@ def keys(pods: Iterable[PodInfo]) -> tuple[str, ...]:
         `namespace/name` of each, once.
     """
     return tuple(dict.fromkeys(pod.key for pod in pods))
+
+
+def standing_pods(cluster: Cluster, selection: PodSelection, key: str, value: str) -> Iterator[PodInfo]:
+    """Find the pods that a selection picks in one domain. Nodes that hold none of them are not looked into.
+
+    Args:
+        cluster: as it stands.
+        selection: of pods.
+        key: of the node label whose values are the domains.
+        value: the domain's.
+
+    Yields:
+        The pods, node by node.
+    """
+    counts = counts_by_row(cluster, selection)
+    rows = np.flatnonzero((counts > 0) & cluster.present)
+    column = cluster.label(key)
+    for row in rows[column.codes(rows) == column.code(value)].tolist():
+        pods = cluster.pods_on(NodeName(str(cluster.names[row])))
+        yield from (pod for pod in pods if selection.selects(pod.pairwise_key, pod.labels))

@@ -9,6 +9,7 @@ from placewright.framework.registry import Registry
 from placewright.plugins.defaultbinder import DefaultBinder
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.plugins.devicefragmentation.plugin import DeviceFragmentation
+from placewright.plugins.domainlimit import DomainLimit
 from placewright.plugins.dynamicresources import DynamicResources
 from placewright.plugins.gangscheduling import GangScheduling
 from placewright.plugins.imagelocality import ImageLocality
@@ -60,6 +61,7 @@ def in_tree() -> Registry:
             # Ours; in no profile that does not name it.
             DeviceFragmentation,
             GangScheduling,
+            DomainLimit,
             # Of earlier kube-schedulers; in no profile that does not name them.
             NodePreferAvoidPods,
             SelectorSpread,

@@ -30,7 +30,7 @@ from placewright_lab.bench.loopprobe import LoopProbe
 from placewright_lab.bench.madeup import gpu_nodes
 from placewright_lab.bench.workloads import openb_mix
 from placewright_lab.readers.kinds import Manifest
-from placewright_lab.readers.openb import NAMESPACE
+from placewright_lab.readers.tracefile import NAMESPACE
 
 NODES: Final = 1523
 #: Pods of all groups together, by default.

@@ -34,7 +34,8 @@ from placewright_lab.bench.decisions import Nothing, bound_at_once, nothing_old_
 from placewright_lab.bench.loopprobe import LoopProbe
 from placewright_lab.bench.workloads import ZONE
 from placewright_lab.readers.kinds import Manifest
-from placewright_lab.readers.openb import NAMESPACE, node_manifest, pod_manifest
+from placewright_lab.readers.openb import node_manifest, pod_manifest
+from placewright_lab.readers.tracefile import NAMESPACE
 
 WAITING: Final = 20_000
 CLAIMS: Final = 5_000

@@ -22,7 +22,8 @@ from placewright.scheduler.cycle import FitError, SchedulingCycle
 from placewright_lab.bench.decisions import nothing_old_collected
 from placewright_lab.bench.workloads import HOSTNAME, ZONE, affinity_to, spread_over
 from placewright_lab.readers.kinds import Manifest
-from placewright_lab.readers.openb import NAMESPACE, node_manifest, pod_manifest
+from placewright_lab.readers.openb import node_manifest, pod_manifest
+from placewright_lab.readers.tracefile import NAMESPACE
 
 ATTEMPTS: Final = 20
 WANTED_MS: Final = 50

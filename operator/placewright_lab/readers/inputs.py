@@ -1,7 +1,7 @@
 """Reads the start of a run from files and folders: nodes, pods, and the objects around them. This module does the reading from disk.
 
-A file in the openb CSV format is known by its header; anything else is read as Kubernetes manifests. Folders are read with all their
-`.yaml`, `.yml` and `.json` files, sorted by path.
+A trace (openb, DLRM) is known by the header of its CSV file; anything else is read as Kubernetes manifests. Folders are read with all
+their `.yaml`, `.yml` and `.json` files, sorted by path.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field
-from placewright_lab.readers import openb
+from placewright_lab.readers import dlrm, openb
 from placewright_lab.readers.kinds import Manifest, create_rank
 from placewright_lab.readers.manifests import SourceText, read_manifests
 
@@ -57,6 +57,8 @@ def load_inputs(
     for source in read_sources([*pods]):
         if openb.is_openb(source.text):
             found.pods += openb.read_pods(source.text, source.name)
+        elif dlrm.is_dlrm(source.text):
+            found.pods += dlrm.read_pods(source.text, source.name)
         else:
             sources.append(source)
     _read_manifests(found, sources, default_nodes, skip_bad=skip_bad)

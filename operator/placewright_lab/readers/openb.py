@@ -13,102 +13,61 @@ What has no native form is mapped, and the mapping loses something:
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from placewright.api.bad_input import InputError, bad_field
+from placewright.api.bad_input import bad_field
 from placewright.api.requests import is_extended_resource
 from placewright_lab.readers.kinds import Manifest
+from placewright_lab.readers.tracefile import (
+    PODS_PER_NODE,
+    TraceNames,
+    TraceRow,
+    TraceTimes,
+    header,
+    trace_pod,
+    trace_rows,
+)
 
 GPU_MILLI: Final = "openb/gpu-milli"
 GPU_MODEL_LABEL: Final = "openb/gpu-model"
 QOS_LABEL: Final = "openb/qos"
-#: The default limit of a kubelet.
-PODS_PER_NODE: Final = 110
-NAMESPACE: Final = "default"
-
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos")
 TIME_COLUMNS: Final = ("creation_time", "deletion_time", "scheduled_time")
 
-_LARGEST: Final = 10**12
 _MOST_GPUS: Final = 1024
-_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
-_IMAGE: Final = "registry.k8s.io/pause:3.10"
-
-
-class TraceTimes(NamedTuple):
-    """When a pod of the trace came and went, in seconds of the trace.
-
-    Attributes:
-        created: when it came.
-        deleted: when it went, or None.
-        runs: for how long it ran; None for one that was never scheduled, or never went.
-    """
-
-    created: int
-    deleted: int | None
-    runs: int | None
-
-
-class TraceRow(NamedTuple):
-    """One line of a CSV file, with the facts that an error message needs."""
-
-    file: str
-    line: int
-    cells: Mapping[str, str]
-
-    def at(self, column: str) -> str:
-        """Where a cell is, for a message."""
-        return f"{self.file}: line {self.line}, column {column}"
-
-    def number(self, column: str, *, least: int = 0, most: int = _LARGEST) -> int:
-        """A whole number from a cell; raise `InputError` on anything else."""
-        text = self.cells[column].strip()
-        value = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
-        if not least <= value <= most:
-            raise bad_field(self.at(column), self.cells[column], f"a whole number from {least} to {most}")
-        return value
-
-    def label_value(self, column: str, text: str) -> str:
-        """Text that is fit to be a label value; raise `InputError` when it is not."""
-        if not _LABEL_VALUE.fullmatch(text):
-            raise bad_field(self.at(column), text, "at most 63 letters, digits, '-', '_' and '.', as in a label")
-        return text
 
 
 def is_openb(text: str) -> bool:
     """True when the first line looks like the header of an openb file rather than like YAML."""
     first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
-    return "," in first and ":" not in first and {"cpu_milli", "memory_mib", "sn"} & set(_header(text)) != set()
+    return "," in first and ":" not in first and {"cpu_milli", "memory_mib", "sn"} & set(header(text)) != set()
 
 
 def read_nodes(text: str, file: str) -> list[Manifest]:
     """Nodes of `openb_node_list_*.csv`, as one would POST them; raise `InputError` with file, line and column."""
-    names = _Names("sn")
-    return [_node(row, names) for row in _rows(text, file, NODE_COLUMNS)]
+    names = TraceNames("sn")
+    return [_node(row, names) for row in trace_rows(text, file, NODE_COLUMNS)]
 
 
 def read_pods(text: str, file: str) -> list[Manifest]:
     """Pods of `openb_pod_list_*.csv`, as one would POST them; raise `InputError` with file, line and column."""
-    names = _Names("name")
-    return [_pod(row, names) for row in _rows(text, file, POD_COLUMNS)]
+    names = TraceNames("name")
+    return [_pod(row, names) for row in trace_rows(text, file, POD_COLUMNS)]
 
 
 def is_node_list(text: str) -> bool:
     """Whether this one of the two files of a trace is the one with the nodes."""
-    return "sn" in _header(text)
+    return "sn" in header(text)
 
 
 def read_times(text: str, file: str) -> dict[str, TraceTimes]:
     """By name of a pod, when it came and went; empty where the file has no times. Raises `InputError` with file, line and column."""
-    if not set(TIME_COLUMNS) <= set(_header(text)):
+    if not set(TIME_COLUMNS) <= set(header(text)):
         return {}
-    names = _Names("name")
-    return {names.take(row): _times(row) for row in _rows(text, file, (*POD_COLUMNS, *TIME_COLUMNS))}
+    names = TraceNames("name")
+    return {names.take(row): _times(row) for row in trace_rows(text, file, (*POD_COLUMNS, *TIME_COLUMNS))}
 
 
 def node_manifest(name: str, *, cpu_milli: int, memory_mib: int, gpus: int = 0, model: str = "") -> Manifest:
@@ -127,26 +86,17 @@ def pod_manifest(
     name: str, *, cpu_milli: int, memory_mib: int, gpu_milli: int = 0, models: Sequence[str] = (), labels: Mapping[str, str]
 ) -> Manifest:
     """A pod of one container; `gpu_milli` counts thousandths of a GPU, `models` are the GPU models it accepts."""
-    resources: dict[str, dict[str, str]] = {"requests": {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi"}}
-    if gpu_milli:
-        resources["requests"][GPU_MILLI] = str(gpu_milli)
-        resources["limits"] = {GPU_MILLI: str(gpu_milli)}
-    spec: dict[str, Any] = {"containers": [{"name": "main", "image": _IMAGE, "resources": resources}]}
+    devices = {GPU_MILLI: str(gpu_milli)} if gpu_milli else {}
+    pod = trace_pod(name, {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", **devices}, devices, labels)
     if models:
-        spec["affinity"] = {"nodeAffinity": _require_model(models)}
-    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(labels)}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        pod["spec"]["affinity"] = {"nodeAffinity": _require_model(models)}
+    return pod
 
 
 def _require_model(models: Sequence[str]) -> Manifest:
     expression = {"key": GPU_MODEL_LABEL, "operator": "In", "values": list(models)}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     return {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-
-
-def _header(text: str) -> list[str]:
-    first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
-    return [cell.strip() for cell in first.split(",")]
 
 
 def _times(row: TraceRow) -> TraceTimes:
@@ -159,7 +109,7 @@ def _times(row: TraceRow) -> TraceTimes:
     return TraceTimes(created, deleted, row.number("deletion_time", least=scheduled) - scheduled)
 
 
-def _node(row: TraceRow, names: _Names) -> Manifest:
+def _node(row: TraceRow, names: TraceNames) -> Manifest:
     model = row.cells["model"].strip()
     return node_manifest(
         names.take(row),
@@ -170,7 +120,7 @@ def _node(row: TraceRow, names: _Names) -> Manifest:
     )
 
 
-def _pod(row: TraceRow, names: _Names) -> Manifest:
+def _pod(row: TraceRow, names: TraceNames) -> Manifest:
     name = names.take(row)
     qos = row.label_value("qos", row.cells["qos"].strip())
     return pod_manifest(
@@ -198,45 +148,6 @@ def _models(row: TraceRow) -> list[str]:
     if "" in models:
         raise bad_field(row.at("gpu_spec"), spec, "GPU models with | between them, as in A|B, or nothing")
     return list(dict.fromkeys(models))
-
-
-class _Names:
-    """Object names made of the trace's names, each used once."""
-
-    def __init__(self, column: str) -> None:
-        self._column = column
-        self._line_of: dict[str, int] = {}
-
-    def take(self, row: TraceRow) -> str:
-        """The DNS-safe name of this row; raise `InputError` when it is empty, too long or taken."""
-        text = row.cells[self._column]
-        name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-        if not name or len(name) > 63:
-            raise bad_field(row.at(self._column), text, "a name of 1 to 63 characters with at least one letter or digit")
-        if (line := self._line_of.setdefault(name, row.line)) != row.line:
-            raise bad_field(row.at(self._column), text, f"a name used once; line {line} has it (as {name})")
-        return name
-
-
-def _rows(text: str, file: str, columns: Sequence[str]) -> Iterator[TraceRow]:
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
-    wanted = "a first line with the columns " + ",".join(columns)
-    try:
-        header = [cell.strip() for cell in next(reader, [])]
-        if missing := [c for c in columns if c not in header]:
-            raise bad_field(f"{file}: line 1, column {missing[0]}", ",".join(header) or None, wanted)
-        count = 0
-        for cells in reader:
-            if not cells:
-                continue
-            if len(cells) != len(header):
-                raise bad_field(f"{file}: line {reader.line_num}", f"{len(cells)} columns", f"{len(header)}, as in line 1")
-            count += 1
-            yield TraceRow(file, reader.line_num, dict(zip(header, cells, strict=True)))
-    except csv.Error as error:
-        raise InputError(f"{file}: line {reader.line_num}: not CSV: {error}") from None
-    if not count:
-        raise bad_field(f"{file}: line 2", None, "at least one row under the header")
 
 
 # --- which resources are GPUs, in this trace and elsewhere ---

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from placewright_lab.readers import openb
+from placewright_lab.readers import dlrm, openb
 from placewright_lab.readers.inputs import load_inputs, read_sources
 from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.manifests import SourceText
+from placewright_lab.readers.tracefile import NAMESPACE, TraceTimes
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 
 
 def read_scenario(paths: Sequence[Path], *, at_once: bool = False) -> Scenario:
-    """A scenario from manifests (files and folders) and files in the openb format; raise `InputError` for what cannot be used.
+    """A scenario from manifests (files and folders) and traces (openb, DLRM); raise `InputError` for what cannot be used.
 
     `at_once`: pods of a trace are there at the beginning, and stay.
     """
     sources = read_sources(paths)
-    traces = [source for source in sources if openb.is_openb(source.text)]
-    node_lists = [Path(source.name) for source in traces if openb.is_node_list(source.text)]
+    node_lists = [Path(source.name) for source in sources if openb.is_openb(source.text) and openb.is_node_list(source.text)]
     others = [Path(source.name) for source in sources if Path(source.name) not in node_lists]
     inputs = load_inputs(node_lists, others)
     nodes = sorted(inputs.nodes, key=lambda node: str(node["metadata"]["name"]))  # as an API server lists them
     scenario = Scenario(", ".join(str(path) for path in paths), [*inputs.others, *nodes, *inputs.pods])
-    return scenario if at_once else _with_times(scenario, [source for source in traces if not openb.is_node_list(source.text)])
+    return scenario if at_once else _with_times(scenario, [source for source in sources if Path(source.name) not in node_lists])
 
 
 def join(scenario: Scenario, more: Scenario) -> Scenario:
@@ -38,11 +38,14 @@ def join(scenario: Scenario, more: Scenario) -> Scenario:
     )
 
 
-def _with_times(scenario: Scenario, traces: Sequence[SourceText]) -> Scenario:
+def _with_times(scenario: Scenario, sources: Sequence[SourceText]) -> Scenario:
     """Pods that have times are not there at the beginning: they come and go."""
-    times: dict[str, openb.TraceTimes] = {}
-    for trace in traces:
-        times |= openb.read_times(trace.text, trace.name)
+    times: dict[str, TraceTimes] = {}
+    for source in sources:
+        if openb.is_openb(source.text):
+            times |= openb.read_times(source.text, source.name)
+        elif dlrm.is_dlrm(source.text):
+            times |= dlrm.read_times(source.text, source.name)
     stay: list[Manifest] = []
     happenings: list[Happening] = []
     durations: dict[str, float] = {}
@@ -53,7 +56,7 @@ def _with_times(scenario: Scenario, traces: Sequence[SourceText]) -> Scenario:
             continue
         happenings.append(Happening(known.created, Act.ADDED, manifest))
         if known.runs is not None:
-            durations[f"{openb.NAMESPACE}/{manifest['metadata']['name']}"] = known.runs
+            durations[f"{NAMESPACE}/{manifest['metadata']['name']}"] = known.runs
         elif known.deleted is not None:
             happenings.append(Happening(known.deleted, Act.DELETED, manifest))
     happenings.sort(key=lambda happening: happening.at)
@@ -62,4 +65,4 @@ def _with_times(scenario: Scenario, traces: Sequence[SourceText]) -> Scenario:
 
 def _of_a_trace(manifest: Manifest) -> bool:
     meta = manifest["metadata"]
-    return manifest["kind"] == "Pod" and meta.get("namespace") == openb.NAMESPACE and "uid" not in meta
+    return manifest["kind"] == "Pod" and meta.get("namespace") == NAMESPACE and "uid" not in meta

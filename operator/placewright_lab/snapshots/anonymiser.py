@@ -28,12 +28,14 @@ from typing import Any, Final
 
 import msgspec
 
+from placewright.api.annotations import DOMAIN_LIMITS
 from placewright.api.objects import Node
 from placewright.api.podgroups import GROUP_LABEL, TOPOLOGY_KEY, TOPOLOGY_MODE, VOLCANO_GROUP_ANNOTATION
 from placewright.api.profile import KIND as PROFILE
 from placewright.api.selectors import NODE_NAME_FIELD, parse_int64
 from placewright.api.storage import BETA_CLASS, MIGRATED_PLUGINS, SELECTED_NODE
 from placewright.framework.registry import installed_sources
+from placewright.plugins.domainlimit.annotation import DomainLimitError, read_limits, write_limits
 from placewright.plugins.nodepreferavoidpods import ANNOTATION as AVOIDED_PODS
 from placewright.plugins.nodepreferavoidpods import Controller, avoided_by
 from placewright_lab.snapshots.linefile import only_what_stays
@@ -220,8 +222,18 @@ class Mask:
         if AVOIDED_PODS in made and manifest["kind"] == "Node":
             avoided = avoided_by(msgspec.convert(manifest, Node))
             made[AVOIDED_PODS] = avoided_text(Controller(kind, self.text(uid)) for kind, uid in avoided)
-        known = {*names, MIGRATED_PLUGINS, AVOIDED_PODS, TOPOLOGY_KEY, TOPOLOGY_MODE}
+        if DOMAIN_LIMITS in made:
+            made[DOMAIN_LIMITS] = self._limits(made[DOMAIN_LIMITS])
+        known = {*names, MIGRATED_PLUGINS, AVOIDED_PODS, TOPOLOGY_KEY, TOPOLOGY_MODE, DOMAIN_LIMITS}
         return {key: value if key in known else "yes" for key, value in made.items()}
+
+    def _limits(self, text: str) -> str:
+        """The limits that a pod states itself; a text that is none stays none."""
+        try:
+            limits = write_limits(read_limits(text))
+        except DomainLimitError:
+            return self.text(text)
+        return msgspec.json.encode(_Arguments(self).value("", msgspec.json.decode(limits))).decode()
 
     def _ephemeral_claims(self, objects: Iterable[Mapping[str, Json]]) -> Iterable[tuple[tuple[str, str], str]]:
         """Claims are called `POD-VOLUME`; which pod that is matters where two pairs have the same name."""
@@ -313,22 +325,25 @@ class _Arguments:
         made = {**manifest, "metadata": {key: value for key, value in manifest["metadata"].items() if key != "labels"}}
         spec = dict(manifest.get("spec") or {})
         if configs := spec.get("pluginConfig"):
-            spec["pluginConfig"] = [self._value("", each) for each in configs]
+            spec["pluginConfig"] = [self.value("", each) for each in configs]
         if extenders := spec.get("extenders"):
             urls = (f"http://{self._mask.text(each.get('urlPrefix', ''))}.invalid" for each in extenders)
             spec["extenders"] = [{**each, "urlPrefix": url} for each, url in zip(extenders, urls, strict=True)]
         return {**made, "spec": spec}
 
-    def _value(self, field: str, value: Json) -> Json:
+    def value(self, field: str, value: Json) -> Json:
+        """A part of the arguments; `field`: its name."""
         if isinstance(value, list):
-            return [self._value(field, each) for each in value]
+            return [self.value(field, each) for each in value]
         if isinstance(value, str):
+            if field == "namespaces":
+                return self._mask.name(value)
             return self._mask.label_key(value) if field == "topologyKey" or field in _KEY_LISTS else value
         if not isinstance(value, dict):
             return value
         if field in _LABEL_MAPS:
             return _labels(self._mask, value)
-        made = {each: self._value(each, content) for each, content in value.items()}
+        made = {each: self.value(each, content) for each, content in value.items()}
         return made | _keyed(self._mask, value, names=field == "matchFields") if "key" in value else made
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 from msgspec.structs import replace
 
+from placewright.api.annotations import DOMAIN_LIMITS
 from placewright.api.devices import DeviceClass, DeviceCondition, DeviceStatus, ResourceClaim
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.objects import (
@@ -50,8 +51,11 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 #: The only annotations that a plugin of ours looks at.
 READ_ANNOTATIONS: Final = frozenset(
-    {BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE, AVOIDED_PODS, TOPOLOGY_KEY, TOPOLOGY_MODE, VOLCANO_GROUP_ANNOTATION}
-)
+    {
+        BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE, AVOIDED_PODS, TOPOLOGY_KEY, TOPOLOGY_MODE, VOLCANO_GROUP_ANNOTATION,
+        DOMAIN_LIMITS,
+    }
+)  # fmt: skip
 #: The conditions of pods that are looked at: who has to leave for another, and whether a resize can ever be.
 READ_CONDITIONS: Final = frozenset({"DisruptionTarget", "PodResizePending"})
 

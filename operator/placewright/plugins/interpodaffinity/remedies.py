@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-
-from placewright.api.objects import NodeName
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podselections import PodSelection
-from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, keys, pods_in_words
+from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, keys, pods_in_words, standing_pods
 from placewright.framework.topology import counts_by_row
 from placewright.plugins.interpodaffinity.matchers import Ban, FacingTerms, OwnTerms
 
@@ -64,10 +61,5 @@ class DomainRemedies:
             yield Remedy(self._plugin, RemedyKind.REMOVE_PODS, text, pods=keys(found))
 
     def _standing(self, selection: PodSelection, key: str) -> Iterator[PodInfo]:
-        """The selection's pods in the node's domain of this label; nodes that hold none are not looked into."""
-        counts = counts_by_row(self._cluster, selection)
-        rows = np.flatnonzero((counts > 0) & self._cluster.present)
-        column = self._cluster.label(key)
-        for row in rows[column.codes(rows) == column.code(self._labels[key])].tolist():
-            pods = self._cluster.pods_on(NodeName(str(self._cluster.names[row])))
-            yield from (pod for pod in pods if selection.selects(pod.pairwise_key, pod.labels))
+        """The selection's pods in the node's domain of this label."""
+        return standing_pods(self._cluster, selection, key, self._labels[key])

@@ -8,8 +8,9 @@ from typing import Final
 
 from placewright.api.objects import TopologySpreadConstraint
 from placewright.api.pods import PodInfo
-from placewright.api.selectors import Selector, compile_label_selector, selector_from_pairs
+from placewright.api.selectors import Selector
 from placewright.cluster.podselections import PodSelection
+from placewright.plugins.shared.labelkeys import completed, keys_read
 
 _HONOR: Final = "Honor"
 
@@ -41,18 +42,13 @@ class Constraint:
 
 def labels_looked_at(constraints: Iterable[TopologySpreadConstraint]) -> frozenset[str]:
     """The keys of pod labels that these constraints read; pods that differ in others alone have the same compiled constraints."""
-    keys: set[str] = set()
-    for constraint in constraints:
-        keys.update(constraint.match_label_keys or ())
-        if constraint.label_selector is not None:
-            keys.update(constraint.label_selector.match_labels or ())
-            keys.update(expression.key for expression in constraint.label_selector.match_expressions or ())
-    return frozenset(keys)
+    return frozenset(key for each in constraints for key in keys_read(each.label_selector, each.match_label_keys))
 
 
 def compile_own(constraints: Iterable[TopologySpreadConstraint], action: str, pod: PodInfo) -> tuple[Constraint, ...]:
     """The pod's own constraints with this `whenUnsatisfiable`; raise `SelectorError` on a selector that does not parse."""
-    return tuple(_compile(c, _selector(c, pod.labels), pod) for c in constraints if c.when_unsatisfiable == action)
+    mine = (c for c in constraints if c.when_unsatisfiable == action)
+    return tuple(_compile(c, completed(c.label_selector, c.match_label_keys, pod.labels), pod) for c in mine)
 
 
 def compile_default(
@@ -62,15 +58,6 @@ def compile_default(
     if selector.empty:
         return ()
     return tuple(_compile(c, selector, pod) for c in constraints if c.when_unsatisfiable == action)
-
-
-def _selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
-    """`labelSelector` and, for those of `matchLabelKeys` that the pod has, its own values. None picks nothing."""
-    written = None if constraint.label_selector is None else compile_label_selector(constraint.label_selector)
-    own = {key: labels[key] for key in constraint.match_label_keys or () if key in labels}
-    if not own:
-        return written
-    return Selector((*selector_from_pairs(own).expressions, *(written.expressions if written else ())))
 
 
 def _compile(constraint: TopologySpreadConstraint, selector: Selector | None, pod: PodInfo) -> Constraint:

@@ -1,0 +1,62 @@
+"""Scores of preferred limits: by how many pods a node's domains would be beyond them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import BoolColumn, IntColumn, Rows
+from placewright.framework.topology import Domains, tally_of
+from placewright.plugins.domainlimit.limits import Limit
+from placewright.plugins.shared.lookups import at
+
+#: Raw score of nodes that lack the label of a limit; normalised to 0.
+IGNORED: Final = -1
+
+
+class Excess:
+    """The pods beyond all preferred limits, by row.
+
+    Attributes:
+        matters: False where no node is better than another.
+    """
+
+    def __init__(self, limits: Iterable[tuple[Limit, Domains]], cluster: Cluster) -> None:
+        """Count now, with the pod added."""
+        self._by_row: IntColumn | None = None
+        self._lacking: BoolColumn | None = None
+        for limit, place in limits:
+            self._add(limit, place, cluster)
+            if not place.complete:
+                lacking = ~place.labelled
+                self._lacking = lacking if self._lacking is None else self._lacking | lacking
+        self.matters = self._by_row is not None or self._lacking is not None
+        self._size = cluster.size
+
+    def of(self, rows: Rows) -> IntColumn:
+        """The raw score of these rows, which ascend; shape (len(rows),)."""
+        raw = np.zeros(self._size, np.int64) if self._by_row is None else self._by_row
+        if self._lacking is not None:
+            raw = np.where(self._lacking, IGNORED, raw)
+        return at(raw, rows)
+
+    def _add(self, limit: Limit, place: Domains, cluster: Cluster) -> None:
+        tally = tally_of(cluster, limit.pods)
+        room = limit.most - 1
+        if place.single:
+            rows, counts = place.rows_with(tally)
+            beyond = counts > room
+            if beyond.any():
+                self._total(cluster.size)[rows[beyond]] += counts[beyond] - room
+            return
+        by_code = np.maximum(place.pods(tally) - room, 0)
+        if by_code.any():
+            self._total(cluster.size)[:] += by_code[place.codes]
+
+    def _total(self, size: int) -> IntColumn:
+        if self._by_row is None:
+            self._by_row = np.zeros(size, np.int64)
+        return self._by_row

@@ -1,0 +1,141 @@
+"""Limits of a pod, compiled: the limits of the profile that pick it, and its own.
+
+They are worked out once for all pods that agree in the labels that limits read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.api.annotations import DOMAIN_LIMITS
+from placewright.api.pods import PodInfo
+from placewright.cluster.podselections import PodSelection
+from placewright.framework.memory import Memory
+from placewright.framework.status import Status, unresolvable, unschedulable
+from placewright.plugins.domainlimit.annotation import LONGEST_TEXT, DomainLimitError, read_limits
+from placewright.plugins.domainlimit.args import PREFERRED, ProfileLimit, StatedLimit
+from placewright.plugins.shared.labelkeys import completed, keys_read
+
+#: Texts of annotations, and compiled limits of pods: Deployments and their revisions, each of some 1.5 KB.
+_MAX_KEPT: Final = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit, for one pod.
+
+    Attributes:
+        key: the node label whose values are the domains.
+        most: pods in a domain, the pod itself included.
+        pods: the pods that count. Pods that are being deleted count until they are gone.
+        denied, missing: the verdicts on nodes of full domains, and on nodes without the label.
+    """
+
+    key: str
+    most: int
+    pods: PodSelection
+    denied: Status
+    missing: Status
+
+    def counts(self, pod: PodInfo | None) -> bool:
+        """Whether a pod counts; False for None."""
+        return pod is not None and self.pods.selects(pod.pairwise_key, pod.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class PodLimits:
+    """All limits of one pod.
+
+    Attributes:
+        problem: one line about an annotation that is wrong; then there are no limits, and the pod cannot be placed.
+    """
+
+    required: tuple[Limit, ...] = ()
+    preferred: tuple[Limit, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """The limits of one annotation.
+
+    Attributes:
+        keys: of the pod labels that these limits and the profile's read.
+    """
+
+    limits: tuple[StatedLimit, ...]
+    keys: frozenset[str]
+    problem: str = ""
+
+
+NO_LIMITS: Final = PodLimits()
+
+
+class LimitsOfPods:
+    """Works out `PodLimits`, and remembers."""
+
+    def __init__(self, limits: Sequence[ProfileLimit]) -> None:
+        """`limits`: of the profile."""
+        self._profile = tuple(limits)
+        self._none_stated = _Stated((), frozenset(_keys(limits)))
+        self._stated = Memory(_MAX_KEPT)
+        self._known = Memory(_MAX_KEPT)
+
+    def of(self, pod: PodInfo) -> PodLimits:
+        """The pod's limits; for most pods there are none."""
+        annotations = pod.pod.metadata.annotations
+        text = annotations.get(DOMAIN_LIMITS) if annotations else None
+        if text is None:
+            if not self._profile:
+                return NO_LIMITS
+            stated = self._none_stated
+        elif len(text) > LONGEST_TEXT:  # not kept: a tenant decides how long it is
+            return PodLimits(problem=self._read(text).problem)
+        else:
+            stated = self._stated.recall(text, lambda: self._read(text))
+        labels = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in stated.keys])
+        return self._known.recall((text, pod.namespace, labels), lambda: self._compile(stated, pod))
+
+    def _read(self, text: str) -> _Stated:
+        try:
+            limits = read_limits(text)
+        except DomainLimitError as problem:
+            return _Stated((), self._none_stated.keys, str(problem))
+        return _Stated(limits, self._none_stated.keys | frozenset(_keys(limits)))
+
+    def _compile(self, stated: _Stated, pod: PodInfo) -> PodLimits:
+        if stated.problem:
+            return PodLimits(problem=stated.problem)
+        own = frozenset((pod.namespace,))
+        required: list[Limit] = []
+        preferred: list[Limit] = []
+        for limit in self._profile:
+            compiled = _compile(limit, frozenset(limit.namespaces) or own, pod)
+            if compiled.counts(pod):
+                (preferred if limit.mode == PREFERRED else required).append(compiled)
+        for i, each in enumerate(stated.limits):
+            compiled = _compile(each, own, pod)
+            if not compiled.counts(pod):
+                return PodLimits(problem=str(DomainLimitError(f"[{i}]: the selector does not pick the pod itself")))
+            (preferred if each.mode == PREFERRED else required).append(compiled)
+        return PodLimits(tuple(required), tuple(preferred))
+
+
+def _keys(limits: Iterable[StatedLimit]) -> Iterator[str]:
+    for limit in limits:
+        yield from keys_read(limit.selector, limit.match_label_keys)
+
+
+def _compile(limit: StatedLimit, namespaces: frozenset[str], pod: PodInfo) -> Limit:
+    selector = completed(limit.selector, limit.match_label_keys, pod.labels)
+    assert selector is not None  # the field is required
+    pods = "pod" if limit.max == 1 else "pods"
+    return Limit(
+        key=limit.topology_key,
+        most=limit.max,
+        pods=PodSelection(namespaces, selector),
+        denied=unschedulable(f"node(s) would exceed the limit of {limit.max} {pods} per {limit.topology_key}"),
+        missing=unresolvable(f"node(s) didn't have the label {limit.topology_key}, by which pods are limited"),
+    )

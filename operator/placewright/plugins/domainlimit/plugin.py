@@ -1,0 +1,172 @@
+"""DomainLimit: at most so many pods in each domain of a node label. Implements PreFilter, Filter, PreScore, Score.
+
+Required limits reject nodes of full domains; preferred ones put domains first that would be the least beyond them. A limit of the profile
+holds for the pods that its selector picks, a limit of the annotation for the pod that carries it; both count every pod that they pick,
+carries it a limit or not. Decision 48 says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from placewright.api.objects import Node
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
+from placewright.framework.filters import RuleJudge
+from placewright.framework.interface import (
+    MAX_NODE_SCORE,
+    BoolColumn,
+    CycleState,
+    Handle,
+    IntColumn,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    Rejection,
+    Rows,
+    ScorePlugin,
+)
+from placewright.framework.memory import NodeMemory
+from placewright.framework.remedies import Remedy, RemedyPlugin
+from placewright.framework.rowwise import RowwiseFilter
+from placewright.framework.status import SKIP, SUCCESS, Status, unresolvable
+from placewright.framework.topology import Domains, FixedRule, domains, fingerprint, first_broken, obey
+from placewright.plugins.domainlimit import hints
+from placewright.plugins.domainlimit.args import DomainLimitArgs
+from placewright.plugins.domainlimit.excess import IGNORED, Excess
+from placewright.plugins.domainlimit.limits import Limit, LimitsOfPods
+from placewright.plugins.domainlimit.remedies import fewer_pods
+from placewright.plugins.domainlimit.rules import RowwiseLimit, limit_rule
+from placewright.plugins.shared.lookups import value_by_value
+
+NAME: Final = "DomainLimit"
+_EXCESS: Final = f"{NAME}/excess"
+_NO_LIMITS: Final = PreFilterResult(SKIP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Required:
+    """Required limits with their domains, and the domains that have room."""
+
+    limits: tuple[tuple[Limit, Domains], ...]
+    rules: tuple[FixedRule, ...]
+
+
+class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin):
+    """Limits how many pods of a kind share a node, a rack, a zone or any other label."""
+
+    name = NAME
+    default_weight = 2
+    reads = Reads.CLUSTER
+
+    def __init__(self, args: DomainLimitArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._limits = LimitsOfPods(args.limits)
+        self._memory = NodeMemory()
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """An empty signature: the fingerprint has everything that a kept column depends on, so pods of all labels share other columns."""
+        return ()
+
+    # --- required limits -----------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
+        """Work out which domains have room; skip pods without required limits, and refuse pods whose annotation is wrong."""
+        limits = self._limits.of(pod)
+        if limits.problem:
+            return PreFilterResult(unresolvable(limits.problem))
+        if not limits.required:
+            return _NO_LIMITS
+        placed = self._placed(limits.required, cluster)
+        state.write(NAME, _Required(placed, tuple([limit_rule(limit, place, cluster) for limit, place in placed])))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where every limit has room for one more pod."""
+        return obey(state.read(NAME, _Required).rules, rows)
+
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        """By the first limit that has no room."""
+        return first_broken(state.read(NAME, _Required).rules, rows)
+
+    def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable | None:
+        """The domains with room. Scores are never kept: a pod that was placed counts in its own limits."""
+        if _EXCESS in state.data:
+            return None
+        required = state.read(NAME, _Required)
+        return fingerprint(required.rules, [limit.key for limit, _ in required.limits], cluster)
+
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
+        """The limits with one row changed at a time."""
+        return RuleJudge([RowwiseLimit(limit, place, cluster) for limit, place in state.read(NAME, _Required).limits])
+
+    def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
+        """Fewer pods in the domains of the row that are full; some of these pods are named."""
+        required = state.data.get(NAME)
+        return list(fewer_pods(self.name, required.limits, cluster, row)) if isinstance(required, _Required) else []
+
+    def _placed(self, limits: Sequence[Limit], cluster: Cluster) -> tuple[tuple[Limit, Domains], ...]:
+        return tuple([(limit, domains(self._memory, cluster, limit.key)) for limit in limits])
+
+    # --- preferred limits ----------------------------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
+        """Count the pods beyond preferred limits; skip pods without any, and pods that all nodes suit alike."""
+        preferred = self._limits.of(pod).preferred
+        if not preferred:
+            return SKIP
+        excess = Excess(self._placed(preferred, cluster), cluster)
+        if not excess.matters:
+            return SKIP
+        state.write(_EXCESS, excess)
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
+        """By how many pods the limits would be exceeded, all limits together; `IGNORED` for nodes without the label of a limit."""
+        return state.read(_EXCESS, Excess).of(rows)
+
+    def summarise(self, state: CycleState, raw: IntColumn) -> Hashable:
+        """The most pods beyond the limits, on any feasible node."""
+        return int(raw.max(initial=0))
+
+    def normalise(self, state: CycleState, raw: IntColumn, summary: int) -> IntColumn:
+        """100 less 100·raw/max in integers; 100 where no limit is exceeded anywhere, and 0 for nodes without the label."""
+        if summary == 0:
+            return np.where(raw == IGNORED, 0, MAX_NODE_SCORE)
+
+        def scaled(values: IntColumn) -> IntColumn:
+            return np.where(values == IGNORED, 0, MAX_NODE_SCORE - MAX_NODE_SCORE * values // summary)
+
+        return value_by_value(raw, IGNORED, summary, scaled)
+
+    # --- events --------------------------------------------------------------------------------------------------------------
+
+    def events(self) -> Sequence[ClusterEventWithHint]:
+        """Pods that counted and leave or are relabelled, nodes that come, go or move between domains, and the pod's own limits.
+
+        A pod that is being deleted counts until it is gone, because it runs until then: its deletion is the event, not its request.
+        """
+        nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
+        keys = hints.pod_keys(self._limits.of)
+        return (
+            interest(EventResource.POD, Action.DELETE | Action.UPDATE_POD_LABEL, self._pod_changed, keys=keys),
+            interest(EventResource.UNSCHEDULED_POD, Action.UPDATE, self._itself_changed, keys=hints.ITSELF),
+            interest(EventResource.NODE, nodes, self._node_changed),
+        )
+
+    def _pod_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+        return hints.after_pod_change(self._limits.of(pod).required, old, new)
+
+    def _itself_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+        if not (isinstance(old, PodInfo) and isinstance(new, PodInfo)) or new.uid != pod.uid:
+            return QueueingHint.SKIP
+        return QueueingHint.SKIP if self._limits.of(old) == self._limits.of(new) else QueueingHint.QUEUE
+
+    def _node_changed(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+        return hints.after_node_change(self._limits.of(pod).required, old, new)
