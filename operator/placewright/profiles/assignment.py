@@ -1,0 +1,266 @@
+"""Decides which profile a new pod is given: one function for the webhook, for `placewright profiles who`, and for the tests of the policy.
+
+An API server with MutatingAdmissionPolicy evaluates the same rules in CEL (`manifests/components/profile-assignment`), with one profile at
+a time and each time on the pod as the profile before left it. So the order must not matter: a pod that was given a profile carries the
+profile's rank in an annotation (`ASSIGNED`), and a profile of a higher rank that comes later replaces the first.
+
+A pod that named a scheduler itself is left alone. The API server writes `default-scheduler` into every pod that names none before any
+admission, so a pod that chose it looks the same, and opts out with the label `ASSIGN_LABEL`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from placewright.api.bad_input import in_json
+from placewright.api.objects import Pod
+from placewright.api.profile import DEFAULT_SCHEDULER_NAME, SchedulingProfile
+from placewright.api.profilepods import (
+    ASSIGN_LABEL,
+    ASSIGNED,
+    OPTED_OUT,
+    LabelSelectorRequirement,
+    ProfileLabelSelector,
+)
+
+#: The namespaces whose pods are never given a profile, beside the operator's own: a pod there must not depend on the operator.
+NEVER_IN: Final = frozenset({"kube-system"})
+#: `ASSIGNED` as `value_of` writes it; a priority has at most ten digits.
+_ASSIGNED: Final = re.compile(r"(-?[0-9]{1,10}) ([^ ]*) ([^ ]*) (.*)", re.DOTALL | re.ASCII)
+_LONGEST_SHOWN: Final = 5
+
+
+class Rank(NamedTuple):
+    """The order of profiles that select one pod; the lowest gets it. Of equal priorities the older goes first, as for one schedulerName."""
+
+    below: int
+    created: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewPod:
+    """The facts about a pod, at its creation, that decide which profile it is given.
+
+    Attributes:
+        namespace: its name.
+        namespace_labels: the labels of the namespace.
+        labels, annotations: of the pod.
+        scheduler_name: as admission sees it: never empty.
+        node_name: of a pod that is created on its node, which needs no scheduler.
+    """
+
+    namespace: str
+    namespace_labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    node_name: str = ""
+
+
+def new_pod(pod: Pod, namespace: str, namespace_labels: Mapping[str, str]) -> NewPod:
+    """Take the facts from a decoded pod.
+
+    Args:
+        pod: as decoded.
+        namespace: in which it is created; its own metadata may not say so.
+        namespace_labels: the labels of that namespace.
+
+    Returns:
+        The facts.
+    """
+    meta, spec = pod.metadata, pod.spec
+    return NewPod(
+        namespace, namespace_labels, meta.labels or {}, meta.annotations or {}, spec.scheduler_name or DEFAULT_SCHEDULER_NAME,
+        spec.node_name or "",
+    )  # fmt: skip
+
+
+def rank_of(profile: SchedulingProfile) -> Rank:
+    """Rank a profile among the profiles that select a pod.
+
+    Args:
+        profile: as decoded.
+
+    Returns:
+        The rank, lowest first.
+    """
+    pods, meta = profile.spec.pods, profile.metadata
+    priority = 0 if pods is None or pods.priority is None else pods.priority
+    return Rank(-priority, meta.creation_timestamp or "", meta.name)
+
+
+def left_alone(pod: NewPod, never_in: Collection[str] = NEVER_IN) -> str:
+    """Explain why no profile is ever given to a pod.
+
+    Args:
+        pod: at its creation.
+        never_in: namespaces whose pods are given none.
+
+    Returns:
+        The reason, as a clause; empty for a pod that may be given one.
+    """
+    if pod.namespace in never_in:
+        return f"pods of namespace {in_json(pod.namespace)} are never given a profile"
+    if pod.labels.get(ASSIGN_LABEL) == OPTED_OUT:
+        return f"its label {ASSIGN_LABEL} is {in_json(OPTED_OUT)}"
+    if pod.node_name:
+        return f"it is created on node {in_json(pod.node_name)}"
+    if pod.scheduler_name != DEFAULT_SCHEDULER_NAME and _rank_given(pod) is None:
+        return f"it names schedulerName {in_json(pod.scheduler_name)} itself"
+    return ""
+
+
+def not_selected(pod: NewPod, profile: SchedulingProfile) -> str:
+    """Explain why a profile does not select a pod.
+
+    Args:
+        pod: at its creation.
+        profile: as the API server shows it, with its status.
+
+    Returns:
+        The reason, as a clause; empty when the profile selects the pod.
+    """
+    return next(filter(None, _objections(pod, profile)), "")
+
+
+def _objections(pod: NewPod, profile: SchedulingProfile) -> Iterator[str]:
+    """The reasons why a profile does not select a pod, in order; empty texts for what is no reason."""
+    pods = profile.spec.pods
+    if profile.spec.is_shadow:
+        yield "it is a shadow, and given to no pod"
+    if pods is None or not pods.assigns:
+        yield "its spec.pods has no selector"
+        return
+    if profile.status.active_generation <= 0:
+        yield "no generation of it is in effect"
+    if not may_use(pod.namespace, profile):
+        yield f"spec.pods.allowedNamespaces does not name {in_json(pod.namespace)}"
+    for name, selector, labels in (
+        ("namespaceSelector", pods.namespace_selector, pod.namespace_labels),
+        ("podSelector", pods.pod_selector, pod.labels),
+    ):
+        unmet = _unmet(selector, labels)
+        yield f"spec.pods.{name} wants {unmet}" if unmet else ""
+
+
+def may_use(namespace: str, profile: SchedulingProfile) -> bool:
+    """Judge whether pods of a namespace may use a profile.
+
+    Args:
+        namespace: its name.
+        profile: as decoded.
+
+    Returns:
+        False when `spec.pods.allowedNamespaces` is there and does not name it.
+    """
+    pods = profile.spec.pods
+    return pods is None or pods.allowed_namespaces is None or namespace in pods.allowed_namespaces
+
+
+def assigned_profile(
+    pod: NewPod, profiles: Iterable[SchedulingProfile], never_in: Collection[str] = NEVER_IN
+) -> SchedulingProfile | None:
+    """Choose the profile that a pod is given.
+
+        assigned_profile(NewPod("team-a", labels={"app": "web"}), profiles)
+
+    Args:
+        pod: at its creation. One that was given a profile before is given another one only if that ranks higher.
+        profiles: all, as the API server shows them.
+        never_in: namespaces whose pods are given none.
+
+    Returns:
+        The profile; None where the pod keeps the schedulerName that it has.
+    """
+    if left_alone(pod, never_in):
+        return None
+    found = min((profile for profile in profiles if not not_selected(pod, profile)), key=rank_of, default=None)
+    given = _rank_given(pod)
+    return None if found is None or (given is not None and rank_of(found) >= given) else found
+
+
+def value_of(profile: SchedulingProfile) -> str:
+    """Write the value of `ASSIGNED`: priority, creationTimestamp, name and schedulerName, with single blanks.
+
+    Args:
+        profile: that a pod is given.
+
+    Returns:
+        The value.
+    """
+    below, created, name = rank_of(profile)
+    return f"{-below} {created} {name} {profile.spec.scheduler_name}"
+
+
+def patch_of(pod: NewPod, profile: SchedulingProfile) -> list[dict[str, Any]]:
+    """Write the JSON patch that gives a pod a profile.
+
+    Args:
+        pod: at its creation.
+        profile: chosen by `assigned_profile`.
+
+    Returns:
+        Operations.
+    """
+    value = value_of(profile)
+    noted = (
+        {"op": "add", "path": f"/metadata/annotations/{ASSIGNED.replace('/', '~1')}", "value": value}
+        if pod.annotations
+        else {"op": "add", "path": "/metadata/annotations", "value": {ASSIGNED: value}}
+    )
+    return [{"op": "add", "path": "/spec/schedulerName", "value": profile.spec.scheduler_name}, noted]
+
+
+def _rank_given(pod: NewPod) -> Rank | None:
+    """The rank of the profile that the pod was given; None where the pod names a scheduler itself, or the default."""
+    if pod.scheduler_name == DEFAULT_SCHEDULER_NAME:
+        return None
+    found = _ASSIGNED.fullmatch(pod.annotations.get(ASSIGNED, ""))
+    # A pod copied from another one, with another schedulerName, has chosen it.
+    if found is None or found[4] != pod.scheduler_name:
+        return None
+    return Rank(-int(found[1]), found[2], found[3])
+
+
+def _unmet(selector: ProfileLabelSelector | None, labels: Mapping[str, str]) -> str:
+    """The first label or expression that labels do not satisfy, in words; empty when they satisfy all."""
+    if selector is None:
+        return ""
+    for key, value in (selector.match_labels or {}).items():
+        if labels.get(key) != value:
+            return f"label {key} to be {in_json(value)}{_found(key, labels)}"
+    for each in selector.match_expressions or ():
+        if not _holds(each, labels):
+            return f"label {_in_words(each)}{_found(each.key, labels)}"
+    return ""
+
+
+def _holds(expression: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    """Evaluate one expression; an operator that no API server stores holds of nothing."""
+    present = expression.key in labels
+    listed = present and labels[expression.key] in (expression.values or ())
+    match expression.operator:
+        case "In":
+            return listed
+        case "NotIn":
+            return not listed
+        case "Exists":
+            return present
+        case "DoesNotExist":
+            return not present
+    return False
+
+
+def _in_words(expression: LabelSelectorRequirement) -> str:
+    """Write an expression for people: `app In [web, db]`."""
+    values = expression.values or []
+    shown = ", ".join(values[:_LONGEST_SHOWN]) + (", …" if len(values) > _LONGEST_SHOWN else "")
+    return f"{expression.key} {expression.operator}" + (f" [{shown}]" if values else "")
+
+
+def _found(key: str, labels: Mapping[str, str]) -> str:
+    return f", and it is {in_json(labels[key])}" if key in labels else ", and it is absent"
