@@ -97,6 +97,14 @@ def owned_pod(dice: random.Random) -> PodInfo:
     return plain_pod(dice, spec, labels={"app": app}, ownerReferences=[owner] if dice.random() < 0.8 else [])
 
 
+def pod_that_may_be_ready(dice: random.Random) -> PodInfo:
+    """Of the default scheduler or another, and half of them Ready where they stand on a node."""
+    status: Body = {"conditions": [{"type": "Ready", "status": "True"}]} if dice.random() < 0.5 else {}
+    spec = {"containers": [{"name": "main"}], "schedulerName": dice.choice(("default-scheduler", "default-scheduler", "other"))}
+    meta = {"name": "p", "namespace": "default", "uid": "p", "labels": {"app": dice.choice("ab")}}
+    return as_pod({"metadata": meta, "spec": spec, "status": status})
+
+
 def spread_pod(dice: random.Random) -> PodInfo:
     """With a constraint or two, and node affinity and tolerations that decide which nodes are counted."""
     pod = random_pod(dice).pod

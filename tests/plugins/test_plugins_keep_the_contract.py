@@ -81,6 +81,13 @@ CASES: dict[str, Case] = {
         unreached=("PreEnqueue never",),  # it sees pods there, and keeps none back
     ),
     "DomainLimit": Case({"pods": worlds.limited_pod, "args": {"limits": worlds.LIMITS}}, rejected=60, told_apart=12),
+    # A pod of the profile's own waits on nodes where others are not Ready.
+    "NodeStartRate": Case(
+        {"pods": worlds.pod_that_may_be_ready, "args": {"maxStarting": 1, "domains": [{"topologyKey": "rack", "maxStarting": 2}]}},
+        rejected=60,
+    ),
+    # Kubelets turn nobody away here: test_node_rejections.py.
+    "NodeRejections": Case(unreached=("filter never",)),
     "GangScheduling": Case({"pods": worlds.pod_of_a_group, "objects": worlds.pod_group}, gated=18),
     "NodePreferAvoidPods": Case({"pods": worlds.owned_pod, "nodes": worlds.node_that_avoids}, told_apart=30),
     "SelectorSpread": Case({"pods": worlds.owned_pod}, told_apart=12),

@@ -32,6 +32,8 @@ ACROSS_FIELDS: Final = {
     "DefaultPreemption": r"minCandidateNodesPercentage",
     "DomainLimit": r"limits(\[\d+\](\.(selector|topologyKey|namespaces|matchLabelKeys\[\d+\]))?)?",
     "DeviceFragmentation": r"resource|typicalPods\[\d+\]\.requests(\..*)?",
+    "NodeRejections": r"maxSeconds",
+    "NodeStartRate": r"domains\[\d+\]\.topologyKey",
     "VolumeBinding": r"shape(\[\d+\]\.utilization)?",
 }
 

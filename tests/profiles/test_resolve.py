@@ -70,7 +70,7 @@ LEGACY = {
     "EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits",
 }  # fmt: skip
 #: No kube-scheduler has them: only where a profile or its preset names them.
-OURS = {"DeviceFragmentation", "DomainLimit"}
+OURS = {"DeviceFragmentation", "DomainLimit", "NodeRejections", "NodeStartRate"}
 
 
 def test_every_shipped_plugin_is_part_of_the_default_profile_but_for_those_of_earlier_versions_and_ours() -> None:

@@ -1,8 +1,9 @@
 """Nodes to start with, and every node's kubelet in one task: bound pods start to run after a moment, deleted ones end, some complete.
 
 A pod runs once its node exists and its claims to devices are allocated and reserved for it. The annotation
-`sandbox.placewright.dev/run-seconds` makes a pod finish (Succeeded) that long after it started. Containers are imagined;
-nothing is executed.
+`sandbox.placewright.dev/run-seconds` makes a pod finish (Succeeded) that long after it started. On a node or a pod,
+`sandbox.placewright.dev/start-seconds` makes pods start so much later than others. A node with `sandbox.placewright.dev/turns-away` turns
+every pod away: the pod fails, with the annotation's value as the reason. Containers are imagined; nothing is executed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from kubesandbox.storage.store import Change, Stored
 from kubesandbox.storage.writes import DeleteOptions, Writes
 
 RUN_SECONDS: Final = "sandbox.placewright.dev/run-seconds"
+START_SECONDS: Final = "sandbox.placewright.dev/start-seconds"
+TURNS_AWAY: Final = "sandbox.placewright.dev/turns-away"
 NODES: Final = ("", "nodes")
 #: Pods handled in one go, before requests get their turn again.
 BATCH: Final = 200
@@ -97,10 +100,16 @@ class Kubelets:
             self._adopt(node, pod)
 
     def _adopt(self, node: str, pod: Stored) -> None:
-        if self._writes.store.get(NODES, "", node) is None:
+        found = self._writes.store.get(NODES, "", node)
+        if found is None:
             self._homeless.setdefault(node, []).append(pod)
-        else:
-            self._later(self._times.start, lambda: self._start(pod))
+            return
+        reason = _annotations(found.object).get(TURNS_AWAY)
+        if reason is not None:
+            self._later(0, lambda: self._turn_away(pod, reason))
+            return
+        slow = [run_seconds(notes[START_SECONDS]) for notes in map(_annotations, (found.object, pod.object)) if START_SECONDS in notes]
+        self._later(max((seconds for seconds in slow if seconds is not None), default=self._times.start), lambda: self._start(pod))
 
     def _on_node(self, change: Change) -> None:
         if change.previous is None and change.current is not None:
@@ -121,9 +130,15 @@ class Kubelets:
             return
         running = _with_status(found.object, running_status(found.object, self._writes.identity.now(), self._next_address()))
         self._writes.store.put(self._pods.key, pod.namespace, pod.name, running)
-        seconds = (found.object["metadata"].get("annotations") or {}).get(RUN_SECONDS)
+        seconds = _annotations(found.object).get(RUN_SECONDS)
         if seconds is not None and (duration := run_seconds(seconds)) is not None:
             self._later(duration, lambda: self._complete(pod))
+
+    def _turn_away(self, pod: Stored, reason: str) -> None:
+        found = self._current(pod)
+        if found is not None and "deletionTimestamp" not in found.object["metadata"]:
+            failed = _with_status(found.object, turned_away_status(found.object, self._writes.identity.now(), reason))
+            self._writes.store.put(self._pods.key, pod.namespace, pod.name, failed)
 
     def _complete(self, pod: Stored) -> None:
         found = self._current(pod)
@@ -168,6 +183,12 @@ def running_status(pod: Object, now: str, address: str) -> Object:
     }
 
 
+def turned_away_status(pod: Object, now: str, reason: str) -> Object:
+    """The status of this pod once its kubelet has turned it away."""
+    message = "Pod was rejected: the simulated kubelet turns all pods away"
+    return {**(pod.get("status") or {}), "phase": "Failed", "reason": reason, "message": message, "startTime": now}
+
+
 def completed_status(pod: Object, now: str) -> Object:
     """The status of this pod once all its containers have ended well."""
     status = pod.get("status") or {}
@@ -181,6 +202,10 @@ def completed_status(pod: Object, now: str) -> Object:
     ]
     statuses = [_container(each, ended, ready=False) for each in containers]
     return {**status, "phase": "Succeeded", "conditions": conditions, "containerStatuses": statuses}
+
+
+def _annotations(item: Object) -> dict[str, str]:
+    return item["metadata"].get("annotations") or {}
 
 
 def _with_status(pod: Object, status: Object) -> Object:

@@ -18,6 +18,7 @@ import numpy as np
 
 from placewright.api.objects import Node, NodeName, PodKey
 from placewright.api.pods import PodInfo
+from placewright.api.podstart import is_ready
 from placewright.api.requests import canonical
 from placewright.cluster.dryrun import DryRunCluster, net_of
 from placewright.cluster.hostports import HostPorts
@@ -26,7 +27,9 @@ from placewright.cluster.noderows import NodeRows
 from placewright.cluster.noteddevices import noted_devices, with_noted_devices, without_brought_devices
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.pairwisecounts import PairwiseCounts
+from placewright.cluster.podfollowers import PodFollowers
 from placewright.cluster.podgroups import PodGroups
+from placewright.cluster.turnedaway import TurnedAwayPods
 from placewright.cluster.volumes import VolumeUse
 
 #: Pods from which counting column by column is faster than pod by pod.
@@ -66,6 +69,8 @@ class Cluster(NodeRows):
         volumes: volumes in use, by row.
         objects: every object that is neither node nor pod.
         pod_groups: the declared groups, and their members on nodes.
+        pod_followers: told of each pod that comes, changes or goes; mostly none.
+        turned_away: pods that kubelets turned away; empty where no profile reads it.
         node_journal: rows whose node object changed, in order.
         pod_journal: rows whose pods changed in a way that columns count, in order.
         version_journal: rows with a pod that changed and counts as before, in order.
@@ -78,6 +83,8 @@ class Cluster(NodeRows):
         self.volumes = VolumeUse()
         self.objects = ClusterObjects()
         self.pod_groups = PodGroups(self.objects.pod_groups)
+        self.pod_followers = PodFollowers()
+        self.turned_away = TurnedAwayPods()
         self.node_journal, self.pod_journal, self.version_journal = Journal(), Journal(), Journal()
         self._placements: dict[str, PodOnNode] = {}
         self._pods_on: dict[NodeName, dict[str, PodInfo]] = {}
@@ -201,6 +208,7 @@ class Cluster(NodeRows):
         if old is None:
             for pod in self.pods_on(name):
                 self._count(pod, row, 1)
+            self.pod_followers.row_appears(row, self.pods_on(name))
         self.node_journal.append(row)
         return old
 
@@ -218,6 +226,7 @@ class Cluster(NodeRows):
             return None
         for pod in self.pods_on(name):
             self._count(pod, row, -1)
+        self.pod_followers.row_ends(row)
         node = self._free_row(row)
         self.node_journal.append(row)
         return node
@@ -302,7 +311,7 @@ class Cluster(NodeRows):
         if known is not None and known.node == pod.node_name:
             pod = with_noted_devices(pod, known.pod, assumed=known.assumed)
             self._replace(known, pod)
-            if not _counts_alike(known.pod, pod):
+            if not _counts_alike(known.pod, pod) or (self.pod_followers and is_ready(known.pod) != is_ready(pod)):
                 self._recount(known, pod)
             elif (row := self._row_of.get(known.node)) is not None:
                 self.version_journal.append(row)
@@ -384,6 +393,8 @@ class Cluster(NodeRows):
         if row is not None:
             self._count(pod, row, 1)
             self.pod_journal.append(row)
+        if self.pod_followers:
+            self.pod_followers.pod_enters(pod, row)
 
     def _leave(self, placement: PodOnNode) -> None:
         pod, node, assumed = placement
@@ -403,6 +414,8 @@ class Cluster(NodeRows):
         if row is not None:
             self._count(pod, row, -1)
             self.pod_journal.append(row)
+        if self.pod_followers:
+            self.pod_followers.pod_leaves(pod, row)
 
     def _recount(self, known: PodOnNode, pod: PodInfo) -> None:
         """Replace the counts of a pod on its row by those of its new version."""
@@ -411,6 +424,7 @@ class Cluster(NodeRows):
             self._count(known.pod, row, -1)
             self._count(pod, row, 1)
             self.pod_journal.append(row)
+        self.pod_followers.pod_changes(known.pod, pod, row)
 
     def _replace(self, known: PodOnNode, pod: PodInfo) -> None:
         """Keep a pod's new version; columns are not touched."""
@@ -443,7 +457,8 @@ class Cluster(NodeRows):
         self._index(pod, row, sign)
 
     def _count_all(self, pods: Sequence[tuple[int, PodInfo]], sign: int) -> None:
-        """Count pods on many rows: numpy adds a column at a time faster than an element."""
+        """Count pods of a dry run on many rows: numpy adds a column at a time faster than an element."""
+        self.pod_followers.dry_run_counts(pods, sign)
         if len(pods) < _WORTH_A_COLUMN:
             for row, pod in pods:
                 self._count(pod, row, sign)

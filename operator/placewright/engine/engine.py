@@ -40,6 +40,7 @@ from placewright.engine.reconcile.loop import ReconcileLoop
 from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.reflectors import NODES_PATH, PODS_PATH, reflected_core, reflected_rows
 from placewright.engine.takeover import Takeover, ask_for_unresolved, caught_up
+from placewright.engine.turnedaway import FailedPodsWatch
 from placewright.engine.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
 from placewright.framework.memory import PLUGIN_BYTES
 from placewright.framework.registry import Registry, installed_plugins
@@ -112,6 +113,7 @@ class Engine:
         marks: keeps marks of decisions that may end the process.
         forgotten: finds pods that wait although they would fit.
         discovery: adds a reflector for each kind that the API server serves.
+        failed_pods: watches failed pods while a profile wants to know which ones kubelets turned away.
     """
 
     def __init__(self, access: ClusterAccess, options: EngineOptions, stand_beside: StandBeside) -> None:
@@ -173,10 +175,10 @@ class Engine:
         self.discovery = Discovery(
             self.client, self.intake, self._reflectors, options.reconcile_seconds, rows=reflected_rows(self._registry.sources.values())
         )
+        self.failed_pods = FailedPodsWatch(self.client, self.cluster, time.time)
         # --- what runs
         self._deciding: asyncio.Task[None] | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-        self._ending = False
+        self._tasks, self._ending = list[asyncio.Task[None]](), False
 
     def _make_leadership(self) -> Election | Alone:
         if not self.options.leader_elect:
@@ -224,6 +226,7 @@ class Engine:
         self._spawn(self.profiles.run(), "profile status")
         self._spawn(self.history.run(), "profile history")
         self._spawn(self.discovery.run(), "rediscovery")
+        self._spawn(self.failed_pods.run(), "failed pods")
         self._spawn(self._groups.run(), "group status")
         self._spawn(self._waiting_members().run(self._leads), "gated groups")
         kept_out = KeptOutPods(self.queue, self._events, self._status)
@@ -362,6 +365,7 @@ class Engine:
 
     def _flush_backoff(self) -> None:
         """End the backoff of a slice of pods, and of the next in the event loop's next turn: a mass of pods may be due in one second."""
+        self.queue.alarms.ring()
         if self.queue.flush_backoff(A_SLICE) >= A_SLICE:
             asyncio.get_running_loop().call_soon(self._flush_backoff)
 
@@ -412,17 +416,20 @@ class Engine:
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
         handle = ProfileHandle(
             self.cluster, self._binder, nominator, waiting, self._volumes, self.claims, self._announce, members=self.queue.pod_groups,
-            guarding=self.plugin_watch.guarding(profile), budget=self.column_budget,
+            guarding=self.plugin_watch.guarding(profile), budget=self.column_budget, now=time.time, wake=self.queue.alarms.wake_after,
         )  # fmt: skip
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
 
     def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:
         """Build a shadow's evaluator, without extenders and with ports that send nothing."""
         guarding = self.plugin_watch.guarding(profile)
-        return build_evaluator(profile, self._registry, cluster, NoBinder(), NoNominations(), guarding=guarding, budget=self.column_budget)
+        return build_evaluator(
+            profile, self._registry, cluster, NoBinder(), NoNominations(), guarding=guarding, budget=self.column_budget, now=time.time
+        )
 
     def _shadows_changed(self, shadows: Mapping[str, Active[Evaluator]]) -> None:
         self.shadows.adopt(active.profile for active in shadows.values())
+        self._watch_failed_pods()
 
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:
         active = self.live.by_scheduler_name(scheduler_name)
@@ -445,6 +452,11 @@ class Engine:
         gate = None if swap.after is None else swap.after.evaluator.runtime.namespace_gate
         if gate is not None:
             self.queue.sweeps.keep_out(swap.scheduler_name, gate.keeps_out)
+        self._watch_failed_pods()
+
+    def _watch_failed_pods(self) -> None:
+        in_effect = (active.profile for active in (*self.live.active.values(), *self.live.shadows.values()))
+        self.failed_pods.turn(on=any(self._registry[name].reads_turned_away for profile in in_effect for name in profile.plugin_names))
 
 
 def build_engine(

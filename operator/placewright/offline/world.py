@@ -17,6 +17,7 @@ from placewright.api.objects import Node, Pod
 from placewright.api.podgroups import KIND as POD_GROUP
 from placewright.api.podgroups import POD_GROUPS
 from placewright.api.pods import PodInfo
+from placewright.api.podstart import bound_at
 from placewright.api.profile import KIND, SchedulingProfile
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical
@@ -149,6 +150,20 @@ def _admitted(item: ClusterObject) -> ClusterObject:
     return item
 
 
+class LatestBinding:
+    """The clock of an offline cluster: it stands at the latest Binding that its pods tell of, so that equal files give equal answers."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._found: float | None = None
+
+    def __call__(self) -> float:
+        """Return seconds since 1970, found at the first call; 0 where no pod tells."""
+        if self._found is None:
+            self._found = max((bound_at(each.pod) or 0.0 for each in self._cluster.placements()), default=0.0)
+        return self._found
+
+
 def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> OfflineCluster:
     """Make a cluster from manifests.
 
@@ -184,7 +199,9 @@ def offline_evaluator(
     Returns:
         An evaluator whose plugins write nothing.
     """
-    handle = ProfileHandle(cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), members=members, guarding=guarding)
+    handle = ProfileHandle(
+        cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), members=members, guarding=guarding, now=LatestBinding(cluster)
+    )  # fmt: skip
     return handle.evaluator(profile, registry)
 
 

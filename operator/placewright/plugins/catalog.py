@@ -20,8 +20,10 @@ from placewright.plugins.nodedeclaredfeatures import NodeDeclaredFeatures
 from placewright.plugins.nodename import NodeName
 from placewright.plugins.nodeports import NodePorts
 from placewright.plugins.nodepreferavoidpods import NodePreferAvoidPods
+from placewright.plugins.noderejections import NodeRejections
 from placewright.plugins.noderesources.balanced import NodeResourcesBalancedAllocation
 from placewright.plugins.noderesources.fit import NodeResourcesFit
+from placewright.plugins.nodestartrate import NodeStartRate
 from placewright.plugins.nodeunschedulable import NodeUnschedulable
 from placewright.plugins.nodevolumelimits import NodeVolumeLimits
 from placewright.plugins.podtopologyspread import PodTopologySpread
@@ -62,6 +64,8 @@ def in_tree() -> Registry:
             DeviceFragmentation,
             GangScheduling,
             DomainLimit,
+            NodeRejections,
+            NodeStartRate,
             # Of earlier kube-schedulers; in no profile that does not name them.
             NodePreferAvoidPods,
             SelectorSpread,

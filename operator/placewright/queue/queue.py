@@ -1,11 +1,9 @@
 """The scheduling queue: every unscheduled pod of ours is in exactly one of active, backoff, unschedulable, gated, in flight.
 
 A pod enters with `add`, is handed out by `pop`, and leaves with `done` (placed) or `delete` (gone), or comes back with
-`return_unschedulable`. `move` reports an event in the cluster, and the queue looks only at pods whose rejecting plugins listen
-for it.
+`return_unschedulable`. `move` reports an event in the cluster, and only pods whose rejecting plugins listen for it are looked at.
 
-All methods run on one thread, and only `wait_for_pod` waits. Facts: kube-scheduler's `backend/queue/scheduling_queue.go`,
-v1.36.
+All methods run on one thread, and only `wait_for_pod` waits. Facts: kube-scheduler's `backend/queue/scheduling_queue.go`, v1.36.
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ from placewright.framework.events import (
 )
 from placewright.framework.podchanges import pod_update_events, same_version
 from placewright.queue import movelabels
+from placewright.queue.alarms import Alarms
 from placewright.queue.hints import EventHints, Requeue, Timed
 from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
@@ -71,6 +70,7 @@ class SchedulingQueue(QueueView):
         nominator: the pods that are nominated to each node.
         pod_groups: groups that are placed together.
         sweeps: tells waiting pods of events.
+        alarms: work for a stated time.
         suspects: pods that are tried after all others.
     """
 
@@ -88,6 +88,7 @@ class SchedulingQueue(QueueView):
         self._slices = slices
         self.sweeps = EventSweeps(self._queues, self.pod_groups, self._requeue, slices)
         self.suspects = SuspectPods(self._queues, self.in_flight, self._requeue, clock)
+        self.alarms = Alarms(clock, self.move)
 
     # --- pods come, change and go ------------------------------------------------------------------------------------------------
 

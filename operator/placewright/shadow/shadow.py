@@ -13,6 +13,7 @@ from typing import Final
 from placewright.api.podgroups import GroupRef
 from placewright.api.profile import ShadowStatus
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.podfollowers import PodFollower
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import why
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
@@ -80,6 +81,7 @@ class Shadow:
         self._picture: Iterator[Entry]
         self._filling: bool
         self._retries: deque[str]
+        self._follower: PodFollower | None = None
         self._group: Generator[None] | None
         self._anew()
         self.figures = self._new_figures(0)
@@ -124,10 +126,18 @@ class Shadow:
         self._picture = _picture(self._live)
         self._filling = True
         self._chooser = Chooser(self._world, self._build(self.profile, self._world.cluster), self._rng)
+        self._listen_for_readiness()
+
+    def _listen_for_readiness(self) -> None:
+        """Have the live cluster report pods that become Ready while a plugin of the shadow counts pods that are not."""
+        follower = PodFollower() if self._world.cluster.pod_followers else None
+        if follower is not None:
+            self._live.pod_followers.add(follower)
+        self._follower = follower
 
     def _anew(self) -> None:
         """Take an empty world."""
-        self._world = ShadowCluster()
+        self._world = ShadowCluster(self._live.turned_away)
         self._chooser = None
         self._group = None
         self._picture = iter(())

@@ -9,6 +9,7 @@ from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
+from placewright.cluster.turnedaway import TurnedAwayPods
 
 
 class ShadowCluster:
@@ -21,8 +22,15 @@ class ShadowCluster:
         roomier: a change since this was last set to False may have made room.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, turned_away: TurnedAwayPods | None = None) -> None:
+        """Start empty.
+
+        Args:
+            turned_away: of the live cluster, because the shadow places no pod that a kubelet could turn away; None: nothing is known.
+        """
         self.cluster = Cluster()
+        if turned_away is not None:
+            self.cluster.turned_away = turned_away
         self.chosen: dict[str, NodeName] = {}
         self.waiting: dict[str, PodInfo] = {}
         self.roomier = False

@@ -183,7 +183,7 @@ class World:
         resolved = profile.resolved(*self._plugins)
         handle = ProfileHandle(
             self.cluster, self.binder, self.queue.nominator, self.scheduler.waiting, self.volumes, self.claims, self.events.announce,
-            members=self.queue.pod_groups, guarding=self._make_guarding(),
+            members=self.queue.pod_groups, guarding=self._make_guarding(), wake=self.queue.alarms.wake_after,
         )  # fmt: skip
         evaluator = self.profiles[resolved.scheduler_name] = handle.evaluator(resolved, self._registry, extenders)
         self.queue.reprioritise(resolved.scheduler_name, None)
@@ -293,6 +293,7 @@ class World:
         self.settle()
         while (moment := self._next_moment()) <= until:
             self.now = max(self.now, moment)
+            self.queue.alarms.ring()
             self.queue.flush_backoff()
             if self.now % _UNSCHEDULABLE_BEAT == 0:
                 self.queue.flush_unschedulable()
@@ -306,8 +307,7 @@ class World:
         backoff = self.queue.next_backoff_expiry
         if backoff is not None:
             moments.append(float(max(math.ceil(backoff), math.floor(self.now) + 1)))
-        if self.time.next_timer is not None:
-            moments.append(self.time.next_timer)
+        moments += [moment for moment in (self.queue.alarms.next, self.time.next_timer) if moment is not None]
         return min(moments)
 
     def _decide_all(self) -> None:

@@ -54,6 +54,8 @@ def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which
     parser.add_argument("--at-once", action="store_true", help="all pods of a trace are there at the beginning, and stay")
     inflate = "draw pods from those given until they ask for so many percent of the GPUs; implies --at-once"
     parser.add_argument("--inflate", type=whole_number(1, 1000), metavar="PERCENT", help=inflate)
+    start = "seconds from a pod's Binding until it is Ready, which the plugin NodeStartRate goes by (default: 0)"
+    parser.add_argument("--start-seconds", type=whole_number(0, 86_400), default=0, metavar="SECONDS", help=start)
     which = parser.add_mutually_exclusive_group()
     choices = (
         ("--pending", Which.PENDING, "place the pods that have no node"),
@@ -90,7 +92,8 @@ def scenario_of(args: argparse.Namespace, tried: Sequence[Candidate]) -> Scenari
     for kind in ("Node", "Pod"):
         if kind not in kinds:
             raise bad_field(f"{scenario.source}: {kind}s", "none", "at least one")
-    return scenario if args.inflate is None else inflated(scenario, args.inflate, args.seed)
+    scenario = replace(scenario, start_seconds=float(args.start_seconds))
+    return scenario if args.inflate is None else replace(inflated(scenario, args.inflate, args.seed), start_seconds=scenario.start_seconds)
 
 
 def _recorded(file: Path, schedulers: set[str]) -> Scenario:

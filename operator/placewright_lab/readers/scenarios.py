@@ -35,6 +35,7 @@ def join(scenario: Scenario, more: Scenario) -> Scenario:
         [*scenario.objects, *more.objects],
         sorted([*scenario.happenings, *more.happenings], key=lambda happening: happening.at),
         {**scenario.durations, **more.durations},
+        max(scenario.start_seconds, more.start_seconds),
     )
 
 

@@ -1,6 +1,7 @@
 """Replaces the API server, its controllers and its kubelets: takes the scheduler's writes, and shows them as watches would.
 
-Everything happens at once: a pod runs as soon as it is bound, a victim is gone as soon as it is evicted.
+Everything happens at once: a pod runs as soon as it is bound, a victim is gone as soon as it is evicted. A scenario may say that pods take
+some seconds to become Ready.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from placewright.api.errors import BindError
 from placewright.api.extenders import ExtenderError
-from placewright.api.objects import Node, NodeName, Pod, PodExtendedResourceClaimStatus, PodStatus
+from placewright.api.objects import Condition, Node, NodeName, Pod, PodExtendedResourceClaimStatus, PodStatus
 from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
@@ -26,6 +27,7 @@ Later = Callable[[float, Callable[[], None]], None]
 #: Pods that a kubelet read from a file of its own; no scheduler can place them elsewhere.
 MIRROR: Final = "kubernetes.io/config.mirror"
 _RUNNING: Final = "Running"
+_READY: Final = (Condition(type="Ready", status="True"),)
 _NEW: Final = PodStatus()
 
 
@@ -34,7 +36,7 @@ class ApiServer:
 
     Args:
         begin: what time it is at second 0, in UTC.
-        durations: see `Scenario`.
+        durations, start_seconds: see `Scenario`.
         later: do something at a later second.
         changed: called whenever anything in the cluster changed.
 
@@ -47,11 +49,13 @@ class ApiServer:
     claims: InstantClaimWriter
 
     def __init__(
-        self, clock: Clock, begin: datetime, durations: Mapping[str, float], fates: Fates, later: Later, changed: Callable[[], None]
-    ) -> None:
+        self, clock: Clock, begin: datetime, durations: Mapping[str, float], fates: Fates, later: Later, changed: Callable[[], None],
+        start_seconds: float = 0.0,
+    ) -> None:  # fmt: skip
         self._clock = clock
         self._begin = begin
         self._durations = durations
+        self._start_seconds = start_seconds
         self._fates = fates
         self._later = later
         self._changed = changed
@@ -118,7 +122,8 @@ class ApiServer:
         now = self._clock()
         started = (self._begin + timedelta(seconds=int(now))).strftime("%Y-%m-%dT%H:%M:%SZ")
         content = known.pod
-        status = replace(content.status, phase=_RUNNING, start_time=started, nominated_node_name="")
+        conditions = None if self._start_seconds else _READY
+        status = replace(content.status, phase=_RUNNING, start_time=started, nominated_node_name="", conditions=conditions)
         bound = known.on(node)  # faster than to derive it all anew
         noted = replace(content.metadata, annotations={**(content.metadata.annotations or {}), **annotations})
         bound.pod = self._next(replace(content, metadata=noted, spec=replace(content.spec, node_name=node), status=status))
@@ -127,6 +132,13 @@ class ApiServer:
         duration = self._durations.get(pod.uid)
         if duration is not None:
             self._later(now + duration, lambda: self.remove_pod(pod.uid))
+        if self._start_seconds:
+            self._later(now + self._start_seconds, lambda: self._becomes_ready(pod.uid))
+
+    def _becomes_ready(self, uid: str) -> None:
+        known = self._pods.get(uid)
+        if known is not None and known.node_name:
+            self._show(PodInfo(self._next(replace(known.pod, status=replace(known.pod.status, conditions=_READY))), known))
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
         """An extender is as good as its word."""
@@ -192,5 +204,7 @@ def _standing(pod: PodInfo, known: PodInfo) -> PodInfo:
     spec = replace(content.spec, node_name=known.node_name)
     was = known.pod.status
     phase = content.status.phase if pod.finished else was.phase
-    status = replace(content.status, phase=phase, nominated_node_name=was.nominated_node_name, start_time=was.start_time)
+    status = replace(
+        content.status, phase=phase, nominated_node_name=was.nominated_node_name, start_time=was.start_time, conditions=was.conditions
+    )
     return PodInfo(replace(content, spec=spec, status=status))

@@ -40,9 +40,11 @@ class Scenario:
         objects: at the beginning, in any order: nodes, pods with and without a node, volumes, and all others that placement reads.
         happenings: in order of time.
         durations: by uid of a pod, for how many seconds it runs once it is bound; pods that are not named run to the end.
+        start_seconds: from a pod's Binding until it is Ready.
     """
 
     source: str
     objects: Sequence[Manifest]
     happenings: Sequence[Happening] = ()
     durations: Mapping[str, float] = field(default_factory=dict)
+    start_seconds: float = 0.0

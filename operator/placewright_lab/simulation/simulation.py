@@ -125,7 +125,9 @@ class Simulation:
         self._tries = 0
         self._fates = Fates(loop.time)
         begin = _begin(scenario.objects)
-        self._server = ApiServer(loop.time, begin, scenario.durations, self._fates, self._later, self._changed)
+        self._server = ApiServer(
+            loop.time, begin, scenario.durations, self._fates, self._later, self._changed, scenario.start_seconds
+        )  # fmt: skip
         self._cluster = Cluster()
         self._claims = InstantClaimWriter(
             self._cluster, loop.time, begin.timestamp(), self._server.put, self._server.remove, self._server.claimed
@@ -173,7 +175,10 @@ class Simulation:
         nominator, permits = self._queue.nominator, self._scheduler.waiting
         volumes = InstantVolumeWriter(self._cluster, self._loop.time, self._server.put)
         for profile in profiles:
-            handle = ProfileHandle(self._cluster, self._server, nominator, permits, volumes, self._claims, members=self._queue.pod_groups)
+            handle = ProfileHandle(
+                self._cluster, self._server, nominator, permits, volumes, self._claims, members=self._queue.pod_groups,
+                wake=self._queue.alarms.wake_after,
+            )  # fmt: skip
             self._evaluators[profile.scheduler_name] = handle.evaluator(profile, registry)
         if len(profiles) == 1 and profiles[0].scheduler_name not in _asked_for(self._scenario):
             self._for_all = self._evaluators[profiles[0].scheduler_name]
@@ -288,6 +293,9 @@ class Simulation:
     def _next_moment(self) -> float | None:
         """When something happens that is known by now; bindings under way may be faster."""
         moments = [self._agenda[0][0]] if self._agenda else []
+        alarm = self._queue.alarms.next
+        if alarm is not None and len(self._queue):  # time may help a pod that nothing in the cluster helps any more
+            moments.append(alarm)
         beat = self._next_beat()
         if not self._tired and self._loop.time() < beat <= self._changed_at + PATIENCE_SECONDS:
             moments.append(beat)
@@ -316,6 +324,8 @@ class Simulation:
         now = self._loop.time()
         while self._agenda and self._agenda[0][0] <= now:
             heapq.heappop(self._agenda)[2]()
+        if self._queue.alarms.ring():
+            self._changed()
         self._queue.flush_backoff()
         if now % FLUSH_SECONDS == 0:
             self._queue.flush_unschedulable()

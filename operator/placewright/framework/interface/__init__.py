@@ -107,7 +107,7 @@ from placewright.framework.interface.filterpoints import (
     PreFilterPlugin,
     PreFilterResult,
 )
-from placewright.framework.interface.handle import Handle, RowChecks, RowTrials
+from placewright.framework.interface.handle import ROUNDING_SECONDS, Handle, RowChecks, RowTrials
 from placewright.framework.interface.plugin import ArgsT, NoArgs, Plugin
 from placewright.framework.interface.queuepoints import (
     PodGroupPlugin,
@@ -120,7 +120,7 @@ from placewright.framework.ports import Binder, ClaimWriter, Extender, Seconds, 
 from placewright.framework.status import SKIP, SUCCESS, Code, Status
 
 __all__ = [
-    "MAX_NODE_SCORE", "SKIP", "SUCCESS", "Alternatives", "ArgsT", "BindError", "BindPlugin", "Binder", "BoolColumn",
+    "MAX_NODE_SCORE", "ROUNDING_SECONDS", "SKIP", "SUCCESS", "Alternatives", "ArgsT", "BindError", "BindPlugin", "Binder", "BoolColumn",
     "ClaimError", "ClaimWriter", "Code", "CycleState", "Diagnosis", "Extender", "FilterPlugin", "Handle", "IntColumn",
     "MaxNormalised", "NoArgs", "PermitPlugin", "PermitResult", "Plugin", "PodGroupPlugin", "PodGroupSettings",
     "PostBindPlugin", "PostFilterPlugin", "PostFilterResult", "PreBindPlugin", "PreEnqueuePlugin", "PreFilterPlugin",

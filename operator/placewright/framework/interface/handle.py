@@ -7,15 +7,19 @@ build the plugins around a handle of their own, whose ports refuse to write.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, MutableMapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.events import ClusterEvent
 from placewright.framework.interface.columns import Rejection, Rows
 from placewright.framework.interface.cyclestate import CycleState
 from placewright.framework.ports import Binder, ClaimWriter, VolumeWriter, WaitingForPermit
 from placewright.framework.status import Status
+
+#: Seconds that an alarm is set later than the moment that it is for: seconds since 1970 and a monotonic clock differ when they are rounded.
+ROUNDING_SECONDS: Final = 0.01
 
 
 class RowChecks(NamedTuple):
@@ -73,6 +77,27 @@ class Handle(Protocol):
     @property
     def claims(self) -> ClaimWriter:
         """The port that gives claims their devices; likewise."""
+
+    def now(self) -> float:
+        """Return the time, in seconds since 1970: the time of day, in a simulation virtual time, and 0 where no time passes.
+
+        A column that depends on it is no longer right when time has passed. See `Plugin.sign`, which is called before each attempt: what it
+        returns may follow the time, or it journals rows.
+        """
+
+    def wake_after(self, seconds: float, event: ClusterEvent, subject: Any = None) -> None:
+        """Have an event happen when time has passed, for waiting pods that time alone may help; within a second after the moment.
+
+        Outside of a scheduler that binds, nothing waits and nothing happens.
+
+        Args:
+            seconds: from now. For a moment that `now` is compared with, add `ROUNDING_SECONDS`.
+            event: its resource is the plugin's name, and the plugin registers an interest in it.
+            subject: given to the hint as the object after the event.
+
+        Example:
+            self.handle.wake_after(30.0, ClusterEvent(self.name, Action.UPDATE, "SeatsFree"))
+        """
 
     def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
         """Write a Normal event about a pod; nothing happens outside of a running scheduler.

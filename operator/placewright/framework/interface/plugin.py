@@ -51,6 +51,7 @@ class Plugin(Generic[ArgsT]):
         Args: a dataclass or msgspec struct; its fields are the arguments that a profile may set, checked when the profile is read.
         default_weight: the weight of the score where a profile sets none. Upstream's default profile decides it for our plugins.
         sources: objects that the scheduler reads from the API server for this plugin, into `cluster.objects.of(kind)`.
+        reads_turned_away: the plugin reads `cluster.turned_away`. Failed pods are watched for that while a profile runs such a plugin.
         args: the arguments of this profile, an instance of `Args`.
         handle: the scheduler as plugins may use it.
 
@@ -68,6 +69,7 @@ class Plugin(Generic[ArgsT]):
     Args: ClassVar[type[Any]] = NoArgs
     default_weight: ClassVar[int] = 1
     sources: ClassVar[tuple[AnySource, ...]] = ()
+    reads_turned_away: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -21,6 +21,7 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
+from placewright.framework.events import ClusterEvent
 from placewright.framework.interface import (
     Binder,
     BindError,
@@ -157,6 +158,12 @@ def said_to_nobody(pod: PodInfo, reason: str, action: str, message: str) -> None
     """Implements `Handle.announce`: writes no event, because there is no API server."""
 
 
+def never_woken(seconds: float, event: ClusterEvent, subject: Any) -> None:
+    """Implements `Handle.wake_after`: does nothing, because no pod waits."""
+
+
+#: (seconds, event, subject): an event that happens later.
+Wake = Callable[[float, ClusterEvent, Any], None]
 #: (pod, reason, action, message): a Normal event about the pod.
 Announce = Callable[[PodInfo, str, str, str], None]
 
@@ -192,7 +199,11 @@ class ProfileHandle:
         members: PodGroupMembers = NoPodGroupMembers(),  # noqa: B008 - it has no state
         guarding: Guarding | None = None,
         budget: ColumnBudget | None = None,
+        now: Callable[[], float] | None = None,
+        wake: Wake = never_woken,
     ) -> None:
+        self._now = claims.now if now is None else now
+        self._wake = wake
         self.guarding = Guarding() if guarding is None else guarding
         self._budget = budget
         self._members = members
@@ -227,6 +238,14 @@ class ProfileHandle:
     def claims(self) -> ClaimWriter:
         """The port that gives claims their devices."""
         return self._claims
+
+    def now(self) -> float:
+        """Implements `Handle.now`, by the clock that timestamps in claims go by where none was given."""
+        return self._now()
+
+    def wake_after(self, seconds: float, event: ClusterEvent, subject: Any = None) -> None:
+        """Implements `Handle.wake_after`."""
+        self._wake(seconds, event, subject)
 
     def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
         """Implements `Handle.announce`."""
@@ -304,6 +323,7 @@ def build_evaluator(  # noqa: PLR0913 - one port each
     volumes: VolumeWriter = NoVolumeWriter(),  # noqa: B008 - it has no state
     guarding: Guarding | None = None,
     budget: ColumnBudget | None = None,
+    now: Callable[[], float] | None = None,
 ) -> Evaluator:
     """Build one generation of a profile, ready to evaluate pods, without extenders.
 
@@ -317,6 +337,7 @@ def build_evaluator(  # noqa: PLR0913 - one port each
         volumes: see `Handle.volumes`.
         guarding: how plugins that are not ours are watched.
         budget: memory for kept columns, shared with others; None: one of its own.
+        now: see `Handle.now`; None where no time passes.
 
     Returns:
         An evaluator.
@@ -328,4 +349,6 @@ def build_evaluator(  # noqa: PLR0913 - one port each
     Example:
         evaluator = build_evaluator(profile, in_tree(), cluster, NoBinder(), NoNominations())
     """
-    return ProfileHandle(cluster, binder, nominations, waiting, volumes, guarding=guarding, budget=budget).evaluator(profile, registry)
+    return ProfileHandle(cluster, binder, nominations, waiting, volumes, guarding=guarding, budget=budget, now=now).evaluator(
+        profile, registry
+    )

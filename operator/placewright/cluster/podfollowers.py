@@ -1,0 +1,122 @@
+"""Followers of a cluster's pods: counts that few profiles need, and that `Cluster` keeps only while a plugin holds the follower.
+
+A cluster refers to its followers weakly, so a follower ends with the plugin that made it. Without followers, a pod that comes, changes
+or goes costs a look at an empty list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from weakref import ref
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.dryrun import Moves
+
+
+class PodFollower:
+    """Told of pods on nodes, after the columns have counted them. Each method does nothing until it is overridden; none may raise.
+
+    A cluster with a follower takes a pod's change of readiness for a change that counts: the row is journalled, and shadows hear of it.
+    """
+
+    def pod_enters(self, pod: PodInfo, row: int | None) -> None:
+        """Take in a pod that was assumed or shown on a node.
+
+        Args:
+            pod: not on any node before.
+            row: None for a node that no watch has shown yet.
+        """
+
+    def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
+        """Take in a pod that stays on its node and counts differently now, in a column or by its readiness.
+
+        Args:
+            old: the version before.
+            new: the version now.
+            row: as for `pod_enters`.
+        """
+
+    def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
+        """Take in a pod that left its node, was deleted there, or has ended.
+
+        Args:
+            pod: the last version.
+            row: as for `pod_enters`.
+        """
+
+    def row_appears(self, row: int, pods: Iterable[PodInfo]) -> None:
+        """Take in a new node.
+
+        Args:
+            row: its row.
+            pods: known to be on it before.
+        """
+
+    def row_ends(self, row: int) -> None:
+        """Take in that a node is gone. Its pods leave later, each by itself, and have no row until then."""
+
+    def dry_run_counts(self, pods: Moves, sign: int) -> None:
+        """Take in a step of a dry run, or its undoing.
+
+        Args:
+            pods: each with the row that it is put on or taken from.
+            sign: 1 for put on, -1 for taken from.
+        """
+
+
+class PodFollowers(PodFollower):
+    """The followers of one cluster, as one; falsy while there are none."""
+
+    def __init__(self) -> None:
+        #: Replaced and not changed, because a follower may end while others are told.
+        self._known: list[ref[PodFollower]] = []
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, follower: PodFollower) -> None:
+        """Tell a follower of everything from now on, for as long as it exists."""
+        self._known = [*self._known, ref(follower, self._ended)]
+
+    def _ended(self, gone: ref[PodFollower]) -> None:
+        self._known = [each for each in self._known if each is not gone]
+
+    def drop(self, follower: PodFollower) -> None:
+        """Tell a follower of nothing any more; harmless for one that is not told."""
+        self._known = [each for each in self._known if each() is not follower]
+
+    def _all(self) -> Iterator[PodFollower]:
+        for each in self._known:
+            follower = each()
+            if follower is not None:
+                yield follower
+
+    def pod_enters(self, pod: PodInfo, row: int | None) -> None:
+        """Implements `PodFollower.pod_enters`."""
+        for follower in self._all():
+            follower.pod_enters(pod, row)
+
+    def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
+        """Implements `PodFollower.pod_changes`."""
+        for follower in self._all():
+            follower.pod_changes(old, new, row)
+
+    def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
+        """Implements `PodFollower.pod_leaves`."""
+        for follower in self._all():
+            follower.pod_leaves(pod, row)
+
+    def row_appears(self, row: int, pods: Iterable[PodInfo]) -> None:
+        """Implements `PodFollower.row_appears`."""
+        for follower in self._all():
+            follower.row_appears(row, pods)
+
+    def row_ends(self, row: int) -> None:
+        """Implements `PodFollower.row_ends`."""
+        for follower in self._all():
+            follower.row_ends(row)
+
+    def dry_run_counts(self, pods: Moves, sign: int) -> None:
+        """Implements `PodFollower.dry_run_counts`."""
+        for follower in self._all():
+            follower.dry_run_counts(pods, sign)

@@ -1,0 +1,171 @@
+"""Pods that were put on a node a short while ago and are not Ready yet, counted by row for each schedulerName.
+
+A pod counts from its assumption until it is Ready, is being deleted, has left, or `seconds` have passed since its Binding: a pod that never
+becomes Ready must not hold a place for ever. Of a pod that was bound before this process knew it, the condition `PodScheduled` tells when.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.pods import PodInfo
+from placewright.api.podstart import bound_at, may_be_starting
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.dryrun import Moves
+from placewright.cluster.podfollowers import PodFollower
+from placewright.cluster.resources import grown
+
+_FIRST_ROOM: Final = 64
+#: Ends of pods that are Ready by now stay in the heap until there are so many times as many as pods that start.
+_STALE: Final = 2
+
+
+class StartingPods(PodFollower):
+    """The starting pods of a cluster.
+
+    Invariant: a count of a row is the number of pods of its schedulerName that stand there and are in `_since`, with the changes of dry
+    runs.
+
+    Args:
+        cluster: followed from now on.
+        seconds: how long a pod counts at most.
+        now: seconds since 1970.
+
+    Attributes:
+        version: grows with every change of a count.
+    """
+
+    def __init__(self, cluster: Cluster, seconds: float, now: Callable[[], float]) -> None:
+        self.version = 0
+        self._cluster = cluster
+        self._seconds = seconds
+        self._now = now
+        self._counts: dict[str, NDArray[np.int64]] = {}
+        #: When each starting pod was bound, by uid.
+        self._since: dict[str, float] = {}
+        #: (when a pod counts no longer, its uid); also of pods that stopped counting before.
+        self._ends: list[tuple[float, str]] = []
+        cluster.pod_followers.add(self)
+
+    # --- reading -------------------------------------------------------------------------------------------------------------
+
+    def on_rows(self, scheduler_name: str) -> NDArray[np.int64]:
+        """Return the starting pods of a schedulerName by row. The first call counts the pods that stand there already.
+
+        Args:
+            scheduler_name: a profile's.
+
+        Returns:
+            Counts, shape (size,); not to be written.
+        """
+        counts = self._counts.get(scheduler_name)
+        if counts is None:
+            counts = self._counts[scheduler_name] = np.zeros(max(self._cluster.size, _FIRST_ROOM), np.int64)
+            for pod, node, _ in tuple(self._cluster.placements()):
+                if pod.scheduler_name == scheduler_name:
+                    self._begin(pod, self._cluster.row(node))
+        if len(counts) < self._cluster.size:
+            counts = self._widened(scheduler_name, self._cluster.size)
+        return counts[: self._cluster.size]
+
+    def expire(self) -> None:
+        """Count pods no longer whose time has passed, and journal their rows. Not in a dry run, which takes back what it did by pod."""
+        if not self._ends or self._ends[0][0] > self._now() or self._cluster.dry_run_rows():
+            return
+        now = self._now()
+        while self._ends and self._ends[0][0] <= now:
+            _, uid = heapq.heappop(self._ends)
+            since = self._since.get(uid)
+            if since is not None and since + self._seconds <= now:
+                self._end_of(uid)
+
+    def next_end(self) -> float | None:
+        """Return when the next pod counts no longer if it is not Ready before, in seconds since 1970; None where no pod is starting."""
+        while self._ends and self._since.get(self._ends[0][1], -np.inf) + self._seconds != self._ends[0][0]:
+            heapq.heappop(self._ends)
+        return self._ends[0][0] if self._ends else None
+
+    def _end_of(self, uid: str) -> None:
+        del self._since[uid]
+        standing = self._cluster.placement(uid)
+        row = None if standing is None else self._cluster.row(standing.node)
+        if standing is not None and row is not None:
+            self._add(standing.pod.scheduler_name, row, -1)
+            self._cluster.pod_journal.append(row)
+
+    # --- following -----------------------------------------------------------------------------------------------------------
+
+    def pod_enters(self, pod: PodInfo, row: int | None) -> None:
+        """Implements `PodFollower.pod_enters`."""
+        if pod.scheduler_name in self._counts:
+            self._begin(pod, row)
+
+    def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
+        """Implements `PodFollower.pod_changes`: a pod that is not Ready any more may still be starting."""
+        if new.scheduler_name not in self._counts:
+            return
+        if new.uid not in self._since:
+            self._begin(new, row)
+        elif not may_be_starting(new):
+            self._drop(new, row)
+
+    def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
+        """Implements `PodFollower.pod_leaves`."""
+        if pod.uid in self._since:
+            self._drop(pod, row)
+
+    def row_appears(self, row: int, pods: Iterable[PodInfo]) -> None:
+        """Implements `PodFollower.row_appears`."""
+        for pod in pods:
+            if pod.uid in self._since:
+                self._add(pod.scheduler_name, row, 1)
+
+    def row_ends(self, row: int) -> None:
+        """Implements `PodFollower.row_ends`."""
+        self.version += 1
+        for counts in self._counts.values():
+            if row < len(counts):
+                counts[row] = 0
+
+    def dry_run_counts(self, pods: Moves, sign: int) -> None:
+        """Implements `PodFollower.dry_run_counts`: a pod that stands nowhere yet would start where it is added."""
+        for row, pod in pods:
+            if pod.scheduler_name in self._counts and (pod.uid in self._since or self._cluster.placement(pod.uid) is None):
+                self._add(pod.scheduler_name, row, sign)
+
+    def _begin(self, pod: PodInfo, row: int | None) -> None:
+        if not may_be_starting(pod):
+            return
+        now = self._now()
+        since = min(now, bound_at(pod) or now)
+        if since + self._seconds <= now:
+            return
+        self._since[pod.uid] = since
+        heapq.heappush(self._ends, (since + self._seconds, pod.uid))
+        if row is not None:
+            self._add(pod.scheduler_name, row, 1)
+
+    def _drop(self, pod: PodInfo, row: int | None) -> None:
+        del self._since[pod.uid]
+        if row is not None:
+            self._add(pod.scheduler_name, row, -1)
+        if len(self._ends) > _STALE * len(self._since) + _FIRST_ROOM:
+            self._ends = [(since + self._seconds, uid) for uid, since in self._since.items()]
+            heapq.heapify(self._ends)
+
+    def _add(self, scheduler_name: str, row: int, delta: int) -> None:
+        self.version += 1
+        counts = self._counts[scheduler_name]
+        if row >= len(counts):
+            counts = self._widened(scheduler_name, row + 1)
+        counts[row] += delta
+
+    def _widened(self, scheduler_name: str, rows: int) -> NDArray[np.int64]:
+        counts = grown(self._counts[scheduler_name], max(rows, 2 * len(self._counts[scheduler_name])))
+        self._counts[scheduler_name] = counts
+        return counts

@@ -1,0 +1,183 @@
+"""Pods that kubelets turned away, counted by owner and node, in a bounded number of entries.
+
+The entries are facts of the cluster: all profiles, their next generations and their shadows read the same ones, and each makes of them
+what its arguments say. Tenants decide how many there are, so an entry is forgotten after an hour without another, and the oldest go where
+there are too many, of a namespace or in all.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.api.podstart import is_ready
+from placewright.api.turnedaway import Owner, owner_of
+from placewright.cluster.podfollowers import PodFollower
+
+#: Seconds after the last pod that a node turned away until the node has a clean record with that owner.
+QUIET_SECONDS: Final = 3600.0
+#: Pods that are turned away within so many seconds of the first one are one round: they were bound before the scheduler could know.
+ROUND_SECONDS: Final = 10.0
+#: Entries kept at most; some 600 bytes each with the longest names.
+MOST_ENTRIES: Final = 16_384
+#: Entries of one namespace at most, so that a tenant's failing pods push out its own.
+MOST_OF_A_NAMESPACE: Final = 2_048
+
+
+class TurnedAway(NamedTuple):
+    """The pods of one owner that one node turned away.
+
+    Attributes:
+        pods: how many, since the record was clean.
+        rounds: how often in a row; pods that were turned away within ten seconds count as once.
+        began: when the last round began, in seconds since 1970.
+        last: when the last pod was turned away, likewise.
+        reason: the kubelet's, of the last pod.
+    """
+
+    pods: int
+    rounds: int
+    began: float
+    last: float
+    reason: str
+
+
+class OwnerRecord:
+    """The nodes that turned pods of one owner away.
+
+    Attributes:
+        nodes: what each of them did; only `TurnedAwayPods` writes it.
+        version: grows with every change, over all records.
+    """
+
+    __slots__ = ("__weakref__", "nodes", "version")
+
+    def __init__(self) -> None:
+        self.nodes: dict[NodeName, TurnedAway] = {}
+        self.version = 0
+
+
+_Key = tuple[Owner, NodeName]
+
+
+class TurnedAwayPods(PodFollower):
+    """The record of one cluster; falsy while it is empty. While it follows the cluster, pods that become Ready clean it."""
+
+    def __init__(self, most: int = MOST_ENTRIES, most_of_a_namespace: int = MOST_OF_A_NAMESPACE) -> None:
+        """Start empty.
+
+        Args:
+            most: entries at most.
+            most_of_a_namespace: entries of one namespace at most.
+        """
+        self._most = most
+        self._most_of_a_namespace = most_of_a_namespace
+        self._changes = 0
+        self._owners: dict[Owner, OwnerRecord] = {}
+        #: All entries, and those of each namespace; in both the one that changed longest ago comes first.
+        self._order: OrderedDict[_Key, None] = OrderedDict()
+        self._by_namespace: dict[str, OrderedDict[_Key, None]] = {}
+        self._by_node: dict[NodeName, set[Owner]] = {}
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def of(self, owner: Owner) -> OwnerRecord | None:
+        """Return the record of an owner; None where no node turned its pods away."""
+        return self._owners.get(owner)
+
+    def note(self, owner: Owner, node: NodeName, reason: str, now: float) -> None:
+        """Count a pod that a node turned away.
+
+        Args:
+            owner: of the pod.
+            node: whose kubelet turned it away.
+            reason: of the pod's status.
+            now: seconds since 1970.
+        """
+        self.forget_old(now)
+        record = self._owners.setdefault(owner, OwnerRecord())
+        before = record.nodes.get(node)
+        if before is None:
+            after = TurnedAway(1, 1, now, now, reason)
+        elif now - before.began < ROUND_SECONDS:
+            after = before._replace(pods=before.pods + 1, last=now, reason=reason)
+        else:
+            after = TurnedAway(before.pods + 1, before.rounds + 1, now, now, reason)
+        key = (owner, node)
+        self._set(record, node, after)
+        self._by_node.setdefault(node, set()).add(owner)
+        for order in (self._order, self._by_namespace.setdefault(owner.namespace, OrderedDict())):
+            order[key] = None
+            order.move_to_end(key)
+        self._keep_within_bounds(owner.namespace)
+
+    def forget(self, owner: Owner, node: NodeName) -> bool:
+        """Clean a node's record with an owner.
+
+        Args:
+            owner: whose pods the node turned away.
+            node: takes them again.
+
+        Returns:
+            False where the record was clean.
+        """
+        if (owner, node) not in self._order:
+            return False
+        self._drop((owner, node))
+        return True
+
+    def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
+        """Implements `PodFollower.pod_changes`: a node where a pod of the owner became Ready has a clean record."""
+        if self._order and is_ready(new) and not is_ready(old):
+            self.forget(owner_of(new.pod.metadata), new.node_name)
+
+    def node_gone(self, node: NodeName) -> None:
+        """Drop the entries of a node that was deleted."""
+        for owner in tuple(self._by_node.get(node, ())):
+            self._drop((owner, node))
+
+    def forget_old(self, now: float) -> None:
+        """Drop entries of nodes that turned nothing away for an hour.
+
+        Args:
+            now: seconds since 1970.
+        """
+        while self._order:
+            owner, node = oldest = next(iter(self._order))
+            if self._owners[owner].nodes[node].last + QUIET_SECONDS > now:
+                return
+            self._drop(oldest)
+
+    def _keep_within_bounds(self, namespace: str) -> None:
+        own = self._by_namespace[namespace]
+        while len(own) > self._most_of_a_namespace:
+            self._drop(next(iter(own)))
+        while len(self._order) > self._most:
+            self._drop(next(iter(self._order)))
+
+    def _set(self, record: OwnerRecord, node: NodeName, entry: TurnedAway | None) -> None:
+        self._changes += 1
+        record.version = self._changes
+        if entry is None:
+            del record.nodes[node]
+        else:
+            record.nodes[node] = entry
+
+    def _drop(self, key: _Key) -> None:
+        owner, node = key
+        del self._order[key]
+        own = self._by_namespace[owner.namespace]
+        del own[key]
+        if not own:
+            del self._by_namespace[owner.namespace]
+        owners = self._by_node[node]
+        owners.remove(owner)
+        if not owners:
+            del self._by_node[node]
+        record = self._owners[owner]
+        self._set(record, node, None)
+        if not record.nodes:
+            del self._owners[owner]

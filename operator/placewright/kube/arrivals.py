@@ -1,0 +1,42 @@
+"""Tells of objects that come into a selection, as pods do that fail, and keeps none of them.
+
+A reflector holds every object of its collection, to tell which have vanished. Here they are news and no state: there may be a hundred
+thousand of them, and nothing is lost with objects that came before the first watch, or while a watch was broken for longer than the
+server remembers.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from placewright.kube.listwatch import Bad, ChangeType, Event, Object, WatchError
+from placewright.kube.reflector import Reflector
+
+T = TypeVar("T", bound=Object)
+
+
+class Arrivals(Reflector[T]):
+    """Watches a selection from now on. The sink hears `changed`, with no object before, once for each object that comes into it.
+
+    Arrivals(client, Source("/api/v1/pods", FailedPod, field_selector="status.phase=Failed"), sink)
+    """
+
+    async def _list(self) -> None:
+        """Ask where the collection stands, and for no more of it than one object."""
+        page = self._wire.page(await self._get(self.source.selectors | {"limit": "1"}))
+        self._version = page.resource_version
+        self._recovered()
+        self.counts.lists += 1
+        self.has_synced.set()
+
+    def _take(self, event: Event[T] | WatchError) -> None:
+        """Pass over objects that change within the selection or leave it; they are known, or not wanted any more."""
+        if isinstance(event, Event) and event.change in (ChangeType.MODIFIED, ChangeType.DELETED):
+            event = Event(ChangeType.BOOKMARK, event.object)
+        super()._take(event)
+
+    def _put(self, item: T | Bad) -> None:
+        if isinstance(item, Bad):
+            self.counts.bad_objects += 1
+        else:
+            self._tell(self._sink.changed, None, item)

@@ -1,0 +1,202 @@
+"""NodeRejections: a node whose kubelet turned pods of an owner away is left alone for a while. Implements Filter.
+
+A kubelet knows more than the scheduler: which CPUs and devices lie together, which disk is full, which device plugin is broken. Where it
+turns a pod away, the pod has failed, its owner creates another, and a scheduler without memory sends that one to the same node at once.
+Here the node is left out for pods of this owner, for `initialSeconds` at first, twice as long each further time, at most `maxSeconds`. Its
+record is clean again after an hour without another, or when a pod of the owner becomes Ready there.
+
+Pods that kubelets turned away are facts of the cluster (`cluster/turnedaway.py`), which all profiles share. The owner is the pod's
+controller, and for a pod without one the pod itself, by its name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Annotated, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import msgspec
+import numpy as np
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.api.podstart import is_ready
+from placewright.api.turnedaway import Owner, owner_of
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.turnedaway import QUIET_SECONDS, OwnerRecord, TurnedAway
+from placewright.framework.constraints import within
+from placewright.framework.events import (
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventKeys,
+    EventResource,
+    QueueingHint,
+    interest,
+)
+from placewright.framework.interface import (
+    ROUNDING_SECONDS,
+    BoolColumn,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    Reads,
+    Rejection,
+    Rows,
+)
+from placewright.framework.status import unresolvable
+
+NAME: Final = "NodeRejections"
+#: Happens when a node is to be tried again for an owner, which is the event's subject.
+TIME_PASSED: Final = ClusterEvent(NAME, Action.UPDATE, "NodeRejectionTimePassed")
+_NO_NODES: Final[frozenset[NodeName]] = frozenset()
+#: Doublings beyond which any wait has reached its bound.
+_MOST_DOUBLINGS: Final = 20
+#: Nodes that are named in the reasons of one pod; the others have one reason together, or messages would grow with the cluster.
+_NAMED: Final = 8
+_SHORTEST: Final = 10
+
+#: (path inside args, what was found, what is allowed)
+Problem = tuple[str, str, str]
+
+
+class NodeRejectionsArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Arguments of NodeRejections: how many seconds a node is left out the first time, and at most."""
+
+    initial_seconds: Annotated[int, within(_SHORTEST, int(QUIET_SECONDS))] = 30
+    max_seconds: Annotated[int, within(_SHORTEST, int(QUIET_SECONDS))] = 900
+
+    def validate(self) -> list[Problem]:
+        """The bound is not below the first wait."""
+        if self.max_seconds < self.initial_seconds:
+            return [("maxSeconds", str(self.max_seconds), f"initialSeconds ({self.initial_seconds}) or more")]
+        return []
+
+
+class _LeftOut(NamedTuple):
+    """The nodes that are left out for an owner, until one of them is not any more.
+
+    Attributes:
+        version: of the owner's record.
+        until: seconds since 1970; infinite where no node is left out.
+    """
+
+    version: int
+    until: float
+    nodes: frozenset[NodeName]
+
+
+class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
+    """Leaves nodes out for a growing while that turned away pods of the same owner."""
+
+    name = NAME
+    reads = Reads.NODE
+    reads_turned_away = True
+
+    def __init__(self, args: NodeRejectionsArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._record = handle.cluster.turned_away
+        self._left_out: WeakKeyDictionary[OwnerRecord, _LeftOut] = WeakKeyDictionary()
+        #: When the alarm of an owner rings.
+        self._alarms: WeakKeyDictionary[OwnerRecord, float] = WeakKeyDictionary()
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The nodes that are left out now; nothing for nearly all pods. Time is looked at here and nowhere else, once for each attempt."""
+        if not self._record:
+            return ()
+        owner = owner_of(pod.pod.metadata)
+        record = self._record.of(owner)
+        return () if record is None else self._brought_up_to_date(owner, record).nodes
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where the node did not turn away pods of the same owner, or its time has passed."""
+        nodes = self._nodes_for(pod)
+        if not nodes:
+            return np.ones(len(rows), np.bool_)
+        passes = np.ones(cluster.size, np.bool_)
+        for name in nodes:
+            row = cluster.row(name)
+            if row is not None:
+                passes[row] = False
+        return passes[rows]
+
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        """Names each node with its pods, the kubelet's reason and the seconds that are left, where they are few."""
+        owner = owner_of(pod.pod.metadata)
+        record, now = self._record.of(owner), self.handle.now()
+        named = rows[:_NAMED]
+        found = [Rejection(unresolvable(self._reason(owner, record, cluster.names[row], now)), rows[at : at + 1])
+                 for at, row in enumerate(named.tolist())]  # fmt: skip
+        others = rows[_NAMED:]
+        return [*found, Rejection(unresolvable(f"node(s) turned away {_pods_of(owner, 2)}"), others)] if len(others) else found
+
+    def events(self) -> Sequence[ClusterEventWithHint]:
+        """A node that comes; a pod of the owner that becomes Ready; time."""
+        return (
+            interest(EventResource.NODE, Action.ADD),
+            interest(EventResource.ASSIGNED_POD, Action.UPDATE, _owner_is_welcome, keys=EventKeys(_owners_of, _owners_that_are_welcome)),
+            interest(NAME, Action.UPDATE, _is_of, keys=EventKeys(_owners_of, _owners_whose_time_passed)),
+        )
+
+    def seconds_out(self, entry: TurnedAway) -> float:
+        """Return for how many seconds a node is left out after its last round began."""
+        return min(self.args.initial_seconds * 2.0 ** min(entry.rounds - 1, _MOST_DOUBLINGS), self.args.max_seconds)
+
+    def _nodes_for(self, pod: PodInfo) -> frozenset[NodeName]:
+        """The nodes that `sign` last found for the pod's owner, so that a column belongs to its signature though time has passed since."""
+        record = self._record.of(owner_of(pod.pod.metadata)) if self._record else None
+        if record is None:
+            return _NO_NODES
+        known = self._left_out.get(record)
+        return self._found(record).nodes if known is None or known.version != record.version else known.nodes
+
+    def _brought_up_to_date(self, owner: Owner, record: OwnerRecord) -> _LeftOut:
+        now = self.handle.now()
+        known = self._left_out.get(record)
+        if known is None or known.version != record.version or now >= known.until:
+            known = self._found(record)
+        if known.nodes and now >= self._alarms.get(record, -math.inf):
+            self._alarms[record] = known.until
+            self.handle.wake_after(known.until - now + ROUNDING_SECONDS, TIME_PASSED, owner)
+        return known
+
+    def _found(self, record: OwnerRecord) -> _LeftOut:
+        now = self.handle.now()
+        ends = {node: entry.began + self.seconds_out(entry) for node, entry in record.nodes.items()}
+        out = frozenset(node for node, end in ends.items() if end > now)
+        found = self._left_out[record] = _LeftOut(record.version, min((ends[node] for node in out), default=math.inf), out)
+        return found
+
+    def _reason(self, owner: Owner, record: OwnerRecord | None, node: NodeName | None, now: float) -> str:
+        entry = None if record is None or node is None else record.nodes.get(node)
+        if entry is None:
+            return f"node(s) turned away {_pods_of(owner, 2)}"
+        left = max(math.ceil(entry.began + self.seconds_out(entry) - now), 0)
+        return f"{node} turned away {entry.pods} {_pods_of(owner, entry.pods)} ({entry.reason}); tried again in {left} s"
+
+
+def _pods_of(owner: Owner, number: int) -> str:
+    return f"{'pod' if number == 1 else 'pods'} of {owner.name}"
+
+
+def _owners_of(pod: PodInfo) -> Iterable[Hashable]:
+    return (owner_of(pod.pod.metadata),)
+
+
+def _owners_that_are_welcome(old: PodInfo | None, new: PodInfo | None) -> Iterable[Hashable]:
+    """The owner of a pod that has become Ready; none for nearly all changes of pods."""
+    return _owners_of(new) if old is not None and new is not None and is_ready(new) and not is_ready(old) else ()
+
+
+def _owner_is_welcome(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+    welcome = owner_of(pod.pod.metadata) in _owners_that_are_welcome(old, new)
+    return QueueingHint.QUEUE if welcome else QueueingHint.SKIP
+
+
+def _owners_whose_time_passed(_old: None, owner: Owner | None) -> Iterable[Hashable]:
+    return () if owner is None else (owner,)
+
+
+def _is_of(pod: PodInfo, _old: None, owner: Owner | None) -> QueueingHint:
+    return QueueingHint.QUEUE if owner == owner_of(pod.pod.metadata) else QueueingHint.SKIP
