@@ -36,6 +36,7 @@ from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 from placewright.kube.writers import podgroupstatus as groupwriter
+from placewright.scheduler import giveupreports
 
 Object = dict[str, Any]
 CRDS = Path(__file__).parents[2] / "crds"
@@ -60,6 +61,7 @@ BRISK: Final[tuple[tuple[ModuleType, str, float], ...]] = (
     (groupwriter, "PAUSE_SECONDS", 0.05),
     (profilekeeper, "_BEAT_SECONDS", 0.05),
     (profilestatus, "WRITE_SECONDS", 0.05),
+    (giveupreports, "BEAT_SECONDS", 0.05),
     (takeover, "QUIET_SECONDS", 0.03),
     (unclaimedpods, "BEAT_SECONDS", 0.05),
     (unclaimedpods, "PATIENCE_SECONDS", 0.3),

@@ -36,6 +36,7 @@ class Policy:
 
     backoff = BackoffPolicy()
     paused = False
+    give_up_after = None
     interests: Mapping[str, tuple[ClusterEventWithHint, ...] | None] = {}
 
     def pre_enqueue(self, pod: PodInfo) -> Status:

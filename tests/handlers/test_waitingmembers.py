@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from placewright.api.decode import convert
-from placewright.api.objects import NodeName, Pod
+from placewright.api.objects import Condition, NodeName, Pod
 from placewright.api.podgroups import CoschedulingPodGroup, PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.engine import podgroupstatus
-from placewright.engine.podgroupstatus import PATIENCE_SECONDS, Voices, WaitingMembers
+from placewright.engine.podgroupstatus import PATIENCE_SECONDS, WaitingMembers
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.queue.policy import BackoffPolicy
 from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.ports import Voices
 
 
 class Gate:
@@ -26,6 +27,7 @@ class Gate:
 
     backoff = BackoffPolicy()
     paused = False
+    give_up_after = None
     interests: Mapping[str, Sequence[ClusterEventWithHint] | None] = {"GangScheduling": (), "SchedulingGates": ()}
 
     def __init__(self) -> None:
@@ -81,6 +83,12 @@ class Scene:
 
     def nomination_cleared(self, pod: PodInfo) -> None:
         raise AssertionError("nobody nominates")
+
+    def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
+        raise AssertionError("members that wait are not given up here")
+
+    def group_given_up(self, pod_group: PodGroup, condition: Condition) -> None:
+        raise AssertionError("nor are groups")
 
     def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
         self.groups.append((pod_group.ref.name, placed, missing, message))

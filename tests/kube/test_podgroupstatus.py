@@ -11,6 +11,7 @@ import pytest
 from fake_api import FakeApi, answer, refuse
 
 from placewright.api.decode import convert
+from placewright.api.givenup import GIVEN_UP, given_up_condition
 from placewright.api.podgroups import (
     CoschedulingPodGroup,
     Form,
@@ -263,3 +264,29 @@ async def test_the_transition_time_stays_while_the_status_stays(desk: Desk) -> N
 
 async def test_how_many_members_run_is_nothing_to_a_native_group(desk: Desk) -> None:
     assert await desk.written(GroupNews(desk.native(), running=3)) == []
+
+
+async def test_a_group_that_is_given_up_has_a_condition_that_ends_when_it_is_placed(desk: Desk) -> None:
+    pod_group = desk.native()
+    ((first,),) = [each["conditions"] for each in await desk.written(GroupNews(pod_group, given_up=given_up_condition("waited 1h0m0s")))]
+    assert (first["type"], first["status"], first["reason"], first["message"]) == (GIVEN_UP, "True", "WaitedTooLong", "waited 1h0m0s")
+    assert first["lastTransitionTime"] == "2030-01-02T12:00:00Z"
+    statuses = await desk.written(GroupNews(desk.native(first), given_up=given_up_condition("waited 1h0m0s")), placed(desk.native(first)))
+    placed_one, given_up = statuses[-1]["conditions"]
+    assert len(statuses) == 2, "the same is not written twice"
+    assert (placed_one["type"], placed_one["status"]) == ("PodGroupScheduled", "True")
+    assert (given_up["type"], given_up["status"], given_up["reason"]) == (GIVEN_UP, "False", "Scheduled")
+
+
+async def test_news_of_a_group_that_wait_are_written_together(desk: Desk) -> None:
+    pod_group = desk.native()
+    desk.writer.tell(waits(pod_group))
+    desk.writer.tell(GroupNews(pod_group, given_up=given_up_condition("waited")))
+    desk.writer.tell(waits(pod_group, "needs 1 more"))
+    (status,) = await desk.written()
+    said = {each["type"]: each["message"] for each in status["conditions"]}
+    assert said == {"PodGroupScheduled": "needs 1 more", GIVEN_UP: "waited"}
+
+
+async def test_a_group_without_conditions_is_not_written_to(desk: Desk) -> None:
+    assert await desk.written(GroupNews(desk.crd({"phase": "Pending"}), given_up=given_up_condition("waited"))) == []

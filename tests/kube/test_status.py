@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from pods import pod, pod_json
 from kubesandbox.server import Sandbox
 from placewright.api.decode import convert, decode
 from placewright.api.errors import EvictError
+from placewright.api.givenup import GIVEN_UP, given_up_condition, placed_condition
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo, held_bytes
 from placewright.kube.auth.login import load_config
@@ -482,3 +483,55 @@ async def test_a_profiles_status_is_applied_under_our_field_manager(office: Offi
     }
     assert request.query == {"fieldManager": "placewright", "force": "true"}
     assert request.headers["Content-Type"] == "application/apply-patch+yaml"
+
+
+# --- a condition beside PodScheduled ---------------------------------------------------------------------------------------------
+
+
+OURS = {"type": GIVEN_UP, "status": "True", "reason": "WaitedTooLong", "message": "waited", "lastTransitionTime": "2029-05-05T05:05:05Z"}
+
+
+async def written(office: Office, *news: Callable[[HttpStatusWriter], None]) -> list[Any]:
+    """The bodies of the patches that news make a writer send, which all come before it begins."""
+    office.api.on(STATUS, OK)
+    writer = office.writer()
+    for each in news:
+        each(writer)
+    writer.start()
+    await writer.close()
+    return office.patches
+
+
+async def test_another_condition_goes_into_one_patch_with_a_verdict_that_waits(office: Office) -> None:
+    mark = given_up_condition("waited")
+    (body,) = await written(
+        office,
+        lambda writer: unschedulable(writer, pod(), message="first"),
+        lambda writer: writer.pod_condition(pod(), mark),
+        lambda writer: unschedulable(writer, pod(), message="second"),
+    )
+    assert [(each["type"], each["message"]) for each in body["status"]["conditions"]] == [("PodScheduled", "second"), (GIVEN_UP, "waited")]
+
+
+async def test_another_condition_alone_leaves_pod_scheduled_as_it_is(office: Office) -> None:
+    (body,) = await written(office, lambda writer: writer.pod_condition(pod(conditions=[SAID]), given_up_condition("waited")))
+    ((condition),) = body["status"]["conditions"]
+    assert condition == OURS | {"lastTransitionTime": "2030-01-02T12:00:00Z"}
+    assert body["metadata"]["resourceVersion"] == "1"
+
+
+async def test_another_condition_that_the_pod_has_is_not_written_and_its_time_stays_with_its_status(office: Office) -> None:
+    has = pod(conditions=[SAID, OURS])
+    assert await written(office, lambda writer: writer.pod_condition(has, given_up_condition("waited"))) == []
+    (body,) = await written(office, lambda writer: writer.pod_condition(has, given_up_condition("waited longer")))
+    assert body["status"]["conditions"][0]["lastTransitionTime"] == "2029-05-05T05:05:05Z"
+
+
+async def test_a_pod_that_is_bound_meanwhile_loses_its_verdict_and_the_condition_asks_for_no_version(office: Office) -> None:
+    (body,) = await written(
+        office,
+        lambda writer: unschedulable(writer, pod(conditions=[OURS])),
+        lambda writer: writer.pod_condition(pod(conditions=[OURS]).on(NodeName("node-1")), placed_condition(NodeName("node-1"))),
+    )
+    assert body["metadata"] == {"uid": "uid-web"}
+    assert [(each["type"], each["status"]) for each in body["status"]["conditions"]] == [(GIVEN_UP, "False")]

@@ -8,6 +8,7 @@ import pytest
 
 from handlers.stage import Stage
 from observability.metricsdesk import OPENMETRICS, PLAIN, Seen, watched
+from placewright.api.givenup import GIVEN_UP
 from placewright.observability.metrics import families
 from serving.desk import desk
 from serving.test_access import account
@@ -225,3 +226,17 @@ async def test_pods_of_a_deleted_profile_are_counted_until_there_is_one_again(st
         stage.profile()
         await stage.until(lambda: stage.placed(*names))
         assert running.seen().total(without) == 0
+
+
+async def test_pods_that_are_given_up_are_counted_by_profile(stage: Stage) -> None:
+    stage.edit_profile(giveUpAfterSeconds=1)
+    stage.pod("big", cpu="99")
+    async with watched(stage) as running:
+        await stage.until(lambda: stage.condition("big", GIVEN_UP))
+        scrape = running.seen()
+        stage.delete_pod("big")
+        await stage.until(lambda: running.seen().value("placewright_given_up_pods", profile="default") == 0)
+        after = running.seen()
+    assert scrape.value("placewright_given_up_pods", profile="default") == 1
+    assert scrape.value("placewright_pods_given_up_total", profile="default") == 1
+    assert after.value("placewright_pods_given_up_total", profile="default") == 1

@@ -142,6 +142,7 @@ ATTEMPTS = 'scheduler_schedule_attempts_total{job="placewright", profile="p", '
 LEADER = 'placewright_leader{job="placewright", instance='
 READY = 'placewright_profile_ready{job="placewright", instance='
 WITHOUT = 'placewright_pods_without_profile{job="placewright", instance='
+GIVEN_UP = 'placewright_given_up_pods{job="placewright", instance='
 FAILURES = 'placewright_plugin_failures_total{job="placewright", instance='
 SLOW = 'scheduler_scheduling_algorithm_duration_seconds_bucket{job="placewright", le='
 STORIES = (
@@ -251,6 +252,17 @@ STORIES = (
             'placewright_leader{job="placewright", instance="b"}': "0x30",
         },
         "10m", "14m", "3 pods wait because deciding one like them ended a replica.",
+    ),
+    Story(
+        "PlacewrightPodsGivenUp",
+        {
+            GIVEN_UP + '"a", profile="batch"}': "0x10 3x20",
+            GIVEN_UP + '"b", profile="batch"}': "9x30",
+            GIVEN_UP + '"a", profile="web"}': "0x30",
+            LEADER + '"a"}': "1x30",
+            LEADER + '"b"}': "0x30",
+        },
+        "14m", "17m", "3 pods have waited longer than the profile batch allows.", {"job": "placewright", "profile": "batch"},
     ),
     Story(
         "PlacewrightRepairs", {'placewright_reconciler_repairs_total{job="placewright", kind="missed"}': "0x60 0+1x60"},

@@ -181,7 +181,7 @@ def test_plugins_of_one_s_own_and_gated_fields_are_mentioned() -> None:
     }
     _, findings = to_configuration([profile(spec, "default-scheduler")], PLUGINS)
     assert [finding.text for finding in findings] == [
-        "needs a kube-scheduler with Tetris built in",
+        "plugin Tetris: needs a kube-scheduler with it built in",
         "VolumeBinding.shape needs kube-scheduler's feature gate StorageCapacityScoring",
     ]
 

@@ -41,6 +41,7 @@ class FakePolicy:
     interests: Mapping[str, Sequence[ClusterEventWithHint] | None] = field(default_factory=dict)
     backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
     paused: bool = False
+    give_up_after: float | None = None
     closed: set[str] = field(default_factory=set)
     descending: bool = True
     extenders: dict[str, str] = field(default_factory=dict)

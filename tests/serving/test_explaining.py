@@ -11,6 +11,7 @@ import pytest
 
 from handlers.stage import Stage
 from placewright.api.decisionmarks import DecisionMark, marked
+from placewright.api.givenup import GIVEN_UP
 from placewright.cli.explain.tables import _queued
 from placewright.explain.explanation import Queued
 from placewright.explain.records import Records
@@ -84,6 +85,20 @@ async def test_a_pod_whose_like_ended_a_process_is_not_evaluated_to_be_explained
     assert found["queue"]["suspect"].startswith(ended)
     assert found["now"]["gated"].startswith(ended)
     assert ended in _queued(Queued("backoff", 1.0, suspect=found["queue"]["suspect"]), "placewright")
+
+
+async def test_a_pod_that_is_given_up_is_explained_as_such(stage: Stage) -> None:
+    stage.edit_profile(giveUpAfterSeconds=1)
+    async with desk(stage) as asked:
+        await asked.until_ready()
+        stage.pod("large", cpu="64")
+        await stage.until(lambda: stage.condition("large", GIVEN_UP))
+        found = await read(asked, "/debug/explain?pod=default/large")
+        listed = await read(asked, "/debug/queue")
+    assert found["queue"]["givenUpSeconds"] < 60
+    said = _queued(Queued("unschedulable", 1.0, given_up_seconds=300.0), "placewright")
+    assert "given up 5 min ago, tried again only after an event that may help" in said
+    assert listed["pods"][0]["secondsSinceGivenUp"] < 60
 
 
 async def test_looking_changes_nothing(stage: Stage) -> None:

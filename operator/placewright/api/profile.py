@@ -17,12 +17,14 @@ from placewright.api.fieldmeanings import ATOMIC, between, counts, keyed_by, mea
 from placewright.api.objects import Condition, KubeObject, ObjectMeta
 from placewright.api.profilelimits import (
     MAX_BACKOFF_SECONDS,
+    MAX_GIVE_UP_SECONDS,
     MAX_ITEMS,
     MAX_NAME_LENGTH,
     MAX_PERCENTAGE,
     MAX_SHADOW_BUDGET,
     MAX_WEIGHT,
     MIN_BACKOFF_SECONDS,
+    MIN_GIVE_UP_SECONDS,
     MIN_SHADOW_BUDGET,
 )
 from placewright.api.profilepods import ProfilePods
@@ -37,7 +39,7 @@ LIVE: Final = "Live"
 SHADOW: Final = "Shadow"
 #: Fields of `spec` that go into effect as they are written, for the whole profile, in the order in which people are shown them. All other
 #: fields are merged with the defaults first (`profiles/resolve.py`).
-SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff", "pods")
+SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff", "give_up_after_seconds", "pods")
 #: Fields of `spec`, as documents spell them, that decide where a pod goes: a shadow tries them, and `profiles promote` takes them over.
 DECIDING: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights")
 
@@ -165,6 +167,14 @@ class ProfileSpec(KubeObject, frozen=True):
         ),
     ] = None
     backoff: Annotated[Backoff, means("How long a rejected pod waits before it is tried again.", default={})] = Backoff()
+    give_up_after_seconds: Annotated[
+        float | None,
+        between(MIN_GIVE_UP_SECONDS, MAX_GIVE_UP_SECONDS),
+        means(
+            "A rejected pod that has waited so many seconds since its creation is given up: it gets the condition placewright.dev/GivenUp "
+            "and an event, and is tried again only after a change that may help it. Absent: no pod is given up.",
+        ),
+    ] = None
     extenders: Annotated[
         list[ExtenderSpec] | None,
         means(

@@ -16,6 +16,9 @@ MAX_PERCENTAGE: Final = 100
 MAX_BACKOFF_SECONDS: Final = 86_400
 #: Backoff shorter than this would be a busy loop.
 MIN_BACKOFF_SECONDS: Final = 0.001
+#: Seconds that a pod waits before it is given up: a decision needs less than the least, and no pod is waited for longer than a year.
+MIN_GIVE_UP_SECONDS: Final = 1
+MAX_GIVE_UP_SECONDS: Final = 31_536_000
 #: Total scores are int64 columns: Σ weight · 100 must fit.
 MAX_TOTAL_SCORE: Final = 2**63 - 1
 #: Seconds that a call of an extender may take: its profile's pods wait meanwhile.

@@ -31,7 +31,7 @@ from placewright.engine.keptoutpods import KeptOutPods
 from placewright.engine.memory import column_bytes, plugin_bytes
 from placewright.engine.options import EngineOptions
 from placewright.engine.pluginwatch import PluginWatch
-from placewright.engine.podgroupstatus import GroupStatusKeeper, Voices, WaitingMembers
+from placewright.engine.podgroupstatus import GroupStatusKeeper, WaitingMembers
 from placewright.engine.profilehistory import HistoryKeeper, LastGood
 from placewright.engine.profilekeeper import FileProfiles, ProfileKeeper
 from placewright.engine.profilestatus import StatusReporter
@@ -80,7 +80,7 @@ from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.decisiondetail import DecisionDetail
 from placewright.scheduler.eventhandlers import ClusterEventHandlers, Untimed
 from placewright.scheduler.policy import ProfilePolicy
-from placewright.scheduler.ports import EventType
+from placewright.scheduler.ports import EventType, Voices
 from placewright.scheduler.scheduler import DRAIN_SECONDS, Ports, Scheduler
 from placewright.scheduler.selfcheck import SelfCheck
 from placewright.shadow.shadows import Shadows
@@ -135,7 +135,9 @@ class Engine:
         PLUGIN_BYTES.limit = plugin_bytes()
         self.shadows = Shadows(observed, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
         self.observers = Observers(heard.attempts, (self.shadows.decided,), heard.groups, (self.shadows,))
-        self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered, heard.hints, slices=A_SLICE)
+        self.queue = SchedulingQueue(
+            self._policy, time.monotonic, self.observers.pod_entered, heard.hints, slices=A_SLICE, wall=time.time
+        )  # fmt: skip
         # --- what is written to the API server
         leads, sleep = self._leads, self.takeover.sleep
         self._events = HttpEventRecorder(self.client, self.replica.identity, core=self._core_events, may_warn=leads)
@@ -220,6 +222,7 @@ class Engine:
         self._spawn(give_back_memory(), "freed memory")
         self._spawn(self._every(BACKOFF_FLUSH_SECONDS, self._flush_backoff), "backoff flush")
         self._spawn(self._every(UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable), "unschedulable flush")
+        self._spawn(self.scheduler.given_up.run(), "giving up")
         self._spawn(self.reconcile_loop.run(), "reconciler")
         self._spawn(self.marks.run(self._leads, self._events, self._status), "decision marks")
         self._spawn(self.forgotten.run(), "forgotten pods")

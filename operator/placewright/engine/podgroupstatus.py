@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from placewright.api.objects import Condition
 from placewright.api.podgroups import COSCHEDULING_GROUP, KIND, NATIVE_GROUP, VOLCANO_GROUP, Form, GroupRef, PodGroup
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgroups import PodGroups
@@ -22,7 +22,8 @@ from placewright.plugins.gangscheduling import NAME
 from placewright.queue.policy import Policies
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, QueuedPodGroup
-from placewright.scheduler.ports import EventRecorder, EventType, GroupStatusWriter, StatusWriter
+from placewright.scheduler.giveupreports import EVENT_REASON
+from placewright.scheduler.ports import EventType, Voices
 
 #: Seconds between two writes of the number of running members.
 RUNNING_BEAT_SECONDS: Final = 1.0
@@ -77,6 +78,17 @@ class GroupStatusKeeper:
         self._writer.tell(GroupNews(pod_group, placed=True, message=message, owners=self._owners(pod_group)))
         self._events.record_about(self._regarding(pod_group), EventType.NORMAL, "Scheduled", "Binding", message)
 
+    def group_given_up(self, pod_group: PodGroup, condition: Condition) -> None:
+        """Write that a group is given up, into its status where it has conditions and as a warning event; or that it no longer is.
+
+        Args:
+            pod_group: as its object declares it.
+            condition: as its members have it.
+        """
+        self._writer.tell(GroupNews(pod_group, given_up=condition))
+        if condition.status == "True":
+            self._events.record_about(self._regarding(pod_group), EventType.WARNING, EVENT_REASON, "Scheduling", condition.message)
+
     async def run(self) -> None:
         """Call `tell_running` at every beat, until cancelled."""
         while True:
@@ -107,15 +119,6 @@ class GroupStatusKeeper:
             Form.VOLCANO: (f"{VOLCANO_GROUP}/v1beta1", KIND),
         }[ref.form]
         return Regarding(api_version, kind, ref.namespace, ref.object_name, pod_group.uid, pod_group.resource_version, _REPORTER)
-
-
-@dataclass(frozen=True, slots=True)
-class Voices:
-    """The writers through which pods and groups are told."""
-
-    events: EventRecorder
-    status: StatusWriter
-    groups: GroupStatusWriter
 
 
 class WaitingMembers:

@@ -90,6 +90,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         meant: where the profile is missing, the schedulerName that the pod's is likely a misspelling of.
         held: the reason why the profile takes no pods, where one of its plugins did not return.
         suspect: the reason why the pod is tried after all others, where a decision about a pod like it ended a process.
+        given_up_seconds: since the pod was given up, so that only an event that may help brings it back; None where it was not.
     """
 
     place: str
@@ -104,6 +105,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     meant: str = ""
     held: str = ""
     suspect: str = ""
+    given_up_seconds: float | None = None
 
 
 class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

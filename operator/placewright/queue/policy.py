@@ -64,6 +64,10 @@ class QueuePolicy(Protocol):
         """True while pods of this profile keep their place in the queue and are not handed out."""
 
     @property
+    def give_up_after(self) -> float | None:
+        """How many seconds pods of this profile wait before they are given up; None: they never are."""
+
+    @property
     def interests(self) -> Mapping[str, Sequence[ClusterEventWithHint] | None]:
         """The events that may help, by name of every enabled plugin that may reject a pod; None for "any event".
 

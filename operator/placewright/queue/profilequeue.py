@@ -20,6 +20,7 @@ from placewright.queue.queued import WINDOW_SECONDS, QueuedPod, SubQueue, window
 from placewright.queue.room import Lane, ProfileRoom, RoomSizes
 from placewright.queue.suspects import Suspicion
 from placewright.queue.unschedulablepods import UnschedulablePods
+from placewright.queue.waitlimit import WaitLimit
 
 
 class Making(NamedTuple):
@@ -70,11 +71,12 @@ class ProfileQueue:
         held: True while no pod is handed out, because a pod of this queue is being decided and the next decision would not know
             of it.
         hints: the profile's queueing hints.
+        wait_limit: how long its pods wait before they are given up; None in a profile that gives up no pod.
     """
 
     __slots__ = (
         "_policy", "_ready", "_timed", "active", "backoff", "error_backoff", "gated", "held", "hints", "name", "room", "suspects",
-        "unschedulable",
+        "unschedulable", "wait_limit",
     )  # fmt: skip
 
     def __init__(self, name: str, policy: QueuePolicy | None, made: Making) -> None:
@@ -91,6 +93,8 @@ class ProfileQueue:
         self.hints = Hints(policy.interests if policy else {}, made.timed)
         self.unschedulable = UnschedulablePods(self.hints.keys_of)
         self.gated = UnschedulablePods(self.hints.keys_of)
+        after = None if policy is None else policy.give_up_after
+        self.wait_limit: WaitLimit | None = None if after is None else WaitLimit(after, ())
 
     @property
     def served(self) -> bool:
@@ -127,6 +131,14 @@ class ProfileQueue:
         if policy is None:
             for _, queued in list(self.waiting()):
                 self._park(queued)
+        else:
+            self._limit_wait(policy.give_up_after)
+
+    def _limit_wait(self, after: float | None) -> None:
+        if self.wait_limit is not None:
+            self.wait_limit.change(after)
+        elif after is not None:
+            self.wait_limit = WaitLimit(after, (*self.unschedulable, *self.gated))
 
     def pop(self) -> tuple[QueuedPod, Lane]:
         """Hand out the first active pod that has room, with its lane; the caller knows that there is one."""
@@ -262,9 +274,9 @@ class ProfileQueue:
             oldest: seconds on the queue's clock.
 
         Returns:
-            Pods that have waited since before this time.
+            Pods that have waited since before this time, except pods that are given up.
         """
-        return [queued for queued in self.unschedulable if queued.timestamp < oldest]
+        return [queued for queued in self.unschedulable if queued.timestamp < oldest and queued.given_up_at is None]
 
     def to_reconsider(self, plugins: AbstractSet[str] | None) -> list[QueuedPod]:
         """Find unschedulable pods whose rejection may not hold any longer.
@@ -371,11 +383,15 @@ class ProfileQueue:
         self.take(queued.uid)
         queued.ungate()
         self.unschedulable.put(queued, queued.rejecting_plugins)
+        if self.wait_limit is not None:
+            self.wait_limit.note(queued)
 
     def _gate(self, queued: QueuedPod, plugin: str) -> None:
         self.take(queued.uid)
         queued.gate(plugin)
         self.gated.put(queued, (plugin,))
+        if self.wait_limit is not None:
+            self.wait_limit.note(queued)
 
 
 class ProfileQueues:

@@ -19,13 +19,13 @@ from placewright.api.pods import PodInfo
 from placewright.framework.events import (
     ASSIGNED_POD_DELETE,
     FORCE_ACTIVATE,
-    UNSCHEDULABLE_TIMEOUT,
     ClusterEvent,
     EventResource,
 )
 from placewright.framework.podchanges import pod_update_events, same_version
 from placewright.queue import movelabels
 from placewright.queue.alarms import Alarms
+from placewright.queue.givingup import GivingUp
 from placewright.queue.hints import EventHints, Requeue, Timed
 from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
@@ -65,6 +65,7 @@ class SchedulingQueue(QueueView):
         slices: an event that concerns more waiting pods than this is told to them in slices, by `sweeps.run`; None tells all at
             once.
         sizes: places in each profile's room.
+        wall: the time of day, seconds since 1970, by which a pod's wait counts from its creation; None counts from its arrival here.
 
     Attributes:
         nominator: the pods that are nominated to each node.
@@ -72,11 +73,12 @@ class SchedulingQueue(QueueView):
         sweeps: tells waiting pods of events.
         alarms: work for a stated time.
         suspects: pods that are tried after all others.
+        giving_up: pods that have waited longer than their profile allows.
     """
 
     def __init__(
         self, policies: Policies, clock: Callable[[], float], on_incoming: Incoming | None = None, timed: Timed | None = None,
-        slices: int | None = None, sizes: RoomSizes = STATED_SIZES,
+        slices: int | None = None, sizes: RoomSizes = STATED_SIZES, wall: Callable[[], float] | None = None,
     ) -> None:  # fmt: skip
         self._ready = asyncio.Event()
         super().__init__(ProfileQueues(policies, Making(sizes, self._ready.set, timed)))
@@ -85,10 +87,10 @@ class SchedulingQueue(QueueView):
         self._policies = policies
         self._clock = clock
         self._on_incoming = on_incoming
-        self._slices = slices
         self.sweeps = EventSweeps(self._queues, self.pod_groups, self._requeue, slices)
         self.suspects = SuspectPods(self._queues, self.in_flight, self._requeue, clock)
         self.alarms = Alarms(clock, self.move)
+        self.giving_up = GivingUp(self._queues, clock, wall)
 
     # --- pods come, change and go ------------------------------------------------------------------------------------------------
 
@@ -143,7 +145,7 @@ class SchedulingQueue(QueueView):
     def _change_waiting(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> None:
         queue = self._queues.of(new.scheduler_name)
         self.sweeps.catch_up(queue, queued)
-        queued.pod = new
+        queued.take_version(new, self._clock())
         queue.changed(queued)
         if queued.pod_group is not None or new.pod_group is not None:
             self._join(queued)
@@ -394,14 +396,7 @@ class SchedulingQueue(QueueView):
 
     def flush_unschedulable(self, max_wait: float = MAX_UNSCHEDULABLE_SECONDS) -> int:
         """Try pods again that have waited over `max_wait` seconds for an event. Called every 30 s; returns how many moved at once."""
-        oldest = self._clock() - max_wait
-        late = [(queue, queued) for queue in self._queues if queue.served for queued in queue.waiting_since(oldest)]
-        if self._slices is not None and len(late) > self._slices:
-            return self.sweeps.flush(oldest)
-        for queue, queued in late:
-            queued.flushed = True
-            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
-        return len(late)
+        return self.sweeps.flush(self._clock() - max_wait)
 
     def reprioritise(self, scheduler_name: str, reconsidered: AbstractSet[str] | None = NO_PLUGINS) -> None:
         """Read a profile anew that came, changed, was paused, was resumed or went: its order, backoff, gates and hints.
@@ -491,7 +486,9 @@ class SchedulingQueue(QueueView):
         self._uids[pod.key] = pod.uid
 
     def _forget(self, uid: str, key: PodKey) -> None:
-        self.pod_groups.leave(self._pods.pop(uid))
+        if (queued := self._pods.pop(uid)).wait_limit is not None:
+            self.giving_up.forget(queued)
+        self.pod_groups.leave(queued)
         del self._uids[key]
         self.nominator.delete(uid)
 

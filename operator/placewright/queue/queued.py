@@ -20,6 +20,7 @@ from placewright.api.podgroups import FORM_OF, Form, GroupObject, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.queue.policy import BackoffPolicy, QueuePolicy, SortKey
 from placewright.queue.suspects import Suspicion
+from placewright.queue.waitlimit import WaitLimit
 
 #: Backoff ends at whole seconds of the clock, so that pods that failed together come back together, in order of priority.
 WINDOW_SECONDS: Final = 1
@@ -69,6 +70,9 @@ class QueuedPod:
         full_backoff: True when the pod waits out its backoff even while no pod is active, because its last attempt would fail again.
         pod_group: the group that the pod is placed with, as the queue knows it; None for most pods.
         suspicion: why the pod is tried after all others; None for nearly all pods.
+        ungated_at: when its last scheduling gate was seen to go; None for a pod that had none since it came.
+        given_up_at: when it was given up (`queue.givingup`), in seconds on the queue's clock; None while it is not.
+        wait_limit: of its profile, which lists it; None in a profile that gives up no pod.
     """
 
     pod: PodInfo
@@ -89,6 +93,9 @@ class QueuedPod:
     full_backoff: bool = False
     pod_group: QueuedPodGroup | None = field(default=None, repr=False)
     suspicion: Suspicion | None = None
+    ungated_at: float | None = None
+    given_up_at: float | None = None
+    wait_limit: WaitLimit | None = field(default=None, repr=False)
 
     @property
     def uid(self) -> str:
@@ -109,6 +116,17 @@ class QueuedPod:
     def rejected(self) -> bool:
         """True when plugins rejected the pod, False after an error."""
         return bool(self.unschedulable_plugins or self.pending_plugins)
+
+    def take_version(self, pod: PodInfo, now: float) -> None:
+        """Replace the pod by its newer version, and note the time at which its last scheduling gate went.
+
+        Args:
+            pod: the newer version.
+            now: seconds on the queue's clock.
+        """
+        if self.pod.pod.spec.scheduling_gates and not pod.pod.spec.scheduling_gates:
+            self.ungated_at = now
+        self.pod = pod
 
     def gate(self, plugin: str) -> None:
         """Note that this PreEnqueue plugin gates the pod."""
@@ -213,13 +231,14 @@ class QueuedPodGroup:
         failures: how often in a row it failed as one.
         lacks: the shortage at the last attempt, in words.
         filtered: at the last attempt, no node passed the filters for some member.
+        given_up: True while its members are given up.
         suspicion: the worst suspicion against any member, as of the marks of `judged_in`; kept for `queue.suspectpods` alone.
         judged_in: the version of the marks that `suspicion` was read from.
     """
 
     __slots__ = (
-        "_counted", "_first", "failed_at", "failures", "filtered", "gated", "judged_in", "lacks", "members", "ready", "ref", "since",
-        "suspicion", "tried_at",
+        "_counted", "_first", "failed_at", "failures", "filtered", "gated", "given_up", "judged_in", "lacks", "members", "ready", "ref",
+        "since", "suspicion", "tried_at",
     )  # fmt: skip
 
     def __init__(self, ref: GroupRef, since: float) -> None:
@@ -235,6 +254,7 @@ class QueuedPodGroup:
         self.failures = 0
         self.lacks = ""
         self.filtered = False
+        self.given_up = False
         self.suspicion: Suspicion | None = None
         self.judged_in = 0
         self._first: QueuedPod | None = None
@@ -262,7 +282,7 @@ class QueuedPodGroup:
     def placed(self) -> None:
         """Note that the group has the nodes it needs: members that are left over wait as single pods."""
         self.failed_at, self.failures, self.tried_at = None, 0, None
-        self.lacks, self.filtered = "", False
+        self.lacks, self.filtered, self.given_up = "", False, False
 
     def put(self, queued: QueuedPod) -> None:
         """Add a member, or replace it by its newer version."""

@@ -52,7 +52,7 @@ class NumberedEvent(NamedTuple):
         new: the object after; None when it is gone.
         except_uid: this pod is not told.
         up_to_priority: pods of a higher priority are not told; None tells all.
-        oldest: only pods are told that have waited for an event since before this time; None tells all.
+        oldest: only pods are told that have waited for an event since before this time and are not given up; None tells all.
     """
 
     number: int
@@ -65,7 +65,7 @@ class NumberedEvent(NamedTuple):
 
     def is_for(self, queued: QueuedPod) -> bool:
         """Return whether the pod may be told."""
-        if self.oldest is not None and (queued.gated or queued.timestamp >= self.oldest):
+        if self.oldest is not None and (queued.gated or queued.timestamp >= self.oldest or queued.given_up_at is not None):
             return False
         return queued.uid != self.except_uid and (self.up_to_priority is None or queued.pod.priority <= self.up_to_priority)
 
@@ -168,10 +168,25 @@ class EventSweeps:
         return events
 
     def flush(self, oldest: float) -> int:
-        """Try pods again, in slices, that have waited for an event since before `oldest`, in seconds on the queue's clock. Returns 0."""
-        self.happened += 1
-        self._keep(NumberedEvent(self.happened, UNSCHEDULABLE_TIMEOUT, None, None, oldest=oldest))
-        return 0
+        """Try pods again that have waited for an event since before `oldest`, at once when they are few; otherwise in slices.
+
+        Pods that are given up go on waiting for an event.
+
+        Args:
+            oldest: seconds on the queue's clock.
+
+        Returns:
+            The number of pods that moved at once.
+        """
+        late = [(queue, queued) for queue in self._queues if queue.served for queued in queue.waiting_since(oldest)]
+        if self._a_slice is not None and len(late) > self._a_slice:
+            self.happened += 1
+            self._keep(NumberedEvent(self.happened, UNSCHEDULABLE_TIMEOUT, None, None, oldest=oldest))
+            return 0
+        for queue, queued in late:
+            queued.flushed = True
+            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
+        return len(late)
 
     def requeue_all(self, queue: ProfileQueue, pods: Iterable[QueuedPod], label: str) -> None:
         """Try waiting pods of one profile again after their backoff; many of them in slices.

@@ -15,6 +15,7 @@ import msgspec
 
 from placewright.api.annotations import DECISION, DEVICES, NO_DEVICES, Decision
 from placewright.api.errors import BindError
+from placewright.api.givenup import placed_condition
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -328,6 +329,8 @@ class BindingCycle:
             # The pod is bound, so the attempt has succeeded, with or without PostBind.
             _logger.exception("PostBind of pod %s broke; the pod is bound: %s", placement.pod.key, what)
         self.queue.activate(placement.state.activate.values())
+        if attempt.queued.given_up_at is not None:
+            self.failures.status.pod_condition(placement.pod.on(placement.node), placed_condition(placement.node))
         attempt.succeeded()
         self.observers.attempt_ended(attempt)
 

@@ -24,6 +24,7 @@ class ProfilePolicy:
         backoff = runtime.profile.settings.backoff
         self._backoff = BackoffPolicy(backoff.initial_seconds, backoff.max_seconds)
         self._paused = runtime.profile.settings.paused
+        self._give_up_after = runtime.profile.settings.give_up_after_seconds
 
     @property
     def backoff(self) -> BackoffPolicy:
@@ -34,6 +35,11 @@ class ProfilePolicy:
     def paused(self) -> bool:
         """True while the profile hands out no pods."""
         return self._paused
+
+    @property
+    def give_up_after(self) -> float | None:
+        """Seconds that a pod waits before it is given up; None: it never is."""
+        return self._give_up_after
 
     @property
     def interests(self) -> Mapping[str, Sequence[ClusterEventWithHint] | None]:

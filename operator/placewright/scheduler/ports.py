@@ -6,10 +6,11 @@ No call blocks a decision: recorders and writers take the message and return.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from placewright.api.objects import NodeName
+from placewright.api.objects import Condition, NodeName
 from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.queue.queued import QueuedPod
@@ -43,7 +44,7 @@ class EventRecorder(Protocol):
 
 
 class StatusWriter(Protocol):
-    """Writes the PodScheduled condition and nominations of pods without a node. Of several writes for a pod, the latest is sent."""
+    """Writes conditions and nominations of pods. Of several writes of one field of a pod, the latest is sent."""
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         """Queue the condition PodScheduled=False.
@@ -57,6 +58,14 @@ class StatusWriter(Protocol):
 
     def nomination_cleared(self, pod: PodInfo) -> None:
         """Queue the end of a nomination; the condition stays."""
+
+    def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
+        """Queue a condition that is not PodScheduled; PodScheduled stays.
+
+        Args:
+            pod: without a node, or just bound.
+            condition: without its time, which is that of the write if the status changes.
+        """
 
 
 class GroupStatusWriter(Protocol):
@@ -82,6 +91,15 @@ class GroupStatusWriter(Protocol):
         """
 
 
+    def group_given_up(self, pod_group: PodGroup, condition: Condition) -> None:
+        """Queue that the members of a group are given up, or no longer are.
+
+        Args:
+            pod_group: the group.
+            condition: as its members have it.
+        """
+
+
 class NoGroupStatus:
     """Writes nothing."""
 
@@ -90,6 +108,18 @@ class NoGroupStatus:
 
     def group_placed(self, pod_group: PodGroup, placed: int) -> None:
         """Implements `GroupStatusWriter.group_placed`: does nothing."""
+
+    def group_given_up(self, pod_group: PodGroup, condition: Condition) -> None:
+        """Implements `GroupStatusWriter.group_given_up`: does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voices:
+    """The writers through which the owners of pods and groups are told."""
+
+    events: EventRecorder
+    status: StatusWriter
+    groups: GroupStatusWriter
 
 
 class Evictor(Protocol):

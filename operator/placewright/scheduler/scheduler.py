@@ -25,6 +25,7 @@ from placewright.scheduler.binding import BindingCycle, Reserver
 from placewright.scheduler.cycle import ScheduleResult, SchedulingCycle, broken
 from placewright.scheduler.extendedcycle import LEAD_LOST, ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
+from placewright.scheduler.giveupreports import GiveUpReports
 from placewright.scheduler.podgroups.group import MemberCycle
 from placewright.scheduler.podgroups.podgroupscheduler import PodGroupScheduler
 from placewright.scheduler.ports import (
@@ -39,6 +40,7 @@ from placewright.scheduler.ports import (
     Precautions,
     Start,
     StatusWriter,
+    Voices,
 )
 from placewright.scheduler.preemption import Preemption
 from placewright.scheduler.preparations import Preparations
@@ -253,6 +255,7 @@ class Scheduler:
         binding: the binding cycle.
         attempts: begins and ends attempts.
         pod_groups: the scheduler of groups.
+        given_up: reports pods that have waited too long.
     """
 
     def __init__(
@@ -275,6 +278,8 @@ class Scheduler:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._task_ended = asyncio.Event()
         failures = FailureHandler(queue, ports.events, ports.status, lead)
+        voices = Voices(ports.events, ports.status, ports.groups)
+        self.given_up = GiveUpReports(queue, cluster.pod_groups, profiles, voices, lead, clock)
         self.binding = BindingCycle(cluster, queue, self.waiting, failures, ports.events, ports.observers, self.counts)
         evictions = Preemption(cluster, queue, self.binding, ports.evictor, ports.events, ports.status, lead, ports.sleep)
         self.attempts = Attempts(cluster, clock, ports.observers, failures, evictions, self.counts, self.beside)

@@ -70,6 +70,7 @@ def _pod(place: SubQueue, queued: QueuedPod, nominated: str | None, now: float) 
         "waitsFor": sorted(queued.pending_plugins),
         "gatedBy": queued.gating_plugin if queued.gated else "",
         "nominatedNode": nominated or "",
+        "secondsSinceGivenUp": "" if queued.given_up_at is None else round(now - queued.given_up_at, 1),
     }
     return {name: value for name, value in shown.items() if value not in ("", [])}
 

@@ -175,6 +175,7 @@ def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluato
         meant="" if evaluator is not None else closest_name(pod.scheduler_name, engine.live.active),
         held="" if evaluator is not None else _held(engine, pod.scheduler_name),
         suspect=_suspect(engine, queued),
+        given_up_seconds=None if queued.given_up_at is None else round(now - queued.given_up_at, 3),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from placewright.api.annotations import Decision, read_decision
 from placewright.api.errors import BindError
 from placewright.api.extenders import ExtenderError
-from placewright.api.objects import NodeName
+from placewright.api.objects import Condition, NodeName
 from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.scheduler.ports import EventType
@@ -208,13 +208,15 @@ class FakeStatus:
     """Records conditions of pods. Implements the scheduler's `StatusWriter`.
 
     Attributes:
-        written: conditions, in order.
+        written: conditions PodScheduled, in order.
+        others: (name of the pod, condition) of all other conditions, in order.
         cleared: names of pods whose nomination was to be cleared.
     """
 
     def __init__(self) -> None:
         self.written: list[WrittenStatus] = []
         self.cleared: list[str] = []
+        self.others: list[tuple[str, Condition]] = []
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         """Record a condition."""
@@ -223,6 +225,10 @@ class FakeStatus:
     def nomination_cleared(self, pod: PodInfo) -> None:
         """Record the end of a nomination."""
         self.cleared.append(pod.name)
+
+    def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
+        """Record a condition that is not PodScheduled."""
+        self.others.append((pod.name, condition))
 
     def last_of(self, name: str) -> WrittenStatus | None:
         """Return a pod's last condition; None: none was written."""
@@ -245,11 +251,13 @@ class FakeGroupStatus:
     Attributes:
         waits: groups that wait, in order.
         placed: (group, members) of groups that have what they need, in order.
+        given_up: (group, condition) of groups that are given up or no longer are, in order.
     """
 
     def __init__(self) -> None:
         self.waits: list[WaitingGroup] = []
         self.placed: list[tuple[str, int]] = []
+        self.given_up: list[tuple[str, Condition]] = []
 
     def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
         """Record that a group waits."""
@@ -258,6 +266,10 @@ class FakeGroupStatus:
     def group_placed(self, pod_group: PodGroup, placed: int) -> None:
         """Record that a group is placed."""
         self.placed.append((pod_group.ref.name, placed))
+
+    def group_given_up(self, pod_group: PodGroup, condition: Condition) -> None:
+        """Record that a group is given up, or no longer is."""
+        self.given_up.append((pod_group.ref.name, condition))
 
 
 class EvictedPod(NamedTuple):

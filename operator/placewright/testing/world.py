@@ -295,6 +295,7 @@ class World:
             self.now = max(self.now, moment)
             self.queue.alarms.ring()
             self.queue.flush_backoff()
+            self.scheduler.given_up.beat()
             if self.now % _UNSCHEDULABLE_BEAT == 0:
                 self.queue.flush_unschedulable()
             self.settle()
@@ -308,6 +309,9 @@ class World:
         if backoff is not None:
             moments.append(float(max(math.ceil(backoff), math.floor(self.now) + 1)))
         moments += [moment for moment in (self.queue.alarms.next, self.time.next_timer) if moment is not None]
+        deadline = self.queue.giving_up.next_deadline()
+        if deadline is not None or self.queue.giving_up.news:
+            moments.append(float(max(math.ceil(deadline or 0.0), math.floor(self.now) + 1)))
         return min(moments)
 
     def _decide_all(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from placewright.api.objects import NodeName
+from placewright.api.objects import Condition, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
@@ -69,6 +69,9 @@ class Nothing:
 
     def nomination_cleared(self, pod: PodInfo) -> None:
         """Nor nominations."""
+
+    def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
+        """Drop the condition."""
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
         """Ignored: the benchmark evicts no pod."""

@@ -163,6 +163,9 @@ class ApiServer:
         """Evict a pod for a more important one."""
         self._nominate(pod.uid, NodeName(""))
 
+    def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
+        """Keep nothing: its fate tells that a pod is given up."""
+
     def _nominate(self, uid: str, node: NodeName) -> None:
         known = self._pods.get(uid)
         if known is not None and known.nominated_node != node:

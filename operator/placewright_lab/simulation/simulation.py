@@ -304,7 +304,8 @@ class Simulation:
     def _next_beat(self) -> float:
         """When the queue has something to do by itself."""
         backoff = self._queue.next_backoff_expiry
-        waits = (queued.timestamp for lane in self._queue.profile_queues() if lane.open for queued in lane.unschedulable)
+        lanes = [lane for lane in self._queue.profile_queues() if lane.open]
+        waits = (queued.timestamp for lane in lanes for queued in lane.unschedulable if queued.given_up_at is None)
         longest = min(waits, default=math.inf) + MAX_UNSCHEDULABLE_SECONDS
         flush = math.inf if math.isinf(longest) else (longest // FLUSH_SECONDS + 1) * FLUSH_SECONDS
         return flush if backoff is None else min(flush, backoff)
@@ -327,6 +328,7 @@ class Simulation:
         if self._queue.alarms.ring():
             self._changed()
         self._queue.flush_backoff()
+        self._scheduler.given_up.beat()
         if now % FLUSH_SECONDS == 0:
             self._queue.flush_unschedulable()
 

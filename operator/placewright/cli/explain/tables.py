@@ -119,6 +119,8 @@ def _queued(queue: Queued, scheduler_name: str) -> str:
         said.append(f"{queue.attempts} attempt{'s' if queue.attempts > 1 else ''}")
     if queue.backoff_seconds:
         said.append(f"backs off for another {_span(queue.backoff_seconds)}")
+    if queue.given_up_seconds is not None:
+        said.append(f"given up {_span(queue.given_up_seconds)} ago, tried again only after an event that may help")
     if queue.rejected_by:
         said.append(f"waits for an event that may help with {', '.join(queue.rejected_by)}")
     if queue.gated_by:

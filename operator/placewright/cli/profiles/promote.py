@@ -1,15 +1,16 @@
 """`placewright profiles promote`: the live profile gets the settings of its shadow.
 
-Only what a shadow decides with is taken over: preset, plugins, their arguments and weights, and how many nodes are scored. Backoff and
-extenders were not tried, so those of the live profile stay. The shadow is paused afterwards and not removed: beside a live profile with the
-same settings it would tell nothing, and it may be managed in Git, which would only bring it back.
+Only what a shadow decides with is taken over (`api.profile.DECIDING`). All other fields were not tried, so those of the live profile stay;
+`STAYS` says why, and so does the command where the shadow states one otherwise. The shadow is paused afterwards and not removed: beside
+a live profile with the same settings it would tell nothing, and it may be managed in Git, which would only bring it back.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from placewright.api.bad_input import bad_field, printable
 from placewright.api.profile import DECIDING, LIVE, SHADOW
@@ -23,6 +24,22 @@ from placewright.kube.client import ApiClient
 from placewright.kube.history import without_keys
 from placewright.kube.profileapi import Object, manifest_of, owned_spec
 from placewright.profiles.effective import HIDDEN
+
+#: Fields of `spec` that are not taken over, with the reason. A field is here or in `DECIDING`.
+STAYS: Final[Mapping[str, str]] = {
+    "schedulerName": "a shadow claims none",
+    "backoff": "a shadow decides each pod when the live profile does",
+    "fairness": "a shadow decides pods in the order of the live profile",
+    "giveUpAfterSeconds": "a shadow decides each pod when the live profile does",
+    "pods": "a shadow decides the pods of the live profile",
+    "extenders": "a shadow asks no extender",
+    "paused": "a pause is no setting to try",
+    "mode": "the live profile stays live",
+    "shadows": "it is of the shadow alone",
+    "shadow": "it is of the shadow alone",
+}
+#: Fields whose values always differ between a shadow and its live profile.
+_UNLIKE: Final = frozenset({"schedulerName", "paused", "mode", "shadows", "shadow"})
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +70,7 @@ def main(args: argparse.Namespace) -> int:
             _print([promoted, paused], args.output)
             return 0
         _say_what_is_known(shadow)
+        sys.stderr.writelines(f"placewright: {printable(line)}\n" for line in not_taken_over(live, shadow))
         # In this order: a shadow that is paused first would have stopped comparing although nothing was promoted.
         code = await write(client, promoted, args)
         return code or await write(client, paused, _forced(args))
@@ -84,6 +102,22 @@ def _with_settings_of(shadow: Object, spec: Mapping[str, object]) -> Object:
     """A live profile's spec, or our part of it, with everything that the shadow tries and nothing else of that kind."""
     kept = {name: value for name, value in spec.items() if name not in DECIDING}
     return kept | {name: value for name, value in (shadow.get("spec") or {}).items() if name in DECIDING}
+
+
+def not_taken_over(live: Object, shadow: Object) -> Iterator[str]:
+    """Name the fields that the shadow states otherwise than the live profile, and that are not taken over.
+
+    Args:
+        live: the profile that is promoted to.
+        shadow: as the API server shows it.
+
+    Yields:
+        A line for each field.
+    """
+    said, has = shadow.get("spec") or {}, live.get("spec") or {}
+    for name, why in STAYS.items():
+        if name not in _UNLIKE and name in said and said[name] != has.get(name):
+            yield f"spec.{name} of the shadow is not taken over: {why}"
 
 
 def _paused(shadow: Object) -> ProfileChange:

@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar, Final, Unpack
 
+from placewright.api.givenup import SCHEDULED as GROUP_SCHEDULED
+from placewright.api.givenup import find_given_up
 from placewright.api.objects import Condition
 from placewright.api.podgroups import (
     COSCHEDULING_GROUP,
@@ -80,6 +82,7 @@ class GroupNews:
         message: of the condition.
         running: number of members that run.
         owners: the members' owners, for `occupiedBy`.
+        given_up: the condition of a group whose members are given up, or no longer are, without its time.
     """
 
     pod_group: PodGroup
@@ -88,6 +91,7 @@ class GroupNews:
     message: str = ""
     running: int | None = None
     owners: str = ""
+    given_up: Condition | None = None
 
 
 @dataclass(slots=True)
@@ -215,18 +219,42 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         """The fields of the status that differ from the wanted ones."""
         if isinstance(item, CoschedulingPodGroup):
             return coscheduling_changes(item.status, news, self._now())
-        if isinstance(item, NativePodGroup) and news.placed is not None:
-            kind = SCHEDULED if self._view.native_version() == _VERSION_OF_136 else INITIALLY_SCHEDULED
-            existing = next((each for each in item.status.conditions or () if each.type == kind), None)
-            wanted = native_condition(kind, existing, news, item.metadata.generation, self._now())
-            return {} if wanted is None else {"conditions": [wanted]}
+        if isinstance(item, NativePodGroup):
+            wanted = (self._scheduled_condition(item, news), self._given_up_condition(item, news))
+            conditions = [each for each in wanted if each is not None]
+            return {"conditions": conditions} if conditions else {}
         return {}
+
+    def _scheduled_condition(self, item: NativePodGroup, news: GroupNews) -> dict[str, Any] | None:
+        if news.placed is None:
+            return None
+        kind = SCHEDULED if self._view.native_version() == _VERSION_OF_136 else INITIALLY_SCHEDULED
+        return native_condition(kind, _condition_of(item, kind), news, item.metadata.generation, self._now())
+
+    def _given_up_condition(self, item: NativePodGroup, news: GroupNews) -> dict[str, Any] | None:
+        """The condition to write; a group that is placed is given up no longer."""
+        existing, wanted = find_given_up(item.status.conditions), news.given_up
+        if news.placed and existing is not None and existing.status == "True":
+            wanted = Condition(type=existing.type, status="False", reason=GROUP_SCHEDULED, message=news.message)
+        if wanted is None:
+            return None
+        if existing is not None and (existing.status, existing.message) == (wanted.status, wanted.message):
+            return None
+        return _as_json(wanted, existing, item.metadata.generation, self._now())
+
+
+def _condition_of(item: NativePodGroup, kind: str) -> Condition | None:
+    return next((each for each in item.status.conditions or () if each.type == kind), None)
 
 
 def _together(before: GroupNews, news: GroupNews) -> GroupNews:
+    given_up = news.given_up or before.given_up
+    if news.placed is None and news.given_up is not None:
+        return replace(before, pod_group=news.pod_group, given_up=given_up)
     if news.placed is None:
         return replace(before, pod_group=news.pod_group, running=news.running, owners=news.owners)
-    return replace(news, running=before.running, owners=before.owners) if news.running is None else news
+    kept = replace(news, running=before.running, owners=before.owners) if news.running is None else news
+    return replace(kept, given_up=given_up)
 
 
 def coscheduling_changes(known: CoschedulingStatus, news: GroupNews, now: datetime) -> dict[str, Any]:
@@ -282,7 +310,12 @@ def native_condition(kind: str, existing: Condition | None, news: GroupNews, gen
     said = existing is not None and (existing.status, existing.reason, existing.message) == (status, reason, news.message)
     if said:
         return None
-    kept = existing.last_transition_time if existing is not None and existing.status == status else None
-    wanted = {"type": kind, "status": status, "reason": reason, "message": news.message}
-    wanted["lastTransitionTime"] = kept or seconds_time(now)
-    return {**wanted, "observedGeneration": generation} if generation else wanted
+    return _as_json(Condition(type=kind, status=status, reason=reason, message=news.message), existing, generation, now)
+
+
+def _as_json(wanted: Condition, existing: Condition | None, generation: int, now: datetime) -> dict[str, Any]:
+    """A condition with its time, which is that of the existing one while the status stays."""
+    kept = existing.last_transition_time if existing is not None and existing.status == wanted.status else None
+    body: dict[str, Any] = {"type": wanted.type, "status": wanted.status, "reason": wanted.reason, "message": wanted.message}
+    body["lastTransitionTime"] = kept or seconds_time(now)
+    return {**body, "observedGeneration": generation} if generation else body

@@ -1,4 +1,4 @@
-"""Writes the condition PodScheduled of pods that could not be placed, and the node that preemption made room on.
+"""Writes conditions of pods: PodScheduled of pods that could not be placed, one of our own beside it, and the nominated node.
 
 Of a pod only the latest verdict is written: a pod that fails again replaces its waiting verdict, and the number of waiting verdicts is
 bounded. Strategic merge patches touch one condition and leave all others alone; the pod's uid in the patch protects a new pod of its name.
@@ -16,10 +16,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, ClassVar, Final, Unpack
 
+import msgspec
+
 from placewright.api.boundedcache import BoundedCache
 from placewright.api.bytecount import bytes_of
 from placewright.api.decode import decode
-from placewright.api.objects import Condition, NodeName, ObjectMeta, Pod, PodKey, PodStatus
+from placewright.api.objects import Condition, NodeName, ObjectMeta, Pod, PodKey, PodSpec, PodStatus
 from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
@@ -60,12 +62,19 @@ class _Verdict:
         reason: of the condition.
         message: of the condition.
         nominated: the nominated node; None leaves the nomination, "" clears it.
+        beside: another condition to write, without its time; None writes only PodScheduled.
     """
 
     pod: PodInfo
     reason: str
     message: str
     nominated: NodeName | None
+    beside: Condition | None = None
+
+    @property
+    def of_bound_pod(self) -> bool:
+        """True for news of a pod that we have bound. It stays true, so no version is demanded of the pod."""
+        return bool(self.pod.node_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +166,15 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         overtaken = self._queue.waiting.get(pod.key)
         if overtaken is not None:
             self.counts.overtaken += 1
-            if nominated_node is None and overtaken.pod.uid == pod.uid:
-                verdict = replace(verdict, nominated=overtaken.nominated)
-        self._queue.put(pod.key, verdict)
+            if overtaken.pod.uid == pod.uid:
+                nominated = overtaken.nominated if nominated_node is None else nominated_node
+                beside = overtaken.beside
+                outline = _outline(pod, "" if beside is None else beside.type)
+                verdict = replace(verdict, pod=outline, nominated=nominated, beside=beside)
+        self._put(verdict)
+
+    def _put(self, verdict: _Verdict) -> None:
+        self._queue.put(verdict.pod.key, verdict)
         if len(self._queue.waiting) > self._most_waiting:
             self._drop_one()
 
@@ -174,6 +189,19 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             self._queue.waiting[pod.key] = replace(waiting, nominated=NodeName(""))
         else:
             self.pod_unscheduled(pod, _AS_IT_IS, "", NodeName(""))
+
+    def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
+        """Queue a condition that is not PodScheduled, together with a verdict that waits; returns at once.
+
+        Args:
+            pod: without a node; with the node on which it was just bound, a verdict that waits is dropped.
+            condition: without its time.
+        """
+        waiting = self._queue.waiting.get(pod.key)
+        if waiting is not None and waiting.pod.uid == pod.uid and not pod.node_name:
+            self._queue.waiting[pod.key] = replace(waiting, beside=condition, pod=_outline(pod, condition.type))
+        else:
+            self._put(_Verdict(_outline(pod, condition.type), _AS_IT_IS, "", None, condition))
 
     def _outlived(self, item: _Verdict) -> None:
         self.counts.dropped += 1
@@ -198,7 +226,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
             self.counts.unchanged += 1
             return
         try:
-            found = await self._send(lambda: self._patched(verdict.pod, patch))
+            found = await self._send(lambda: self._patched(verdict, patch))
         except _OutOfDate:
             self.counts.vanished += 1
         except _NotActive:
@@ -211,13 +239,16 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         else:
             self._done(verdict, patch, found)
 
-    async def _patched(self, pod: PodInfo, patch: dict[str, Any]) -> Pod:
+    async def _patched(self, verdict: _Verdict, patch: dict[str, Any]) -> Pod:
         """Send the patch, for the pod as it is.
 
         Raises `_OutOfDate`, or `ApiError` 409 for a pod that keeps changing.
         """
+        pod = verdict.pod
         written = self._about(pod)
         version = pod.pod.metadata.resource_version if written is None else written.version
+        if verdict.of_bound_pod:
+            version = ""
         for _ in range(_MOST_CONFLICTS):
             self._require_lead()
             try:
@@ -250,8 +281,12 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         """The status part of the patch; None when the pod has all of it already."""
         condition, nominated = self._current(verdict.pod)
         changes: dict[str, Any] = {}
-        if verdict.reason != _AS_IT_IS and (wanted := self._condition(verdict, condition)) != condition:
-            changes["conditions"] = [_as_json(wanted)]
+        wanted = [] if verdict.reason == _AS_IT_IS else [(self._condition(verdict, condition), condition)]
+        if verdict.beside is not None:
+            existing = find_condition(verdict.pod.pod, verdict.beside.type)
+            wanted.append((self._dated(verdict.beside, existing, verdict.pod), existing))
+        if conditions := [_as_json(each) for each, known in wanted if each != known]:
+            changes["conditions"] = conditions
         if verdict.nominated is not None and verdict.nominated != nominated:
             changes["nominatedNodeName"] = verdict.nominated or None
         return changes or None
@@ -264,20 +299,21 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         return (condition, nominated) if known is None else (known.condition, known.nominated)
 
     def _condition(self, verdict: _Verdict, existing: Condition | None) -> Condition:
-        kept = existing.last_transition_time if existing is not None and existing.status == "False" else None
-        return Condition(
-            type=POD_SCHEDULED,
-            status="False",
-            reason=verdict.reason,
-            message=verdict.message,
+        wanted = Condition(type=POD_SCHEDULED, status="False", reason=verdict.reason, message=verdict.message)
+        return self._dated(wanted, existing, verdict.pod)
+
+    def _dated(self, wanted: Condition, existing: Condition | None, pod: PodInfo) -> Condition:
+        kept = existing.last_transition_time if existing is not None and existing.status == wanted.status else None
+        return msgspec.structs.replace(
+            wanted,
             last_transition_time=kept or seconds_time(self._now()),
-            observed_generation=verdict.pod.pod.metadata.generation or None,
+            observed_generation=pod.pod.metadata.generation or None,
         )
 
     def _done(self, verdict: _Verdict, patch: dict[str, Any], found: Pod) -> None:
         self.counts.written += 1
         condition, nominated = self._current(verdict.pod)
-        if "conditions" in patch:
+        if "conditions" in patch and verdict.reason != _AS_IT_IS:
             condition = self._condition(verdict, condition)
         if verdict.nominated is not None:
             nominated = verdict.nominated
@@ -291,15 +327,20 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         _log.warning("status of %s not written: %s", verdict.pod.key, error)
 
 
-def _outline(pod: PodInfo) -> PodInfo:
-    """The fields that a status write needs: a pod may be large, and gone long before its status is written."""
+def _outline(pod: PodInfo, beside: str = "") -> PodInfo:
+    """The fields that a status write needs: a pod may be large, and gone long before its status is written.
+
+    Args:
+        pod: to write about.
+        beside: type of the condition that is written beside PodScheduled.
+    """
     meta, status = pod.pod.metadata, pod.pod.status
     named = ObjectMeta(
         name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version, generation=meta.generation
     )
-    condition = find_condition(pod.pod, POD_SCHEDULED)
-    conditions = None if condition is None else (condition,)
-    return PodInfo(Pod(metadata=named, status=PodStatus(conditions=conditions, nominated_node_name=status.nominated_node_name)))
+    conditions = tuple(each for each in status.conditions or () if each.type in (POD_SCHEDULED, beside)) or None
+    kept = PodStatus(conditions=conditions, nominated_node_name=status.nominated_node_name)
+    return PodInfo(Pod(metadata=named, spec=PodSpec(node_name=pod.node_name), status=kept))
 
 
 def find_condition(pod: Pod, kind: str) -> Condition | None:
@@ -319,8 +360,10 @@ def _says(found: Pod, patch: Mapping[str, Any]) -> bool:
     """Whether a pod has the status that a patch is to give it."""
     if "nominatedNodeName" in patch and found.status.nominated_node_name != (patch["nominatedNodeName"] or ""):
         return False
-    condition = find_condition(found, POD_SCHEDULED)
-    return all(condition is not None and _as_json(condition) == wanted for wanted in patch.get("conditions", ()))
+    return all(
+        (condition := find_condition(found, wanted["type"])) is not None and _as_json(condition) == wanted
+        for wanted in patch.get("conditions", ())
+    )
 
 
 def _said(condition: Condition | None) -> tuple[str, ...] | None:

@@ -45,6 +45,13 @@ PODS_WITHOUT_PROFILE: Final = gauge(
     "scheduler_name", "reason",
 )  # fmt: skip
 
+GIVEN_UP: Final = gauge(
+    "placewright_given_up_pods", "Pods that have waited longer than their profile's giveUpAfterSeconds and have no node.", "profile"
+)
+PODS_GIVEN_UP: Final = counter(
+    "placewright_pods_given_up_total", "Pods that were given up and reported, except pods that an earlier leader reported.", "profile"
+)
+
 # --- groups --------------------------------------------------------------------------------------------------------------------
 
 GROUPS: Final = gauge(

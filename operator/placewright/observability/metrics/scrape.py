@@ -55,9 +55,18 @@ def _queue(engine: Engine) -> Iterator[Metric]:
     kept = {(plugin, name): pods for name in engine.live.active for plugin, pods in queue.rejections(name).items()}
     yield counted(upstream.UNSCHEDULABLE_PODS, kept)
     yield single(own.SUSPECTS, float(len(queue.suspects)))
+    yield from _given_up(engine)
     marks = engine.marks.counts
     outcomes = {"opened": marks.opened, "closed": marks.closed, "death": marks.deaths, "failed": marks.failed}
     yield counted(own.DECISION_MARKS, _by_name(outcomes))
+
+
+def _given_up(engine: Engine) -> Iterator[Metric]:
+    """Each profile that states giveUpAfterSeconds has its 0, so that the first pod shows as an increase."""
+    limits = ((engine.live.by_scheduler_name(queue.name), queue.wait_limit) for queue in engine.queue.profile_queues())
+    given_up = {active.profile.name: len(limit.given_up) for active, limit in limits if active is not None and limit is not None}
+    yield counted(own.GIVEN_UP, _by_name(given_up))
+    yield counted(own.PODS_GIVEN_UP, _by_name(dict.fromkeys(given_up, 0) | engine.scheduler.given_up.counts))
 
 
 def _cache(engine: Engine) -> Iterator[Metric]:

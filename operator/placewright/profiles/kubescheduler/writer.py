@@ -5,18 +5,19 @@ The preset and `spec.weights` are folded into weights and arguments of plugins. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from placewright.api.bad_input import in_json
 from placewright.api.extenders import ExtenderSpec
-from placewright.api.profile import Backoff, ProfileSpec, SchedulingProfile
+from placewright.api.profile import DECIDING, Backoff, ProfileSpec, SchedulingProfile
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
 from placewright.profiles.difference import changed_settings
+from placewright.profiles.effective import plain
 from placewright.profiles.kubescheduler.documents import Document, stated_plugins
 from placewright.profiles.kubescheduler.draft import PRE_SCORE, SCORE, Draft
 from placewright.profiles.kubescheduler.findings import ConversionFinding, ConversionFindings
@@ -28,6 +29,12 @@ from placewright.profiles.resolve import resolve
 _WEIGHED: Final = ("multi_point", SCORE)
 #: Settings of a profile that a configuration has as well, or that have a finding of their own.
 _HELD: Final = frozenset({"paused", "percentageOfNodesToScore", "backoff.initialSeconds", "backoff.maxSeconds"})
+#: Fields of `spec` that a configuration holds or that are folded into it, and the settings above. Every other field is listed where it is
+#: set.
+_HELD_FIELDS: Final = frozenset({
+    "schedulerName", "preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights", "backoff", "extenders", "paused", "mode",
+    "shadows", "shadow",
+})  # fmt: skip
 _ADDED: Final = (Origin.WEIGHTS, Origin.PRESET)
 
 
@@ -69,9 +76,7 @@ def _profile(profile: SchedulingProfile, catalogue: Catalogue, findings: Convers
     # A placement and not a setting: with this file kube-scheduler starts to place pods that wait today.
     if spec.paused:
         findings.placement(path, "paused: a kube-scheduler with this file takes pods")
-    for setting in changed_settings(spec):
-        if setting.what not in _HELD:
-            findings.setting(path, f"{setting.what} {in_json(setting.after)}: kube-scheduler has no such setting")
+    _note_beyond(spec, path, findings)
     if profile.metadata.name not in ("", spec.scheduler_name):
         findings.note(path, f"is called by its schedulerName, {spec.scheduler_name}, there")
     document: Document = {"schedulerName": spec.scheduler_name}
@@ -140,10 +145,34 @@ def _leave_out_gone(draft: Draft, resolved: ResolvedProfile, path: str, findings
     draft.forget(GONE)
 
 
+def _note_beyond(spec: ProfileSpec, path: str, findings: ConversionFindings) -> None:
+    """List what is set and kube-scheduler has no field for, one line each. A field by which placements differ is a loss of placement."""
+    changed = {setting.what: setting.after for setting in changed_settings(spec) if setting.what not in _HELD}
+    said, unsaid = _by_field(spec), _by_field(ProfileSpec())
+    told = {what.partition(".")[0] for what in changed} | _HELD_FIELDS
+    changed |= {name: value for name, value in said.items() if name not in told and value != unsaid.get(name)}
+    for what, value in _one_by_one(changed):
+        note = findings.placement if what.partition(".")[0] in DECIDING else findings.setting
+        note(path, f"{what} {in_json(value)}: kube-scheduler has no such setting")
+
+
+def _by_field(spec: ProfileSpec) -> Mapping[str, Any]:
+    return {wire: plain(getattr(spec, name)) for name, wire in zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True)}
+
+
+def _one_by_one(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Each setting; of a field with fields of its own each of these."""
+    for what, value in settings.items():
+        if isinstance(value, Mapping) and "." not in what:
+            yield from ((f"{what}.{name}", each) for name, each in value.items())
+        else:
+            yield what, value
+
+
 def _note_own(resolved: ResolvedProfile, path: str, findings: ConversionFindings) -> None:
     own = [name for name in resolved.plugin_names if name not in DEFAULT_PLUGINS and name not in GONE]
-    if own:
-        findings.note(path, f"needs a kube-scheduler with {', '.join(own)} built in")
+    for name in own:
+        findings.note(path, f"plugin {name}: needs a kube-scheduler with it built in")
     fields: Mapping[str, Origin] = resolved.origins.args.get("VolumeBinding", {})
     if "shape" in fields:
         findings.note(path, "VolumeBinding.shape needs kube-scheduler's feature gate StorageCapacityScoring")

@@ -1,0 +1,120 @@
+"""Every field of `spec` is shown, compared, described, listed by `convert`, and taken over by `promote` or stated as not.
+
+A field is drawn from its schema, so that a new one is held without a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from placewright.api.profile import DECIDING, ProfileSpec
+from placewright.cli.profiles.promote import STAYS, not_taken_over
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.config import read_profiles
+from placewright.profiles.difference import differences
+from placewright.profiles.effective import as_document
+from placewright.profiles.kubescheduler.writer import to_configuration
+from placewright.profiles.reference import reference
+from placewright.profiles.resolve import resolve
+from placewright.profiles.schema import openapi_schema
+
+FIELDS: Final = ProfileSpec.__struct_encode_fields__
+SPEC: Final = openapi_schema()["properties"]["spec"]["properties"]
+PAGE: Final = reference(in_tree())
+CATALOGUE: Final = in_tree()
+#: Values of fields that name plugins or other profiles, and so cannot be drawn; `mode` makes the profile a shadow.
+STATED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "schedulerName": {"schedulerName": "other"},
+    "preset": {"preset": "bin-packing"},
+    "plugins": {"plugins": {"multiPoint": {"disabled": [{"name": "ImageLocality"}]}}},
+    "pluginConfig": {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/a"]}}]},
+    "weights": {"weights": {"ImageLocality": 7}},
+    "backoff": {"backoff": {"initialSeconds": 2, "maxSeconds": 30}},
+    "extenders": {"extenders": [{"urlPrefix": "http://extender.example", "filterVerb": "filter"}]},
+    "mode": {"mode": "Shadow", "shadows": "default", "schedulerName": ""},
+    "shadows": {"mode": "Shadow", "shadows": "default", "schedulerName": ""},
+    "shadow": {"mode": "Shadow", "shadows": "default", "schedulerName": "", "shadow": {"budgetPercent": 7}},
+}
+#: Fields that a KubeSchedulerConfiguration holds or that are folded into it; of a paused profile the conversion says more.
+HELD: Final = frozenset(STATED) | {"percentageOfNodesToScore", "paused"}
+
+
+def drawn(schema: Mapping[str, Any], name: str = "") -> Any:
+    """A value that the schema allows and that is not its default."""
+    if "enum" in schema:
+        return next(each for each in schema["enum"] if each not in (None, schema.get("default")))
+    kind = schema.get("type")
+    if kind == "object":
+        if "properties" in schema:
+            return {each: drawn(part, each) for each, part in schema["properties"].items()}
+        return {"example": drawn(schema["additionalProperties"], name)}
+    if kind == "array":
+        return [drawn(schema["items"], name)]
+    least = schema.get("minimum", 0)
+    number = min(least + 7, schema.get("maximum", least + 7))
+    text = "In" if name == "operator" else "example"
+    return {"boolean": not schema.get("default", False), "integer": number, "number": number}.get(str(kind), text)
+
+
+def stated(field: str) -> dict[str, Any]:
+    return {"schedulerName": "batch", **STATED.get(field, {field: drawn(SPEC[field])} if field not in STATED else {})}
+
+
+def resolved(spec: Mapping[str, Any]) -> ResolvedProfile:
+    return resolve(read(spec), CATALOGUE)
+
+
+def read(spec: Mapping[str, Any]) -> Any:
+    document = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": dict(spec)}
+    (profile,) = read_profiles(document, "a field")
+    return profile
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_the_effective_profile_shows_it(field: str) -> None:
+    assert as_document(resolved(stated(field))) != as_document(resolved({"schedulerName": "batch"}))
+    if field not in STATED:
+        assert field in as_document(resolved(stated(field)))
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_two_profiles_that_differ_in_it_differ(field: str) -> None:
+    found = differences(resolved({"schedulerName": "batch"}), resolved(stated(field)))
+    assert found
+    if field not in STATED:
+        assert {each.what.partition(".")[0] for each in found} == {field}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_the_reference_describes_it_and_all_inside_it(field: str) -> None:
+    def described(path: str, schema: Mapping[str, Any]) -> None:
+        assert f"| `{path}` |" in PAGE or path.startswith("spec.plugins."), path
+        assert schema.get("description"), path
+        for name, part in schema.get("properties", {}).items():
+            described(f"{path}.{name}", part)
+
+    described(f"spec.{field}", SPEC[field])
+
+
+@pytest.mark.parametrize("field", sorted(set(FIELDS) - HELD))
+def test_the_conversion_to_kube_scheduler_lists_it(field: str) -> None:
+    _, findings = to_configuration([read(stated(field))], CATALOGUE)
+    about = [finding.text for finding in findings if finding.text.partition(" ")[0].partition(".")[0] == field]
+    assert about
+    assert all("\n" not in text and text.endswith("kube-scheduler has no such setting") for text in about)
+
+
+def test_promote_takes_it_over_or_says_why_not() -> None:
+    assert set(FIELDS) - set(DECIDING) - set(STAYS) == set()
+    assert not set(DECIDING) & set(STAYS)
+
+
+@pytest.mark.parametrize("field", sorted(set(FIELDS) - set(DECIDING) - {"schedulerName", "paused", "mode", "shadows", "shadow"}))
+def test_a_field_of_the_shadow_that_promote_leaves_is_named(field: str) -> None:
+    shadow, live = {"spec": stated(field)}, {"spec": {"schedulerName": "batch"}}
+    assert list(not_taken_over(live, shadow)) == [f"spec.{field} of the shadow is not taken over: {STAYS[field]}"]
+    assert not list(not_taken_over(shadow, shadow))
