@@ -72,6 +72,7 @@ resource.k8s.io/v1 resourceclaimtemplates ResourceClaimTemplate namespace - -
 resource.k8s.io/v1 deviceclasses DeviceClass cluster - -
 resource.k8s.io/v1 resourceslices ResourceSlice cluster - -
 resource.k8s.io/v1beta2 devicetaintrules DeviceTaintRule cluster - status
+admissionregistration.k8s.io/v1 mutatingwebhookconfigurations MutatingWebhookConfiguration cluster - -
 admissionregistration.k8s.io/v1 validatingwebhookconfigurations ValidatingWebhookConfiguration cluster - -
 policy/v1 poddisruptionbudgets PodDisruptionBudget namespace pdb status
 scheduling.k8s.io/v1 priorityclasses PriorityClass cluster pc -

@@ -1,9 +1,10 @@
-"""Validating webhooks: who is asked about which write, what he is shown, and what comes of his answer or his silence."""
+"""Validating and mutating webhooks: who is asked about which write, what he is shown, and what comes of his answer or his silence."""
 
 from __future__ import annotations
 
 import base64
 import datetime as dt
+import json
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -175,3 +176,57 @@ async def test_a_webhook_that_fails_is_passed_over_or_stops_the_write_as_its_pol
     assert said["message"].startswith('Internal error occurred: failed calling webhook "judge.example.com": ')
     await client.expect(200, "PATCH", f"{HOOKS}/judge", {"webhooks": judge.configuration("Ignore")["webhooks"]}, **MERGE)
     await client.expect(201, "POST", MAPS, config_map("a"))
+
+
+# --- mutating ones -----------------------------------------------------------------------------------------------------------------
+
+MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+
+def patching(*operations: Object) -> Object:
+    return {"allowed": True, "patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(operations).encode()).decode()}
+
+
+async def test_a_new_object_is_stored_as_the_webhook_patched_it(client: Client, judge: Judge) -> None:
+    judge.answer = patching({"op": "add", "path": "/data/y", "value": "2"})
+    await client.expect(201, "POST", MUTATING, judge.configuration())
+    made = await client.expect(201, "POST", MAPS, config_map("a", x="1"))
+    assert made["data"] == {"x": "1", "y": "2"}
+    assert (await client.expect(200, "GET", f"{MAPS}/a"))["data"] == {"x": "1", "y": "2"}
+    assert judge.asked[0]["object"]["data"] == {"x": "1"}
+    await client.expect(200, "PATCH", f"{MAPS}/a", {"data": {"z": "3"}}, **MERGE)
+    assert len(judge.asked) == 1, "only creations are mutated here"
+
+
+async def test_validating_webhooks_see_the_patched_object(client: Client, judge: Judge) -> None:
+    judge.answer = patching({"op": "add", "path": "/data/y", "value": "2"})
+    await client.expect(201, "POST", MUTATING, judge.configuration())
+    await client.expect(201, "POST", HOOKS, judge.configuration())
+    await client.expect(201, "POST", MAPS, config_map("a", x="1"))
+    assert [asked["object"]["data"] for asked in judge.asked] == [{"x": "1"}, {"x": "1", "y": "2"}]
+
+
+async def test_a_mutating_webhook_may_refuse_and_its_patch_must_apply(client: Client, judge: Judge) -> None:
+    await client.expect(201, "POST", MUTATING, judge.configuration())
+    judge.answer = {"allowed": False, "status": {"message": "no", "code": 422}}
+    await client.expect(422, "POST", MAPS, config_map("a"))
+    judge.answer = patching({"op": "remove", "path": "/data/nothing"})
+    said = await client.expect(500, "POST", MAPS, config_map("a"))
+    assert 'webhook "judge.example.com" sent a patch that does not apply' in said["message"]
+    await client.expect(404, "GET", f"{MAPS}/a")
+
+
+@pytest.mark.parametrize(
+    "selectors",
+    [
+        {"objectSelector": {"matchLabels": {"app": "other"}}},
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}},
+    ],
+)
+async def test_a_webhook_is_not_asked_about_objects_that_its_selectors_leave_out(client: Client, judge: Judge, selectors: Object) -> None:
+    configuration = judge.configuration()
+    configuration["webhooks"][0] |= selectors
+    await client.expect(201, "POST", MUTATING, configuration)
+    await client.expect(201, "POST", HOOKS, configuration)
+    await client.expect(201, "POST", MAPS, config_map("a"))
+    assert judge.asked == []

@@ -1,26 +1,34 @@
-"""Validating admission webhooks: the ones that are asked about a write, and the effect of their answers.
+"""Admission webhooks: the ones that are asked about a write, and the effect of their answers.
 
-As far as rules on groups, versions, resources and operations go, of creations and updates; selectors of objects and namespaces are not
-looked at, and of the ways to reach a webhook only `url` is, since no services run here. Refusals are worded as an API server words them.
+Mutating webhooks are asked about creations, one after the other, before validating ones, which are asked about creations and updates. Of
+the ways to reach a webhook only `url` is looked at, since no services run here. Refusals are worded as an API server words them.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import json
 import ssl
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import aiohttp
 
+from kubesandbox.edits.jsonpatch import JsonPatchError, apply_json_patch
 from kubesandbox.resources import GroupResource, ResourceType
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Store
+from placewright.api.decode import convert
+from placewright.api.objects import LabelSelector
+from placewright.api.selectors import compile_label_selector
 
-CONFIGURATIONS: Final[GroupResource] = ("admissionregistration.k8s.io", "validatingwebhookconfigurations")
+_GROUP: Final = "admissionregistration.k8s.io"
+VALIDATING: Final[GroupResource] = (_GROUP, "validatingwebhookconfigurations")
+MUTATING: Final[GroupResource] = (_GROUP, "mutatingwebhookconfigurations")
+_NAMESPACES: Final[GroupResource] = ("", "namespaces")
 #: Seconds, where a webhook does not say.
 _LONGEST_WAIT: Final = 10
 
@@ -44,24 +52,62 @@ class Webhooks:
 
     store: Store
 
-    def wants(self, resource: ResourceType, subresource: str, operation: str) -> list[Object]:
+    def wants(
+        self, resource: ResourceType, subresource: str, operation: str, configurations: GroupResource = VALIDATING
+    ) -> list[Object]:
         """The webhooks to ask about such a write, in order of their configurations' names."""
-        found = sorted(self.store.listed(CONFIGURATIONS), key=lambda each: each.name)
+        found = sorted(self.store.listed(configurations), key=lambda each: each.name)
         hooks = (hook for each in found for hook in each.object.get("webhooks") or ())
         return [hook for hook in hooks if any(_matches(rule, resource, subresource, operation) for rule in hook.get("rules") or ())]
 
     async def ask(self, hooks: list[Object], write: Write) -> None:
         """Ask them one after the other. Raises ApiError when one refuses, or fails and may not be passed over."""
         for hook in hooks:
-            try:
-                answer = await _call(hook, write)
-            except _Failed as failure:
-                if hook.get("failurePolicy", "Fail") == "Ignore":
-                    continue
-                message = f'Internal error occurred: failed calling webhook "{hook.get("name")}": {failure}'
-                raise ApiError(500, "InternalError", message) from failure
-            if answer.get("allowed") is not True:
-                raise _denied(hook, answer.get("status") or {})
+            if self._selects(hook, write):
+                await _answer_of(hook, write)
+
+    async def mutate(self, hooks: list[Object], write: Write) -> Object:
+        """Ask mutating webhooks, each about the object as the one before left it.
+
+        Returns the object as the last one left it. Raises ApiError when one refuses, or fails and may not be passed over.
+        """
+        for hook in hooks:
+            if self._selects(hook, write):
+                patch = (await _answer_of(hook, write)).get("patch")
+                if patch:
+                    write = replace(write, new=_patched(hook, write.new, patch))
+        return write.new
+
+    def _selects(self, hook: Object, write: Write) -> bool:
+        """Whether the hook's selectors select the object and its namespace; absent ones select all."""
+        metadata = write.new["metadata"]
+        namespace = self.store.get(_NAMESPACES, "", metadata.get("namespace", ""))
+        labels = {} if namespace is None else namespace.object["metadata"].get("labels") or {}
+        selectors = ((hook.get("objectSelector"), metadata.get("labels") or {}), (hook.get("namespaceSelector"), labels))
+        return all(compile_label_selector(convert(each or {}, LabelSelector)).matches(found) for each, found in selectors)
+
+
+async def _answer_of(hook: Object, write: Write) -> Mapping[str, Any]:
+    """The answer; empty where the hook failed and may be passed over. Raises ApiError as `Webhooks.ask`."""
+    try:
+        answer = await _call(hook, write)
+    except _Failed as failure:
+        if hook.get("failurePolicy", "Fail") == "Ignore":
+            return {}
+        message = f'Internal error occurred: failed calling webhook "{hook.get("name")}": {failure}'
+        raise ApiError(500, "InternalError", message) from failure
+    if answer.get("allowed") is not True:
+        raise _denied(hook, answer.get("status") or {})
+    return answer
+
+
+def _patched(hook: Object, content: Object, patch: str) -> Object:
+    try:
+        found: Object = apply_json_patch(content, json.loads(base64.b64decode(patch)))
+    except (JsonPatchError, binascii.Error, ValueError) as error:
+        message = f'Internal error occurred: webhook "{hook.get("name")}" sent a patch that does not apply: {error}'
+        raise ApiError(500, "InternalError", message) from error
+    return found
 
 
 class _Failed(Exception):

@@ -16,7 +16,7 @@ from kubesandbox.auth.reviews import Reviews
 from kubesandbox.devices.statusrights import CLAIMS, StatusRights
 from kubesandbox.edits.patches import APPLY_PATCH
 from kubesandbox.kinds.pods import PodOperations
-from kubesandbox.kinds.webhooks import Webhooks, Write
+from kubesandbox.kinds.webhooks import MUTATING, Webhooks, Write
 from kubesandbox.resources import ResourceRegistry, ResourceType
 from kubesandbox.status import bad_request, method_not_allowed
 from kubesandbox.storage.reads import Reads
@@ -31,6 +31,7 @@ from kubesandbox.web.routes import Route, route
 from kubesandbox.web.views import Views
 
 _encode = msgspec.json.Encoder().encode
+_JSON = "application/json"
 SelectableFields = Callable[[ResourceType], tuple[str, ...]]
 
 
@@ -59,12 +60,16 @@ class ObjectRequests:
         if request.method == "DELETE":
             return self._delete(found, query, queries.decode(body, request.headers.get("Content-Type", "")))
         write = self._write(request, found, body, user)
+        if (mutated := await self._mutated(found, query, write, user)) is not None:
+            write = self._write(request, found, mutated, user, _JSON)
         await self._ask_webhooks(found, query, write, user)
         return write(query)
 
-    def _write(self, request: web.BaseRequest, found: Route, body: bytes, user: User) -> Callable[[Query], Answer]:
+    def _write(
+        self, request: web.BaseRequest, found: Route, body: bytes, user: User, content_type: str = ""
+    ) -> Callable[[Query], Answer]:
         """Build the function that carries the request out with given parameters, so that it can be rehearsed with `dryRun`."""
-        content_type, agent = request.headers.get("Content-Type", ""), request.headers.get("User-Agent", "")
+        content_type, agent = content_type or request.headers.get("Content-Type", ""), request.headers.get("User-Agent", "")
         if request.method == "PATCH":
             return lambda query: self._patch(found, query, body, content_type, agent, user)
         if request.method == "POST":
@@ -72,6 +77,18 @@ class ObjectRequests:
         if request.method == "PUT":
             return lambda query: self._put(found, query, queries.content(body, content_type), agent, user)
         raise method_not_allowed()
+
+    async def _mutated(self, found: Route, query: Query, write: Callable[[Query], Answer], user: User) -> bytes | None:
+        """The body of a creation as mutating webhooks leave its rehearsal; None where none is asked. Raises ApiError where one refuses."""
+        if found.name or found.subresource:
+            return None
+        hooks = self.webhooks.wants(found.resource, "", "CREATE", MUTATING)
+        if not hooks:
+            return None
+        shown = write({**query, "dryRun": "All"})
+        assert isinstance(shown, Reply)
+        new, dry_run = msgspec.json.decode(shown.body), bool(query.get("dryRun"))
+        return _encode(await self.webhooks.mutate(hooks, Write(found.resource, "", "CREATE", new, None, dry_run, user.name)))
 
     async def _ask_webhooks(self, found: Route, query: Query, write: Callable[[Query], Answer], user: User) -> None:
         """Ask the webhooks about a write, and show them its rehearsal. Raises ApiError where one refuses."""

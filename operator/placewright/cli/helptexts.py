@@ -82,6 +82,10 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         "Give a live profile the settings of its shadow, and pause the shadow.",
         ("placewright profiles promote packed", "placewright profiles promote packed -o yaml # prints both profiles, for Git"),
     ),
+    "profiles who": HelpText(
+        "Show which profile a pod gets, and for each other profile why the pod does not get it.",
+        ("placewright profiles who web.yaml", "placewright profiles who default/web -o json"),
+    ),
     "profiles history": HelpText(
         "List the changes of a profile: the author, the time, the changes in effect, and whether they took effect.",
         ("placewright profiles history bin-packing", "placewright profiles history bin-packing -o json"),

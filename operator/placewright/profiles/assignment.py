@@ -109,7 +109,7 @@ def left_alone(pod: NewPod, never_in: Collection[str] = NEVER_IN) -> str:
         return f"its label {ASSIGN_LABEL} is {in_json(OPTED_OUT)}"
     if pod.node_name:
         return f"it is created on node {in_json(pod.node_name)}"
-    if pod.scheduler_name != DEFAULT_SCHEDULER_NAME and _rank_given(pod) is None:
+    if pod.scheduler_name != DEFAULT_SCHEDULER_NAME and rank_given(pod) is None:
         return f"it names schedulerName {in_json(pod.scheduler_name)} itself"
     return ""
 
@@ -179,7 +179,7 @@ def assigned_profile(
     if left_alone(pod, never_in):
         return None
     found = min((profile for profile in profiles if not not_selected(pod, profile)), key=rank_of, default=None)
-    given = _rank_given(pod)
+    given = rank_given(pod)
     return None if found is None or (given is not None and rank_of(found) >= given) else found
 
 
@@ -215,8 +215,15 @@ def patch_of(pod: NewPod, profile: SchedulingProfile) -> list[dict[str, Any]]:
     return [{"op": "add", "path": "/spec/schedulerName", "value": profile.spec.scheduler_name}, noted]
 
 
-def _rank_given(pod: NewPod) -> Rank | None:
-    """The rank of the profile that the pod was given; None where the pod names a scheduler itself, or the default."""
+def rank_given(pod: NewPod) -> Rank | None:
+    """Read the rank of the profile that a pod was given.
+
+    Args:
+        pod: with its annotations.
+
+    Returns:
+        The rank; None where the pod names a scheduler itself, or the default one.
+    """
     if pod.scheduler_name == DEFAULT_SCHEDULER_NAME:
         return None
     found = _ASSIGNED.fullmatch(pod.annotations.get(ASSIGNED, ""))

@@ -20,6 +20,7 @@ def register(subparsers: Subparsers) -> None:
         promote,
         rollback,
         weights,
+        whogetsit,
     )
 
     for name, module, purpose in (
@@ -29,6 +30,7 @@ def register(subparsers: Subparsers) -> None:
         ("set", weights, "change weights of a profile, and report whether the change took effect"),
         ("promote", promote, "give a live profile the settings of its shadow, and pause the shadow"),
         ("history", profilehistory, "list the changes of a profile: author, time, changes in effect, and whether they took effect"),
+        ("who", whogetsit, "show which profile a pod gets, and why the others do not"),
         ("rollback", rollback, "write an earlier revision of a profile again"),
     ):
         command: argparse.ArgumentParser = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
