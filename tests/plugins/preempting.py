@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -12,13 +13,15 @@ import msgspec
 from placewright import testing as kit
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.api.preemption import PreemptionSpec
 from placewright.api.profile import PluginConfig, default_profile
 from placewright.api.workloads import PodDisruptionBudget
 from placewright.cluster.cluster import Cluster
-from placewright.framework.interface import BindError, Diagnosis, Plugin, PostFilterResult
+from placewright.framework.interface import Diagnosis, Plugin, PostFilterResult
 from placewright.framework.ports import NominationChanges
+from placewright.framework.preemption.evictions import Evictions
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
-from placewright.framework.runtime.handle import build_evaluator
+from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -45,18 +48,12 @@ def budget(
     return kit.disruption_budget(name).namespace(namespace).spec(selector=selector).allows(allowed).disrupted(*disrupted).build()
 
 
-class NoBinder:
-    """Nothing is bound here."""
-
-    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        raise BindError("not in this test")
-
-
-@lru_cache(maxsize=64)
-def resolved(args: bytes, plugins: tuple[type[Plugin], ...]) -> ResolvedProfile:
-    """The default profile with these arguments of DefaultPreemption, in JSON; kept, for nobody writes into it."""
+@lru_cache(maxsize=256)
+def resolved(args: bytes, plugins: tuple[type[Plugin], ...], rules: bytes = b"null") -> ResolvedProfile:
+    """The default profile with these arguments of DefaultPreemption and these rules, in JSON; kept, for nobody writes into it."""
     configs = [PluginConfig(name="DefaultPreemption", args=msgspec.json.decode(args))]
-    return resolve(default_profile(plugin_config=configs), in_tree().extended(plugins))
+    spec = msgspec.json.decode(rules, type=PreemptionSpec | None)
+    return resolve(default_profile(plugin_config=configs, preemption=spec), in_tree().extended(plugins))
 
 
 @dataclass
@@ -67,6 +64,14 @@ class Scene:
     nominated: dict[NodeName, list[PodInfo]] = field(default_factory=dict)
     args: dict[str, Any] = field(default_factory=dict)
     extra: tuple[type[Plugin], ...] = ()
+    #: `spec.preemption`; None for a profile without.
+    rules: dict[str, Any] | None = None
+    #: The time of day, a day of January 2026 as seconds since 1970, and seconds of the scheduler's clock.
+    today: float = datetime(2026, 1, 31, tzinfo=UTC).timestamp()
+    now: float = 0.0
+    #: When pods could first be tried, by uid, in seconds of the scheduler's clock.
+    tried: dict[str, float] = field(default_factory=dict)
+    _evictions: Evictions | None = None
     #: Nobody logs what becomes of `nominated`, so nothing may be kept.
     with_terms: int = 1
     changes: NominationChanges = field(default_factory=NominationChanges)
@@ -94,11 +99,19 @@ class Scene:
         self.cluster.objects.put(budget(*args, **kwargs))
         return self
 
+    @property
+    def evictions(self) -> Evictions:
+        """The record of evictions, by the scene's clocks."""
+        if self._evictions is None:
+            self._evictions = Evictions(self.cluster, lambda: self.now, lambda: self.today, self.tried.get)
+        return self._evictions
+
     def evaluator(self) -> Evaluator:
         """The default profile around this cluster."""
         registry = in_tree().extended(self.extra)
-        profile = resolved(msgspec.json.encode(self.args), self.extra)
-        return build_evaluator(profile, registry, self.cluster, NoBinder(), self)
+        profile = resolved(msgspec.json.encode(self.args), self.extra, msgspec.json.encode(self.rules))
+        handle = ProfileHandle(self.cluster, NoBinder(), self, (), NoVolumeWriter(), evictions=self.evictions)
+        return handle.evaluator(profile, registry)
 
     def diagnosed(self, preemptor: PodInfo) -> tuple[Evaluator, Evaluation, Diagnosis]:
         """The pod evaluated; no node may be able to hold it."""

@@ -73,6 +73,27 @@ CASES = [
         "spec.backoff.maxSeconds: found 2; allowed 0 (no backoff), or initialSeconds (3) to 86400",
     ),
     (
+        {"preemption": {"policy": "never"}},
+        "spec.preemption.policy: found \"never\"; allowed LowerPriority or Never (did you mean 'Never'?)",
+    ),
+    (
+        {"preemption": {"disruptionBudgets": "None"}},
+        'spec.preemption.disruptionBudgets: found "None"; allowed BestEffort or Strict',
+    ),
+    ({"preemption": {"waitSeconds": -1}}, "spec.preemption.waitSeconds: found -1; allowed 0 to 86400"),
+    ({"preemption": {"minRunSeconds": 1e9}}, "spec.preemption.minRunSeconds: found 1000000000; allowed 0 to 2678400"),
+    ({"preemption": {"maxVictims": 0}}, "spec.preemption.maxVictims: found 0; allowed 1 to 10000"),
+    ({"preemption": {"maxEvictionsPerMinute": 0}}, "spec.preemption.maxEvictionsPerMinute: found 0; allowed 1 to 10000"),
+    (
+        {"preemption": {"maxVictims": 6, "maxEvictionsPerMinute": 5}},
+        "spec.preemption.maxVictims: found 6; allowed at most maxEvictionsPerMinute (5): no minute has room for more",
+    ),
+    (
+        {"preemption": {"protect": {"matchExpressions": [{"key": "tier", "operator": "Exist"}]}}},
+        'spec.preemption.protect.matchExpressions[0]: found {"key": "tier", "operator": "Exist"}; allowed an expression; '
+        '"Exist" is not a valid label selector operator',
+    ),
+    (
         {"schedulerName": ""},
         "spec.schedulerName: found nothing; allowed the schedulerName of the pods that the profile places; until now one without it took "
         "the pods of default-scheduler, so write 'schedulerName: default-scheduler' to go on with them, where no kube-scheduler places "

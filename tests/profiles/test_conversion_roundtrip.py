@@ -192,3 +192,13 @@ def test_a_setting_that_a_configuration_cannot_hold_is_listed(monkeypatch: pytes
     _, findings = to_configuration([profile({"paused": True, "backoff": {"maxSeconds": 20}}, "default-scheduler")], PLUGINS)
     assert "backoff.maxSeconds 20: kube-scheduler has no such setting" in [finding.text for finding in findings]
     assert not [finding for finding in findings if finding.text.startswith("paused true")]
+
+
+def test_each_rule_of_preemption_is_listed() -> None:
+    rules = {"policy": "LowerPriority", "disruptionBudgets": "Strict", "maxVictims": 3, "protect": {"matchLabels": {"a": "b"}}}
+    _, findings = to_configuration([profile({"preemption": rules}, "default-scheduler")], PLUGINS)
+    assert [finding.text for finding in findings] == [
+        'preemption.disruptionBudgets "Strict": kube-scheduler has no such setting',
+        "preemption.maxVictims 3: kube-scheduler has no such setting",
+        'preemption.protect {"matchLabels": {"a": "b"}}: kube-scheduler has no such setting',
+    ]

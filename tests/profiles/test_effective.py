@@ -87,6 +87,18 @@ def test_settings_that_are_not_those_of_a_silent_profile_are_told_by_path() -> N
     assert not [*changed_settings(profile({"percentageOfNodesToScore": 0}).spec)]
 
 
+def test_of_the_rules_of_preemption_the_ones_that_change_something_are_told_each_by_itself() -> None:
+    strict = resolved(preemption={"disruptionBudgets": "Strict", "waitSeconds": 60, "policy": "LowerPriority"})
+    assert as_document(strict)["preemption"] == {"disruptionBudgets": "Strict", "waitSeconds": 60}
+    assert "preemption" not in as_document(resolved(preemption={}))
+    assert found(resolved(preemption={"minRunSeconds": 0}), strict) == {
+        "preemption.disruptionBudgets": (None, "Strict"), "preemption.waitSeconds": (None, 60)
+    }  # fmt: skip
+    assert found(strict, resolved(preemption={"waitSeconds": 30})) == {
+        "preemption.disruptionBudgets": ("Strict", None), "preemption.waitSeconds": (60, 30)
+    }  # fmt: skip
+
+
 # --- two profiles ----------------------------------------------------------------------------------------------------------------
 
 

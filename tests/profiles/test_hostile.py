@@ -34,6 +34,7 @@ SPECS = st.fixed_dictionaries(
         "weights": st.dictionaries(NAMES, st.integers(-1, 100_001) | SCALARS, max_size=3),
         "backoff": st.fixed_dictionaries({}, optional={"initialSeconds": st.floats() | st.integers(), "maxSeconds": st.floats()}),
         "percentageOfNodesToScore": st.integers(-1, 101),
+        "preemption": st.fixed_dictionaries({}, optional={"waitSeconds": st.floats(), "protect": ANYTHING, "maxVictims": st.integers()}),
     },
 )
 

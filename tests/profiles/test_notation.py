@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placewright.api.bad_input import in_json
+from placewright.api.preemption import PreemptionSpec
 from placewright.api.profile import Backoff, ProfileSpec
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.validation import check_file, check_object
@@ -30,6 +31,7 @@ fields = st.sampled_from(ProfileSpec.__struct_encode_fields__)
 extender_fields = st.sampled_from(["urlPrefix", "weight", "filterVerb", "httpTimeout"])
 nearly = st.one_of(
     st.fixed_dictionaries({"weights": st.dictionaries(st.sampled_from(["NodeResourcesFit", "NodeName", "Nobody"]), scalars, max_size=3)}),
+    st.fixed_dictionaries({"preemption": st.dictionaries(st.sampled_from(PreemptionSpec.__struct_encode_fields__), values)}),
     st.fixed_dictionaries({"backoff": st.dictionaries(st.sampled_from(Backoff.__struct_encode_fields__), scalars)}),
     st.fixed_dictionaries({"shadow": st.fixed_dictionaries({"budgetPercent": scalars}), "mode": st.just("Shadow"), "shadows": words}),
     st.fixed_dictionaries({"plugins": st.fixed_dictionaries({"score": st.fixed_dictionaries({"enabled": values})})}),

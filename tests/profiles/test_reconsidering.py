@@ -35,6 +35,8 @@ def resolved(spec: dict[str, Any]) -> ResolvedProfile:
         ({"pluginConfig": [{"name": "NodeResourcesFit", "args": {"topWeight": 7}}]}, {"NodeResourcesFit"}),
         ({"plugins": {"multiPoint": {"enabled": [{"name": "Tetris"}, {"name": "MakesRoom"}]}}}, None),
         ({"extenders": [{"urlPrefix": "http://x", "filterVerb": "f"}]}, None),
+        ({"preemption": {"policy": "Never"}}, None),
+        ({"preemption": {"policy": "LowerPriority"}}, set()),
     ],
 )
 def test_a_change_puts_in_question_what_it_switches_off_or_argues_otherwise(after: dict[str, Any], expected: set[str] | None) -> None:

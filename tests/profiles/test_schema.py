@@ -61,6 +61,10 @@ def test_defaults_of_spec_hold_to_their_own_schema_and_status_has_none() -> None
         ".spec.backoff": {},
         ".spec.backoff.initialSeconds": 1.0,
         ".spec.backoff.maxSeconds": 10.0,
+        ".spec.preemption.policy": "LowerPriority",
+        ".spec.preemption.disruptionBudgets": "BestEffort",
+        ".spec.preemption.waitSeconds": 0.0,
+        ".spec.preemption.minRunSeconds": 0.0,
         ".spec.paused": False,
         ".spec.mode": "Live",
         ".spec.shadow.budgetPercent": 5.0,
@@ -110,6 +114,7 @@ GOOD = {
         "weights": {"A": 0, "B": 100_000},
         "backoff": {"initialSeconds": 0.5, "maxSeconds": 20},
         "extenders": [{"urlPrefix": "https://x"}],
+        "preemption": {"policy": "Never", "maxVictims": 3, "protect": {"matchLabels": {"a": "b"}}},
         "paused": True,
     },
 }
@@ -122,6 +127,8 @@ BAD = {
     "a percentage above a hundred": {"percentageOfNodesToScore": 101},
     "no backoff at all": {"backoff": {"initialSeconds": 0}},
     "a plugin without a name": {"plugins": {"filter": {"enabled": [{"weight": 1}]}}},
+    "a policy of preemption that there is not": {"preemption": {"policy": "never"}},
+    "a preemption of no victims": {"preemption": {"maxVictims": 0}},
     "an empty scheduler name": {"schedulerName": ""},
 }
 

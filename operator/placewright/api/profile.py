@@ -15,6 +15,7 @@ import msgspec
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.fieldmeanings import ATOMIC, between, counts, keyed_by, means
 from placewright.api.objects import Condition, KubeObject, ObjectMeta
+from placewright.api.preemption import PreemptionSpec
 from placewright.api.profilelimits import (
     MAX_BACKOFF_SECONDS,
     MAX_GIVE_UP_SECONDS,
@@ -39,9 +40,9 @@ LIVE: Final = "Live"
 SHADOW: Final = "Shadow"
 #: Fields of `spec` that go into effect as they are written, for the whole profile, in the order in which people are shown them. All other
 #: fields are merged with the defaults first (`profiles/resolve.py`).
-SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff", "give_up_after_seconds", "pods")
+SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff", "give_up_after_seconds", "pods", "preemption")
 #: Fields of `spec`, as documents spell them, that decide where a pod goes: a shadow tries them, and `profiles promote` takes them over.
-DECIDING: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights")
+DECIDING: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights", "preemption")
 
 _NAME: Final[Mapping[str, Any]] = {"minLength": 1, "maxLength": MAX_NAME_LENGTH}
 #: A list that server-side apply merges by the name of its items, so that two owners can each own one.
@@ -184,6 +185,10 @@ class ProfileSpec(KubeObject, frozen=True):
         ),
     ] = None
     pods: Annotated[ProfilePods | None, means("Which pods get the profile, and which namespaces may use it.")] = None
+    preemption: Annotated[
+        PreemptionSpec | None,
+        means("Which pods this profile's pods may displace, when, and how many. Absent: as kube-scheduler."),
+    ] = None
     paused: Annotated[bool, means("Take no new pods; those in flight are finished.")] = False
     mode: Annotated[
         str,
@@ -203,10 +208,13 @@ class ProfileSpec(KubeObject, frozen=True):
     def settings(self) -> ProfileSpec:
         """A spec with this one's values of the fields in `SETTINGS`, and no others.
 
-        A percentage of 0 means all nodes, as none does, and becomes none: two profiles with equal effect have equal settings.
+        A percentage of 0 means all nodes, as none does, and becomes none; so do rules of preemption that change nothing. Two profiles with
+        equal effect have equal settings.
         """
         said = {name: getattr(self, name) for name in SETTINGS}
-        return ProfileSpec(**said | {"percentage_of_nodes_to_score": self.percentage_of_nodes_to_score or None})
+        said["percentage_of_nodes_to_score"] = self.percentage_of_nodes_to_score or None
+        said["preemption"] = self.preemption if self.preemption is not None and self.preemption.rules else None
+        return ProfileSpec(**said)
 
     @property
     def is_shadow(self) -> bool:

@@ -151,7 +151,8 @@ class Engine:
         store_of_marks = MarkStore(self.client.sending(Traffic.BIND), self.namespace, leads)
         self.marks = MarkKeeper(store_of_marks, self.replica.identity, self.queue, self.cluster)
         ports = Ports(
-            self._events, self._status, HttpEvictor(self.client, leads, sleep=sleep), self.observers, self._groups, precautions=self.marks
+            self._events, self._status, HttpEvictor(self.client, leads, sleep=sleep), self.observers, self._groups, precautions=self.marks,
+            since_1970=time.time,
         )  # fmt: skip
         detail = DecisionDetail(time.perf_counter, on=heard.details)
         cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(options.seed), detail)
@@ -416,10 +417,10 @@ class Engine:
     def _build(self, profile: ResolvedProfile) -> Evaluator:
         if profile.shadows is not None:
             return self._build_shadow(profile, Cluster())  # tells whether it can be built; `Shadows` builds the one that decides
-        nominator, waiting = self.queue.nominator, self.scheduler.waiting
         handle = ProfileHandle(
-            self.cluster, self._binder, nominator, waiting, self._volumes, self.claims, self._announce, members=self.queue.pod_groups,
-            guarding=self.plugin_watch.guarding(profile), budget=self.column_budget, now=time.time, wake=self.queue.alarms.wake_after,
+            self.cluster, self._binder, self.queue.nominator, self.scheduler.waiting, self._volumes, self.claims, self._announce,
+            members=self.queue.pod_groups, guarding=self.plugin_watch.guarding(profile), budget=self.column_budget, now=time.time,
+            wake=self.queue.alarms.wake_after, evictions=self.scheduler.evictions,
         )  # fmt: skip
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
 

@@ -86,6 +86,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         place: active, backoff, unschedulable, gated or in-flight.
         waiting_seconds: since it entered the queue or came back after its last attempt.
         backoff_seconds: until it may be tried again.
+        retry_seconds: until it is tried again at the latest, where a rejection ends by time alone; 0 where it waits for events.
         profile: of its schedulerName: `active`, `paused` or `missing`.
         meant: where the profile is missing, the schedulerName that the pod's is likely a misspelling of.
         held: the reason why the profile takes no pods, where one of its plugins did not return.
@@ -97,6 +98,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     waiting_seconds: float
     attempts: int = 0
     backoff_seconds: float = 0.0
+    retry_seconds: float = 0.0
     rejected_by: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
     gated_by: str = ""

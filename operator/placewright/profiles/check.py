@@ -41,6 +41,7 @@ from placewright.profiles.arguments import broken_constraints
 from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue, known_plugin
 from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
 from placewright.profiles.podscheck import check_pods
+from placewright.profiles.preemptioncheck import check_preemption
 from placewright.profiles.problem import Problem, did_you_mean
 
 _NAME_MISSING: Final = (
@@ -68,6 +69,7 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
     yield from _check_backoff(spec.backoff)
     yield from check_extenders(spec.extenders)
     yield from check_pods(spec)
+    yield from check_preemption(spec.preemption)
     yield from _check_mode(spec)
 
 

@@ -77,13 +77,18 @@ def _settings(profile: ResolvedProfile) -> Mapping[str, Any]:
         "schedulerName": None if shadow else profile.scheduler_name,
         "shadows": profile.shadows,
         "shadow.budgetPercent": whole(100 * profile.shadow_budget) if shadow else None,
-        **settings_of(profile.settings),
+        **_by_field(profile.settings),
     }
 
 
 def changed_settings(spec: ProfileSpec) -> Iterator[Difference]:
     """Settings of the whole profile that are not those of a profile that says nothing: `Difference("backoff.maxSeconds", 10, 20)`."""
-    return _between(settings_of(ProfileSpec()), settings_of(spec))
+    return _between(_by_field(ProfileSpec()), _by_field(spec))
+
+
+def _by_field(spec: ProfileSpec) -> Mapping[str, Any]:
+    """Settings by field; the rules of preemption are there on both sides, so that each is a difference of its own."""
+    return {"preemption": {}, **settings_of(spec)}
 
 
 def _weights(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:
@@ -157,7 +162,8 @@ def reconsidered(before: ResolvedProfile, after: ResolvedProfile) -> AbstractSet
     Returns:
         Names of plugins. None means all: other extenders, or another way of making room, may find a node for any pod.
     """
-    if before.extenders != after.extenders or _making_room(before) != _making_room(after):
+    preemption = (before.settings.preemption, after.settings.preemption)
+    if before.extenders != after.extenders or _making_room(before) != _making_room(after) or preemption[0] != preemption[1]:
         return None
     enabled = ((point, name) for point in _REJECTING for name in before.at(point))
     return {name for point, name in enabled if name not in after.at(point) or before.args[name] != after.args[name]}

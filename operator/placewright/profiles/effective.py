@@ -12,6 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from placewright.api.extenders import ExtenderSettings
+from placewright.api.preemption import PreemptionSpec
 from placewright.api.profile import SETTINGS, ProfileSpec
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.profiles.strictdecode import type_of, wire_name
@@ -101,9 +102,17 @@ def settings_of(spec: ProfileSpec) -> dict[str, Any]:
 
     Example: `{"paused": False, "percentageOfNodesToScore": 100, "backoff": {"initialSeconds": 1, "maxSeconds": 10}}`.
     """
-    settings = {_camel(name): plain(getattr(spec, name)) for name in SETTINGS}
-    settings |= {"percentageOfNodesToScore": spec.percentage_of_nodes_to_score or 100}
+    settings = {_camel(name): _setting(getattr(spec, name)) for name in SETTINGS}
+    settings["percentageOfNodesToScore"] = spec.percentage_of_nodes_to_score or 100
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _setting(value: object) -> Any:
+    """A setting as plain data; rules of preemption without the rules that change nothing."""
+    if isinstance(value, PreemptionSpec):
+        usual = plain(PreemptionSpec())
+        return {name: each for name, each in plain(value).items() if each != usual.get(name)}
+    return plain(value)
 
 
 def _document_of(plugin: EffectivePlugin) -> dict[str, Any]:

@@ -72,6 +72,12 @@ RULES: Final[Mapping[tuple[str, str], tuple[ValidationRule, ...]]] = {
             "In and NotIn need values, and Exists and DoesNotExist have none",
         ),
     ),
+    ("PreemptionSpec", ""): (
+        ValidationRule(
+            "!has(self.maxVictims) || !has(self.maxEvictionsPerMinute) || self.maxVictims <= self.maxEvictionsPerMinute",
+            "maxVictims is at most maxEvictionsPerMinute: no minute has room for more",
+        ),
+    ),
     ("ExtenderSpec", ""): (
         ValidationRule(
             f"{_given(*_VERBS)} || ({_COUNTS})",

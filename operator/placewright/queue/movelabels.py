@@ -38,3 +38,6 @@ SET_APART: Final = "SuspectSetApart"
 
 #: A suspect is made active, because no other pod is.
 LET_IN: Final = "SuspectLetIn"
+
+#: A pod whose rejection ends by time alone is tried again at that time (`queue.wakeups`).
+TIME_HAS_COME: Final = "TimeHasCome"

@@ -35,6 +35,7 @@ from placewright.queue.queueview import QueueView
 from placewright.queue.room import STATED_SIZES, Lane, RoomPlace, RoomSizes
 from placewright.queue.suspectpods import SuspectPods
 from placewright.queue.sweeps import EventSweeps
+from placewright.queue.wakeups import WakeUps
 
 #: Seconds after which a pod is tried again although no event helped it; kube-scheduler's five minutes.
 MAX_UNSCHEDULABLE_SECONDS: Final = 300.0
@@ -91,6 +92,7 @@ class SchedulingQueue(QueueView):
         self.suspects = SuspectPods(self._queues, self.in_flight, self._requeue, clock)
         self.alarms = Alarms(clock, self.move)
         self.giving_up = GivingUp(self._queues, clock, wall)
+        self.wake_ups = WakeUps(self._queues, self._pods.get, self._requeue, clock)
 
     # --- pods come, change and go ------------------------------------------------------------------------------------------------
 
@@ -336,10 +338,7 @@ class SchedulingQueue(QueueView):
         return self.sweeps.tell(event, old, new, except_uid, up_to_priority)
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
-        """Try these pods now, also the ones that wait for an event.
-
-        A pod in flight is tried again after its attempt; unknown pods are ignored.
-        """
+        """Try these pods now, also pods that wait for an event; a pod in flight after its attempt. Unknown pods are ignored."""
         for pod in pods:
             flight = self.in_flight.get(pod.uid)
             queued = self._pods.get(pod.uid)
@@ -387,8 +386,8 @@ class SchedulingQueue(QueueView):
 
     def flush_backoff(self, most: int | None = None) -> int:
         """Make pods active whose backoff is over, at most `most` of each profile, and return their number. Called at every whole second."""
-        now = self._clock()
-        moved = sum(queue.end_backoff(now, most) for queue in self._queues if queue.served)
+        self.wake_ups.ring()
+        moved = sum(queue.end_backoff(self._clock(), most) for queue in self._queues if queue.served)
         for _ in range(moved):
             self._count(SubQueue.ACTIVE, movelabels.BACKOFF_COMPLETE)
             self._ready.set()
@@ -491,6 +490,7 @@ class SchedulingQueue(QueueView):
         self.pod_groups.leave(queued)
         del self._uids[key]
         self.nominator.delete(uid)
+        self.wake_ups.drop(uid)
 
     def _count(self, place: SubQueue, label: str) -> None:
         if self._on_incoming is not None:

@@ -15,6 +15,7 @@ from placewright.api.pods import PodInfo
 from placewright.queue.inflight import InFlightPods
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, Sizes
 from placewright.queue.queued import QueuedPod, SubQueue
+from placewright.queue.wakeups import WakeUps
 
 
 class QueueView:
@@ -25,7 +26,10 @@ class QueueView:
 
     Attributes:
         in_flight: the attempts under way.
+        wake_ups: pods that are tried again at a stated time.
     """
+
+    wake_ups: WakeUps
 
     def __init__(self, queues: ProfileQueues) -> None:
         self.in_flight = InFlightPods()
@@ -126,7 +130,20 @@ class QueueView:
         flight = self.in_flight.get(uid)
         return flight.latest if flight is not None else self._pods[uid].pod
 
+    def first_tried(self, uid: str) -> float | None:
+        """Return when a pod could first be tried.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            Seconds of the clock; None for a pod that has been gated since it came, or that the queue does not hold.
+        """
+        queued = self._pods.get(uid)
+        return None if queued is None else queued.initial_attempt_timestamp
+
     @property
     def next_backoff_expiry(self) -> float | None:
-        """When `flush_backoff` next has a pod to move, in seconds of the clock; None while no pod backs off."""
-        return self._queues.next_backoff_expiry()
+        """When `flush_backoff` next has a pod to move, in seconds of the clock; None while no pod backs off or has a stated time."""
+        times = (self._queues.next_backoff_expiry(), self.wake_ups.next_time())
+        return min((time for time in times if time is not None), default=None)

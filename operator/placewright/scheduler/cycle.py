@@ -24,12 +24,14 @@ from placewright.framework.interface import (
     PodGroupPlugin,
     PostFilterResult,
     Rows,
+    Seconds,
 )
+from placewright.framework.preemption.rules import PreemptionRules
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.runtime.nodesample import Sampler, candidate_count
 from placewright.framework.runtime.podcolumns import Totals, rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
-from placewright.framework.status import Code, Status
+from placewright.framework.status import Code, Status, unschedulable
 from placewright.framework.steps import POST_FILTER, Steps
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.decisiondetail import NO_NODE_REFUSED, Choice, DecisionDetail, Refused
@@ -86,10 +88,11 @@ class FitError(Exception):
         nominated_node: node that preemption made room on; "" clears an earlier nomination, None leaves it.
         victims: pods to evict from the nominated node.
         refused: how many nodes each plugin rejected.
+        retry_after: seconds after which the pod is tried again even if no event helps it; None for a pod that waits for events alone.
         diagnosis: each node's reason; None when the attempt failed before or after filtering.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each fact that the queue or a reader of the failure needs
         self,
         message: str,
         *,
@@ -99,6 +102,7 @@ class FitError(Exception):
         nominated_node: NodeName | None = None,
         victims: tuple[PodInfo, ...] = (),
         refused: Refused = NO_NODE_REFUSED,
+        retry_after: Seconds | None = None,
     ) -> None:
         super().__init__(message)
         self.diagnosis: Diagnosis | None = None
@@ -109,6 +113,7 @@ class FitError(Exception):
         self.nominated_node = nominated_node
         self.victims = victims
         self.refused = refused
+        self.retry_after = retry_after
 
 
 def broken(message: str) -> FitError:
@@ -384,7 +389,15 @@ def make_room(runtime: ProfileRuntime, evaluation: Evaluation, diagnosis: Diagno
     steps.begin()
     result = runtime.run_post_filter(evaluation.state, evaluation.pod, diagnosis)
     steps.end(POST_FILTER, result.status.code)
-    return result
+    return result if runtime.preemption_rules is None else _held_to(runtime.preemption_rules, result)
+
+
+def _held_to(rules: PreemptionRules, result: PostFilterResult) -> PostFilterResult:
+    """Refuse victims that the profile's rules forbid: a plugin of another package may not have asked."""
+    refusal = rules.limits().objection(result.victims) if result.status.ok and result.victims else None
+    if refusal is None:
+        return result
+    return PostFilterResult(unschedulable(f"preemption: {refusal.reason}"), retry_after=refusal.retry_after)
 
 
 def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Refused = NO_NODE_REFUSED) -> FitError:
@@ -407,6 +420,7 @@ def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Ref
         nominated_node=made_room.nominated_node,
         victims=made_room.victims,
         refused=refused,
+        retry_after=made_room.retry_after,
     )
     failure.diagnosis = diagnosis
     return failure

@@ -50,6 +50,8 @@ class FailureHandler:
         waiting = self.queue.get(queued.uid)
         if waiting is None:
             return None
+        if failure.retry_after is not None:
+            self.queue.wake_ups.after(queued.uid, failure.retry_after)
         pod = waiting.pod
         self._nominate(pod, failure.nominated_node)
         # A replica without the lead must not report: the new leader may have placed the pod already, and this event would

@@ -21,6 +21,7 @@ from typing import Any, Final
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.preemption.evictions import Evictions
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.ports import EventRecorder, EventType, Evictor, Lead, PodsBeingBound, StatusWriter
 
@@ -47,6 +48,7 @@ class Preemption:
         events: records the event `Preempted`.
         status: clears nominations.
         lead: whether this replica may evict.
+        evictions: notes the evictions that are asked for, and the ones that failed.
         sleep: waits so many seconds.
     """
 
@@ -57,6 +59,7 @@ class Preemption:
     events: EventRecorder
     status: StatusWriter
     lead: Lead
+    evictions: Evictions
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def make_room(self, preemptor: PodInfo, node: NodeName, victims: Sequence[PodInfo]) -> Coroutine[Any, Any, None]:
@@ -76,6 +79,7 @@ class Preemption:
                 nominator.delete(other.uid)
                 self.status.nomination_cleared(other)
         nominator.making_room_for.add(preemptor.uid)
+        self.evictions.asked_for(preemptor.scheduler_name, victims)
         for victim in victims:
             self.cluster.told_to_leave(victim.uid)
         return self._make_room(preemptor, node, victims)
@@ -142,6 +146,7 @@ class Preemption:
                 await self.evictor.evict(victim, preemptor, node)
         except Exception:
             self.cluster.stays_after_all(victim.uid)
+            self.evictions.failed(victim.uid)
             _logger.exception("pod %s, a victim of pod %s, is still on node %s", victim.key, preemptor.key, node)
             return False
         self.events.record(victim, EventType.NORMAL, PREEMPTED, _PREEMPTING, note)

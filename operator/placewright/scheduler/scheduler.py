@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from placewright.api.podextent import SMALL
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.preemption.evictions import Evictions
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
@@ -67,6 +68,7 @@ class Ports:
         sleep: waits so many seconds.
         start: runs a binding cycle; None runs it as a task of the scheduler, which bounds how many there are.
         precautions: taken before decisions that may end the process.
+        since_1970: seconds since 1970, with which times of the API are compared; None where no time passes.
     """
 
     events: EventRecorder
@@ -77,6 +79,7 @@ class Ports:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     start: Start | None = None
     precautions: Precautions = field(default_factory=NoPrecautions)
+    since_1970: Clock | None = None
 
 
 class PodScheduler(Protocol):
@@ -254,6 +257,7 @@ class Scheduler:
         waiting: pods that Permit plugins keep.
         binding: the binding cycle.
         attempts: begins and ends attempts.
+        evictions: the record of the evictions that were asked for lately.
         pod_groups: the scheduler of groups.
         given_up: reports pods that have waited too long.
     """
@@ -281,8 +285,11 @@ class Scheduler:
         voices = Voices(ports.events, ports.status, ports.groups)
         self.given_up = GiveUpReports(queue, cluster.pod_groups, profiles, voices, lead, clock)
         self.binding = BindingCycle(cluster, queue, self.waiting, failures, ports.events, ports.observers, self.counts)
-        evictions = Preemption(cluster, queue, self.binding, ports.evictor, ports.events, ports.status, lead, ports.sleep)
-        self.attempts = Attempts(cluster, clock, ports.observers, failures, evictions, self.counts, self.beside)
+        self.evictions = Evictions(cluster, clock, ports.since_1970, queue.first_tried)
+        preemption = Preemption(
+            cluster, queue, self.binding, ports.evictor, ports.events, ports.status, lead, self.evictions, ports.sleep
+        )
+        self.attempts = Attempts(cluster, clock, ports.observers, failures, preemption, self.counts, self.beside)
         reserver = Reserver(cluster, queue, self.waiting, self.counts)
         self._extended = ExtendedCycle(cluster, cycle, lambda: lead.active)
         start = ports.start or self.beside

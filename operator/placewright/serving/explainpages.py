@@ -167,6 +167,7 @@ def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluato
         waiting_seconds=round(now - queued.timestamp, 3),
         attempts=queued.attempts,
         backoff_seconds=0.0 if ends is None or queued.gated else round(max(ends + 1 - now, 0.0), 3),
+        retry_seconds=round(engine.queue.wake_ups.of(queued.uid) or 0.0, 3),
         rejected_by=tuple(sorted(queued.unschedulable_plugins)),
         waits_for=tuple(sorted(queued.pending_plugins)),
         gated_by=queued.gating_plugin if queued.gated else "",

@@ -153,7 +153,9 @@ class World:
         self.observers = Observers(self.listening, self.deciding, (), self.trying)
         self.queue = self._make_queue()
         self.cycle = self._make_cycle()
-        ports = Ports(self.events, self.status, self.evictor, self.observers, self.groups, start=self._start)
+        ports = Ports(
+            self.events, self.status, self.evictor, self.observers, self.groups, start=self._start, since_1970=self.claims.now
+        )  # fmt: skip
         self.scheduler = Scheduler(self.cluster, self.queue, self.profiles.get, self.cycle, ports, self.time, self._lead)
         self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding)
 
@@ -184,6 +186,7 @@ class World:
         handle = ProfileHandle(
             self.cluster, self.binder, self.queue.nominator, self.scheduler.waiting, self.volumes, self.claims, self.events.announce,
             members=self.queue.pod_groups, guarding=self._make_guarding(), wake=self.queue.alarms.wake_after,
+            evictions=self.scheduler.evictions,
         )  # fmt: skip
         evaluator = self.profiles[resolved.scheduler_name] = handle.evaluator(resolved, self._registry, extenders)
         self.queue.reprioritise(resolved.scheduler_name, None)

@@ -24,6 +24,7 @@ from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME
 from placewright.cluster.cluster import Cluster
+from placewright.framework.preemption.evictions import MINUTE
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.handle import ProfileHandle
@@ -137,10 +138,13 @@ class Simulation:
         self._for_all: Evaluator | None = None
         self._queue = SchedulingQueue(self._policy, loop.time, self._entered)
         cycle = SchedulingCycle(self._cluster, self._queue.nominator, random.Random(seed))
-        ports = Ports(self._fates, self._server, self._server, Observers([self._fates]), start=self._start)
+        ports = Ports(
+            self._fates, self._server, self._server, Observers([self._fates]), start=self._start, since_1970=self._claims.now
+        )  # fmt: skip
         self._scheduler = Scheduler(self._cluster, self._queue, self._evaluator, cycle, ports, loop.time)
         self._server.intake = ClusterEventHandlers(self._cluster, self._queue, self._scheduler.binding)
         self._build(profiles, registry)
+        self._patience = PATIENCE_SECONDS + max((_stated_waits(profile) for profile in profiles), default=0.0)
 
     def outcome(self, profile: str, seed: int) -> Outcome:
         """The result, once `run` has ended."""
@@ -177,7 +181,7 @@ class Simulation:
         for profile in profiles:
             handle = ProfileHandle(
                 self._cluster, self._server, nominator, permits, volumes, self._claims, members=self._queue.pod_groups,
-                wake=self._queue.alarms.wake_after,
+                wake=self._queue.alarms.wake_after, evictions=self._scheduler.evictions,
             )  # fmt: skip
             self._evaluators[profile.scheduler_name] = handle.evaluator(profile, registry)
         if len(profiles) == 1 and profiles[0].scheduler_name not in _asked_for(self._scenario):
@@ -276,7 +280,7 @@ class Simulation:
     def _tired(self) -> bool:
         """Whether nothing has changed for so long that no other try can end differently."""
         too_often = self._tries > max(_LEAST_TRIES, TRIES_PER_POD * len(self._queue))
-        return too_often or self._loop.time() > self._changed_at + PATIENCE_SECONDS
+        return too_often or self._loop.time() > self._changed_at + self._patience
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> None:
         task = self._loop.create_task(work)
@@ -297,7 +301,7 @@ class Simulation:
         if alarm is not None and len(self._queue):  # time may help a pod that nothing in the cluster helps any more
             moments.append(alarm)
         beat = self._next_beat()
-        if not self._tired and self._loop.time() < beat <= self._changed_at + PATIENCE_SECONDS:
+        if not self._tired and self._loop.time() < beat <= self._changed_at + self._patience:
             moments.append(beat)
         return min(moments, default=None)
 
@@ -336,6 +340,12 @@ class Simulation:
         """Run callbacks of one moment in the order in which they were scheduled."""
         self._appointments += 1
         heapq.heappush(self._agenda, (moment, self._appointments, act))
+
+
+def _stated_waits(profile: ResolvedProfile) -> float:
+    """Seconds after which the profile's rules of preemption may still change their answer although nothing happens."""
+    rules = profile.settings.preemption
+    return 0.0 if rules is None else max(rules.wait_seconds, rules.min_run_seconds, MINUTE if rules.max_evictions_per_minute else 0.0)
 
 
 def _asked_for(scenario: Scenario) -> set[str]:

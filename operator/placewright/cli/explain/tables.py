@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from rich.console import Console
@@ -117,10 +117,7 @@ def _queued(queue: Queued, scheduler_name: str) -> str:
     said = [f"{queue.place} for {_span(queue.waiting_seconds)}"]
     if queue.attempts:
         said.append(f"{queue.attempts} attempt{'s' if queue.attempts > 1 else ''}")
-    if queue.backoff_seconds:
-        said.append(f"backs off for another {_span(queue.backoff_seconds)}")
-    if queue.given_up_seconds is not None:
-        said.append(f"given up {_span(queue.given_up_seconds)} ago, tried again only after an event that may help")
+    said += _next_attempt(queue)
     if queue.rejected_by:
         said.append(f"waits for an event that may help with {', '.join(queue.rejected_by)}")
     if queue.gated_by:
@@ -136,6 +133,16 @@ def _queued(queue: Queued, scheduler_name: str) -> str:
     if queue.profile == "paused":
         said.append("its profile is paused")
     return "in the queue: " + "; ".join(said)
+
+
+def _next_attempt(queue: Queued) -> Iterator[str]:
+    """When the pod may be tried again, as far as time says it."""
+    if queue.backoff_seconds:
+        yield f"backs off for another {_span(queue.backoff_seconds)}"
+    if queue.given_up_seconds is not None:
+        yield f"given up {_span(queue.given_up_seconds)} ago, tried again only after an event that may help"
+    if queue.retry_seconds:
+        yield f"tried again in {_span(queue.retry_seconds)} at the latest"
 
 
 def _show_now(console: Console, now: Now, but: str = "") -> None:

@@ -9,6 +9,7 @@ from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface.columns import Rejection
+from placewright.framework.ports import Seconds
 from placewright.framework.status import Status
 
 
@@ -47,16 +48,20 @@ class PostFilterResult:
         victims: pods to evict from the nominated node. The scheduler evicts them after the attempt has ended; the plugin evicts no pod.
         alternatives: the nodes among which this one was chosen. Extenders with a preempt verb are asked about them, and a plugin that
             leaves this None decides alone.
+        retry_after: seconds after which the answer may be another although nothing happens in the cluster. The pod waits for events as
+            usual, and is tried again then at the latest. None: only events help. Read without SUCCESS alone.
 
     Example:
         PostFilterResult(SUCCESS, NodeName("node-7"), victims=(cheapest,))
         PostFilterResult(unschedulable("preemption: no pod here is less important"))
+        PostFilterResult(unschedulable("a node is on its way"), retry_after=30.0)
     """
 
     status: Status
     nominated_node: NodeName | None = None
     victims: tuple[PodInfo, ...] = ()
     alternatives: Alternatives | None = None
+    retry_after: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,8 @@ class PostFilterPlugin(Plugin[ArgsT], ABC):
         SUCCESS: no other plugin is asked. The pod is nominated to the node, its victims are evicted, and pods of the same or a lower
             priority must fit beside it there. The pod waits in the unschedulable set for the events of the filters that rejected it. The
             last victim's end should be one of them; then it is tried again, and passes all filters again.
-        UNSCHEDULABLE: the next plugin is asked. What all of them said is told after the filters' reasons.
+        UNSCHEDULABLE: the next plugin is asked. What all of them said is told after the filters' reasons. A plugin that only waits for a
+            time says so in `retry_after`: then the pod is tried again though no event came.
         UNSCHEDULABLE_AND_UNRESOLVABLE: no other plugin is asked, and the pod waits as after UNSCHEDULABLE.
         ERROR: likewise; the message names the plugin. The pod is told that it is unschedulable, and waits for the filters' events, because
             the filters have spoken. An exception is an error of the attempt instead: the pod backs off.

@@ -16,6 +16,7 @@ from placewright.framework.events import ClusterEvent
 from placewright.framework.interface.columns import Rejection, Rows
 from placewright.framework.interface.cyclestate import CycleState
 from placewright.framework.ports import Binder, ClaimWriter, VolumeWriter, WaitingForPermit
+from placewright.framework.preemption.rules import PreemptionRules
 from placewright.framework.status import Status
 
 #: Seconds that an alarm is set later than the moment that it is for: seconds since 1970 and a monotonic clock differ when they are rounded.
@@ -97,6 +98,13 @@ class Handle(Protocol):
 
         Example:
             self.handle.wake_after(30.0, ClusterEvent(self.name, Action.UPDATE, "SeatsFree"))
+        """
+
+    @property
+    def preemption_rules(self) -> PreemptionRules | None:
+        """The rules of the profile's `spec.preemption`; None for a profile whose pods preempt as kube-scheduler's do.
+
+        A PostFilter plugin that evicts pods asks them before it looks for victims. The scheduler refuses victims that they forbid.
         """
 
     def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import Selector, SelectorError, compile_label_selector
 from placewright.api.workloads import PodDisruptionBudget
+from placewright.framework.preemption.evictions import Eviction
 
 _NOBODY: Final[Mapping[str, str]] = {}
 
@@ -19,7 +20,7 @@ class _Budget:
     allowed: int
     already_counted: Mapping[str, str]
 
-    def covers(self, pod: PodInfo) -> bool:
+    def covers(self, pod: PodInfo | Eviction) -> bool:
         """True when evicting the pod would use this budget up further; the API server has counted the pods it names itself."""
         return pod.name not in self.already_counted and self.selector.matches(pod.labels)
 
@@ -29,12 +30,23 @@ class Budgets:
 
     Args:
         budgets: all of them; one that covers no pod is left out.
+        under_way: finds the evictions that a budget's status may not show yet; they use it up, too. None: no budget has such.
+        chosen: victims that use budgets up before all others.
     """
 
-    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+    def __init__(
+        self,
+        budgets: Iterable[PodDisruptionBudget],
+        under_way: Callable[[PodDisruptionBudget], Iterable[Eviction]] | None = None,
+        chosen: Sequence[PodInfo] = (),
+    ) -> None:
         self._by_namespace: dict[str, list[_Budget]] = {}
         for budget in budgets:
             compiled = _compile(budget)
+            if compiled is not None and under_way is not None:
+                beside: list[PodInfo | Eviction] = [pod for pod in chosen if pod.namespace == budget.metadata.namespace]
+                used = sum(bool(pod.labels) and compiled.covers(pod) for pod in [*beside, *under_way(budget)])
+                compiled = replace(compiled, allowed=compiled.allowed - used)
             if compiled is not None:
                 self._by_namespace.setdefault(budget.metadata.namespace, []).append(compiled)
 
@@ -65,6 +77,29 @@ class Budgets:
         """
         used: dict[_Budget, int] = {}
         return [sum([self._breaks_one(pod, used) for pod in unit]) for unit in units]
+
+    def exhausted_for(self, pod: PodInfo) -> bool:
+        """Tell whether the pod's eviction alone would break a budget.
+
+        Args:
+            pod: on a node.
+
+        Returns:
+            True where a budget that covers the pod allows no disruption.
+        """
+        return any(budget.allowed <= 0 for budget in self._covering(pod))
+
+    def broken_by(self, pods: Iterable[PodInfo]) -> bool:
+        """Tell whether evictions would break a budget together.
+
+        Args:
+            pods: all that are to be evicted.
+
+        Returns:
+            True where a budget covers more of them than it allows disruptions.
+        """
+        used: dict[_Budget, int] = {}
+        return any(self._breaks_one(pod, used) for pod in pods)
 
     def _breaks_one(self, pod: PodInfo, used: dict[_Budget, int]) -> bool:
         breaks = False

@@ -7,7 +7,7 @@ may go one by one as long as enough remain for the group to be of use; one more 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from placewright.api.podgroups import Disruption, GroupRef, PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgroups import PodGroups
-from placewright.framework.interface import Seconds
+from placewright.framework.ports import Seconds
 
 #: A pod with the row that it stands on.
 Move = tuple[int, PodInfo]
@@ -100,14 +100,16 @@ class Together:
     Args:
         cluster: the columns.
         preemptor: the pod for which room is to be made.
+        keeps: tells whether a rule keeps a pod where it is; None where there are no rules.
 
     Attributes:
         priority: the one with which the preemptor evicts; see `priority_of`.
     """
 
-    def __init__(self, cluster: Cluster, preemptor: PodInfo) -> None:
+    def __init__(self, cluster: Cluster, preemptor: PodInfo, keeps: Callable[[PodInfo], bool] | None = None) -> None:
         self._cluster = cluster
         self._preemptor = preemptor
+        self._keeps = keeps
         self._bonds: dict[GroupRef, Bond | None] = {}
         self.priority = priority_of(cluster.pod_groups, preemptor)
 
@@ -130,14 +132,17 @@ class Together:
         for pod in self._cluster.pods_on(node):
             bond = None if pod.pod_group is None else self._bond(pod.pod_group)
             if pod.pod_group is None or bond is None or self._cluster.leaves(pod):
-                if pod.priority < self.priority:
+                if pod.priority < self.priority and not self._stays(pod):
                     found.singles.append(pod)
-            elif pod.priority < self.priority if bond.spare else bond.whole is not None:
+            elif (pod.priority < self.priority if bond.spare else bond.whole is not None) and not self._stays(pod):
                 found.bonds[pod.pod_group] = bond
                 found.members.setdefault(pod.pod_group, []).append(pod)
         for ref in tuple(found.bonds):
             self._loosen(found, ref)
         return found
+
+    def _stays(self, pod: PodInfo) -> bool:
+        return self._keeps is not None and self._keeps(pod)
 
     def completed(self, pods: Iterable[PodInfo]) -> tuple[PodInfo, ...]:
         """Add to victims the pods that have to leave with them.
@@ -198,7 +203,7 @@ class Together:
         members = tuple(place.pod for place in places)
         spare = 0 if pod_group.disruption is Disruption.POD_GROUP else max(len(members) - pod_group.min_member, 0)
         priority = pod_group.priority if pod_group.priority is not None else max((pod.priority for pod in members), default=0)
-        if pod_group.ref == self._preemptor.pod_group or priority >= self.priority or not members:
+        if pod_group.ref == self._preemptor.pod_group or priority >= self.priority or not members or any(map(self._stays, members)):
             return Bond(members, spare, None)
         rows = [(self._cluster.row(place.node), place.pod) for place in places]
         moves = tuple((row, pod) for row, pod in rows if row is not None)

@@ -172,6 +172,8 @@ def post_filter_result(answer: Any, asked: Asked) -> PostFilterResult:
         raise WrongAnswer(answer.victims, "a tuple of PodInfo as the result's victims")
     if not (answer.alternatives is None or isinstance(answer.alternatives, Alternatives)):
         raise WrongAnswer(answer.alternatives, "Alternatives, or None, as the result's alternatives")
+    if not (answer.retry_after is None or (_is_number(answer.retry_after) and answer.retry_after >= 0)):
+        raise WrongAnswer(answer.retry_after, "a number of seconds, or None, as the result's retry_after")
     return answer
 
 

@@ -37,6 +37,8 @@ from placewright.framework.interface import (
     WaitingForPermit,
 )
 from placewright.framework.ports import PodGroupMembers
+from placewright.framework.preemption.evictions import Evictions
+from placewright.framework.preemption.rules import PreemptionRules
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
@@ -201,10 +203,12 @@ class ProfileHandle:
         budget: ColumnBudget | None = None,
         now: Callable[[], float] | None = None,
         wake: Wake = never_woken,
+        evictions: Evictions | None = None,
     ) -> None:
         self._now = claims.now if now is None else now
         self._wake = wake
         self.guarding = Guarding() if guarding is None else guarding
+        self._evictions = Evictions(cluster) if evictions is None else evictions
         self._budget = budget
         self._members = members
         self._claims = claims
@@ -246,6 +250,11 @@ class ProfileHandle:
     def wake_after(self, seconds: float, event: ClusterEvent, subject: Any = None) -> None:
         """Implements `Handle.wake_after`."""
         self._wake(seconds, event, subject)
+
+    @property
+    def preemption_rules(self) -> PreemptionRules | None:
+        """The rules of the profile's `spec.preemption`; no plugin asks before all are built."""
+        return None if self._evaluator is None else self._evaluator.runtime.preemption_rules
 
     def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
         """Implements `Handle.announce`."""
@@ -308,7 +317,7 @@ class ProfileHandle:
             InputError: a plugin refuses its arguments.
         """
         self._runs = frozenset(plugin for names in profile.points.values() for plugin in names)
-        runtime = ProfileRuntime(profile, registry, self, extenders, self.guarding)
+        runtime = ProfileRuntime(profile, registry, self, extenders, self.guarding, self._evictions)
         self._evaluator = Evaluator(runtime, self._cluster, self._nominations, self._budget)
         return self._evaluator
 

@@ -40,6 +40,9 @@ from placewright.framework.interface import (
     ScorePlugin,
     Seconds,
 )
+from placewright.framework.preemption.evictions import Evictions
+from placewright.framework.preemption.refusals import soonest
+from placewright.framework.preemption.rules import rules_of
 from placewright.framework.runtime.allowednamespaces import ALLOWED_NAMESPACES, allowed_namespaces
 from placewright.framework.runtime.guard import Guarding, build, events_of, guard
 from placewright.framework.runtime.keptcolumn import narrowest
@@ -75,6 +78,7 @@ class ProfileRuntime:
         preparing: plugins that can make ready beforehand what a pod that asks for much needs.
         failures: what plugins did wrong.
         namespace_gate: keeps out pods whose namespace may not use the profile; None where every namespace may.
+        preemption_rules: of `spec.preemption`; None where pods preempt as kube-scheduler's do.
         interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
         totals_kind: integers that hold every sum of weighted scores, and what stands for none.
         told_once: names of plugins whose PreFilter and PreScore depend on the pod alone, so that pods that look alike share one answer.
@@ -87,12 +91,14 @@ class ProfileRuntime:
         handle: Handle,
         extenders: Sequence[Extender] = (),
         guarding: Guarding | None = None,
+        evictions: Evictions | None = None,
     ) -> None:
         """Build the plugins. Raises `PluginBuildError` for one that is not ours, `InputError` about arguments, or what ours raise."""
         self.profile = profile
         guarding = Guarding() if guarding is None else guarding
         self.failures = guarding.failures
         self._handle = handle
+        self.preemption_rules = rules_of(profile.settings.preemption, profile.scheduler_name, evictions)
         self.extenders = tuple(extenders)
         self._plugins = {name: build(registry[name], name, profile, handle) for name in profile.plugin_names}
         for plugin in self._plugins.values():
@@ -210,9 +216,10 @@ class ProfileRuntime:
             diagnosis: why.
 
         Returns:
-            That answer; else what all plugins said, together.
+            That answer; else what all plugins said, together, and the first time at which one of them wants to be asked again.
         """
         said: list[str] = []
+        retries: list[Seconds | None] = []
         nominated: NodeName | None = None
         for plugin in self.post_filter:
             state.steps.plugin_begins()
@@ -222,8 +229,9 @@ class ProfileRuntime:
             if result.status.code is not Code.UNSCHEDULABLE:
                 return _after(said, result)
             said.extend(result.status.reasons)
+            retries.append(result.retry_after)
             nominated = nominated if result.nominated_node is None else result.nominated_node
-        return PostFilterResult(unschedulable(*said), nominated)
+        return PostFilterResult(unschedulable(*said), nominated, retry_after=soonest(retries))
 
     def run_reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
         """Reserve in order. On the first failure everything is unreserved before this returns.

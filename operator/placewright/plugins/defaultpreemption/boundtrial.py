@@ -91,7 +91,7 @@ class BoundTrial:
         """The candidate, or why evicting does not help."""
         try:
             with handle.cluster.dry_run() as dry_run:
-                away = self._everybody()
+                away = self.everybody()
                 dry_run.remove(away)
                 status = handle.check_row(preemptor, self.row)
                 if not status.ok:
@@ -116,7 +116,8 @@ class BoundTrial:
                 dry_run.remove(unit.moves)
                 self.condemn(turn)
 
-    def _everybody(self) -> list[Move]:
+    def everybody(self) -> list[Move]:
+        """All pods that may leave, also those of other nodes, with their rows."""
         bound = [move for bond in self._leaving.bonds.values() if bond.whole is not None for move in bond.whole.moves]
         return [*((self.row, pod) for pod in self._leaving.singles), *bound]
 

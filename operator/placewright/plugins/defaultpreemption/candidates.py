@@ -14,7 +14,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import Seconds
 from placewright.framework.preemption.budgets import Budgets
-from placewright.framework.preemption.together import importance, start_time
+from placewright.framework.preemption.together import Move, importance, start_time
 from placewright.framework.status import Status, error, unresolvable
 
 #: Makes every priority positive, so that of two sums the one with more pods is never smaller for a negative priority.
@@ -90,6 +90,10 @@ class NodeTrial:
         self._victims = []
         self._violations = 0
         self.protected, self.others = budgets.split(sorted(self.evictable, key=importance))
+
+    def everybody(self) -> list[Move]:
+        """All pods that may leave, with their rows."""
+        return [(self.row, pod) for pod in self.evictable]
 
     @property
     def turns(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
@@ -22,10 +22,12 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
-from placewright.framework.interface import Handle, Rows, RowTrials
+from placewright.framework.interface import Handle, Rows, RowTrials, Seconds
 from placewright.framework.preemption.budgets import Budgets
+from placewright.framework.preemption.refusals import PreemptionRefusal, soonest
+from placewright.framework.preemption.rules import VictimLimits
 from placewright.framework.preemption.together import Together
-from placewright.framework.status import Code, Status, error
+from placewright.framework.status import Code, Status, error, unresolvable
 from placewright.plugins.defaultpreemption.boundtrial import BoundTrial
 from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, Candidate, NodeTrial, Outcome
 
@@ -36,16 +38,29 @@ AnyTrial = NodeTrial | BoundTrial
 
 
 class DryRun:
-    """One attempt's question to many nodes."""
+    """One attempt's question to many nodes.
 
-    def __init__(self, handle: Handle, pod: PodInfo, budgets: Budgets, kept: MutableMapping[int, Outcome] | None = None) -> None:
-        """`kept`: outcomes that are known, by row, and still true; new ones are added."""
+    Attributes:
+        retry_after: seconds until a rule that refused victims may refuse them no longer; None where time alone ends no refusal.
+    """
+
+    def __init__(
+        self,
+        handle: Handle,
+        pod: PodInfo,
+        budgets: Budgets,
+        kept: MutableMapping[int, Outcome] | None = None,
+        limits: VictimLimits | None = None,
+    ) -> None:
+        """`kept`: outcomes that are known, by row, and still true; new ones are added. `limits`: the profile's rules, if it has any."""
+        self.retry_after: Seconds | None = None
         self._handle = handle
         self._cluster = handle.cluster
         self._pod = pod
         self._budgets = budgets
         self._kept = kept
-        self._together = Together(self._cluster, pod)
+        self._limits = limits
+        self._together = Together(self._cluster, pod, None if limits is None else limits.keeps)
 
     @property
     def pointless(self) -> bool:
@@ -54,6 +69,12 @@ class DryRun:
 
     def on(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
         """The outcome on each of these rows, in the given order."""
+        if self._limits is None:
+            return self._known_or_tried(nodes)
+        nodes = list(nodes)
+        return iter(self._allowed(nodes, list(self._known_or_tried(nodes)), self._limits))
+
+    def _known_or_tried(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
         if self._kept is None:
             yield from self._tried(nodes)
             return
@@ -77,10 +98,70 @@ class DryRun:
 
     def _trial(self, row: int, node: NodeName) -> AnyTrial:
         priority = self._together.priority
-        if not self._cluster.pod_groups.placed_groups:
+        if not self._cluster.pod_groups.placed_groups and self._limits is None:
             return NodeTrial(row, node, [pod for pod in self._cluster.pods_on(node) if pod.priority < priority])
-        found = self._together.on(node)
-        return BoundTrial(row, node, found) if found.bonds else NodeTrial(row, node, found.singles)
+        return _trial_of(self._together, row, node)
+
+    # --- the profile's rules -------------------------------------------------------------------------------------------------
+
+    def _allowed(self, nodes: Sequence[tuple[int, NodeName]], outcomes: Sequence[Outcome], limits: VictimLimits) -> list[Outcome]:
+        """Hold candidates to the rules, and name the rule on nodes where only a rule keeps the pod from making room."""
+        hopeless = [node for node, outcome in zip(nodes, outcomes, strict=True) if _is_hopeless(outcome)]
+        kept = self._kept_by_rules(hopeless, limits)
+        return [
+            self._refused(kept[row]) if row in kept else self._held_to(outcome, limits)
+            for (row, _), outcome in zip(nodes, outcomes, strict=True)
+        ]
+
+    def _held_to(self, outcome: Outcome, limits: VictimLimits) -> Outcome:
+        if isinstance(outcome, Status):
+            return outcome
+        refusal = limits.why_not_these(outcome.victims)
+        if refusal is not None:
+            return self._refused([refusal])
+        # kube-scheduler counts a pod as breaking a budget also where the budget allows it and its victims are others.
+        return replace(outcome, violations=0) if limits.strict else outcome
+
+    def _refused(self, refusals: Iterable[PreemptionRefusal]) -> Status:
+        by_reason = {refusal.reason: refusal for refusal in refusals}
+        self.retry_after = soonest([self.retry_after, *(refusal.retry_after for refusal in refusals)])
+        return unresolvable(*sorted(by_reason))
+
+    def _kept_by_rules(self, nodes: Iterable[tuple[int, NodeName]], limits: VictimLimits) -> dict[int, list[PreemptionRefusal]]:
+        """Rows on which the pod would fit if all pods of lower priority left, with the refusals that keep some of them."""
+        every = Together(self._cluster, self._pod)
+        trials: list[AnyTrial] = []
+        refusals: dict[int, list[PreemptionRefusal]] = {}
+        for row, node in nodes:
+            trial = _trial_of(every, row, node)
+            found = [refusal for _, pod in trial.everybody() if (refusal := limits.why_it_stays(pod)) is not None]
+            if found:
+                trials.append(trial)
+                refusals[row] = found
+        fits = self._fits_without(trials)
+        return {row: found for row, found in refusals.items() if row in fits}
+
+    def _fits_without(self, trials: Sequence[AnyTrial]) -> set[int]:
+        """Rows on which the pod fits where all pods of the trial have left; none where a plugin breaks."""
+        if not trials:
+            return set()
+        try:
+            together = self._handle.trials(self._pod, [trial.row for trial in trials])
+            alone: list[AnyTrial] = [trial for trial in trials if isinstance(trial, BoundTrial) and not together.rows_are_apart]
+            in_step = [trial for trial in trials if trial not in alone]
+            with self._cluster.dry_run() as dry_run:
+                dry_run.remove([(trial.row, pod) for trial in in_step for pod in trial.evictable])
+                rejected, unsettled = _check(together, in_step)
+            fits = {trial.row for trial in in_step} - rejected.keys() - unsettled
+            alone += [trial for trial in in_step if trial.row in unsettled]
+            return fits | {trial.row for trial in alone if self._fits_alone(trial)}
+        except CycleError:
+            return set()
+
+    def _fits_alone(self, trial: AnyTrial) -> bool:
+        with self._cluster.dry_run() as dry_run:
+            dry_run.remove(trial.everybody())
+            return self._handle.check_row(self._pod, trial.row).ok
 
     # --- one node ------------------------------------------------------------------------------------------------------------
 
@@ -138,6 +219,15 @@ class DryRun:
             if unsettled:
                 trials = [trial for trial in trials if trial.row not in unsettled]
         return [trial for trial in trials if isinstance(trial, NodeTrial) or not trial.torn()]
+
+
+def _trial_of(together: Together, row: int, node: NodeName) -> AnyTrial:
+    found = together.on(node)
+    return BoundTrial(row, node, found) if found.bonds else NodeTrial(row, node, found.singles)
+
+
+def _is_hopeless(outcome: Outcome) -> bool:
+    return isinstance(outcome, Status) and outcome.code is not Code.ERROR
 
 
 def _check(together: RowTrials, trials: Sequence[AnyTrial]) -> tuple[dict[int, Status], set[int]]:

@@ -27,6 +27,8 @@ from placewright.framework.interface import (
 )
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import rows_where_it_may_help, why_not_eligible
+from placewright.framework.preemption.refusals import PreemptionRefusal, soonest
+from placewright.framework.preemption.rules import VictimLimits
 from placewright.framework.preemption.together import Together, importance
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.defaultpreemption.candidates import Candidate, Outcome, pick
@@ -85,20 +87,31 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         """
         if reason := why_not_eligible(pod, cluster, diagnosis):
             return PostFilterResult(unschedulable(f"preemption: {reason}"))
+        rules = self.handle.preemption_rules
+        if rules is not None and (refusal := rules.why_not_yet((pod,))) is not None:
+            return PostFilterResult(unschedulable(f"preemption: {refusal.reason}"), retry_after=refusal.retry_after)
+        limits = None if rules is None else rules.limits()
+        budgets = Budgets(cluster.objects.disruption_budgets.values()) if limits is None else limits.budgets
         rows = rows_where_it_may_help(cluster, diagnosis)
         search = CandidateSearch(self.args.candidates_wanted(len(rows)))
-        trials = DryRun(self.handle, pod, Budgets(cluster.objects.disruption_budgets.values()), self._known_outcomes(state, pod))
+        trials = DryRun(self.handle, pod, budgets, self._known_outcomes(state, pod), limits)
         search.run(trials, cluster, rows, self.rng)
         if not search.candidates and search.problem:
             return PostFilterResult(error(f"preemption: {search.problem}"))
         if not search.candidates:
-            return PostFilterResult(unschedulable(f"preemption: {search.summary(diagnosis.node_count)}"), NOWHERE)
+            message = f"preemption: {search.summary(diagnosis.node_count)}"
+            return PostFilterResult(unschedulable(message), NOWHERE, retry_after=trials.retry_after)
         victims = {one.node: NodeVictims(one.victims, one.violations) for one in search.candidates}
-        return replace(_evicting(cluster, search.candidates), alternatives=Alternatives(victims, partial(_among, cluster, pod)))
+        return replace(_evicting(cluster, search.candidates), alternatives=Alternatives(victims, partial(_among, cluster, pod, limits)))
 
     def _known_outcomes(self, state: CycleState, pod: PodInfo) -> MutableMapping[int, Outcome] | None:
-        """Outcomes of trials for pods like this one; None where groups stand on nodes, because a victim may take other pods along."""
-        cluster = self.handle.cluster
+        """Outcomes of trials for pods like this one.
+
+        None where groups stand on nodes, because a victim may take other pods along, or where a rule depends on more than the node.
+        """
+        cluster, rules = self.handle.cluster, self.handle.preemption_rules
+        if rules is not None and not rules.steady:
+            return None
         budgets = [budget.metadata for budget in cluster.objects.disruption_budgets.values()]
         if cluster.pod_groups.placed_groups or not all(budget.resource_version for budget in budgets):
             return None
@@ -110,16 +123,26 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         return (interest(EventResource.POD, Action.DELETE, _never),)
 
 
-def _among(cluster: Cluster, pod: PodInfo, victims: Mapping[NodeName, NodeVictims]) -> PostFilterResult:
+def _among(
+    cluster: Cluster, pod: PodInfo, limits: VictimLimits | None, victims: Mapping[NodeName, NodeVictims]
+) -> PostFilterResult:
     """The result when extenders left these nodes, perhaps with other victims. Pods that cannot stay without these leave, too."""
     if not victims:
         return PostFilterResult(unschedulable("preemption: no candidate node for preemption"))
     together = Together(cluster, pod)
-    candidates = []
+    candidates: list[Candidate] = []
+    refusals: list[PreemptionRefusal] = []
     for node, who in victims.items():
         pods = together.completed(who.pods)
         ranked = sorted(((together.rank_of(one), one) for one in pods), key=lambda each: (-each[0], *importance(each[1])))
-        candidates.append(Candidate(node, tuple(one for _, one in ranked), who.violations, tuple(rank for rank, _ in ranked)))
+        candidate = Candidate(node, tuple(one for _, one in ranked), who.violations, tuple(rank for rank, _ in ranked))
+        if limits is None or (refusal := limits.objection(candidate.victims)) is None:
+            candidates.append(candidate)
+        else:
+            refusals.append(refusal)
+    if not candidates:  # the extenders chose other victims than the rules allow
+        reasons = ", ".join(sorted({refusal.reason for refusal in refusals}))
+        return PostFilterResult(unschedulable(f"preemption: {reasons}"), retry_after=soonest(each.retry_after for each in refusals))
     return _evicting(cluster, candidates)
 
 

@@ -8,15 +8,17 @@ victims that leaves as a whole, is let back if the members on its nodes find oth
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import Seconds
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import NEVER
+from placewright.framework.preemption.refusals import PreemptionRefusal, soonest
 from placewright.framework.preemption.together import Unit, units_of
 from placewright.framework.runtime.evaluation import Evaluation
 from placewright.scheduler.attempts import Attempt
@@ -39,11 +41,19 @@ class GroupRoom:
         nodes: by uid, each member's node and the victims that leave it; empty when no eviction makes room for enough members.
         withdraws: whether earlier nominations of the members are pointless.
         why: PostFilter's message for the member that found no room; may be empty.
+        retry_after: seconds after which the group may make room although nothing happens in the cluster; None where only events help.
     """
 
     nodes: dict[str, tuple[NodeName, tuple[PodInfo, ...]]] = field(default_factory=dict)
     withdraws: bool = False
     why: str = ""
+    retry_after: Seconds | None = None
+
+    def refuse(self, refusal: PreemptionRefusal) -> None:
+        """Leave the group without room, because of a rule of its profile."""
+        self.nodes = {}
+        self.why = f"preemption: {refusal.reason}"
+        self.retry_after = refusal.retry_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +81,22 @@ class GroupPreemption:
             return GroupRoom()
         if any(attempt.pod.pod.spec.preemption_policy == "Never" for attempt in group.attempts):
             return GroupRoom(why=f"preemption: {NEVER}")
+        rules = group.evaluator.runtime.preemption_rules
+        refusal = None if rules is None else rules.why_not_yet([attempt.pod for attempt in group.attempts])
+        if refusal is not None:
+            return GroupRoom(why=f"preemption: {refusal.reason}", retry_after=refusal.retry_after)
         where: list[Domain | None] = [None]
         if group.pod_group.topology_key and group.pod_group.topology_required:
             found = sorted(self.choosing.domains(group), key=lambda domain: (-domain.room, domain.value))
             where = list(found[: group.settings.domains_to_compare])
         room = GroupRoom()
+        retries: list[Seconds | None] = []
         for domain in where:
             room = yield from _Search(self.members, group, domain).run()
             if room.nodes:
-                break
+                return room
+            retries.append(room.retry_after)
+        room.retry_after = soonest(retries)
         return room
 
 
@@ -122,10 +139,22 @@ class _Search:
                     if not self._lost_seats:
                         seats = self._seating.seats.items()
                         self._room.nodes = {uid: (seat.node, self._leaving_for(uid)) for uid, seat in seats}
+                        self._hold_to_rules()
             finally:
                 self._seating.give_back()
                 self._close_nominations()
         return self._room
+
+    def _hold_to_rules(self) -> None:
+        """Give the room up where its victims are more together than the profile's rules allow."""
+        rules = self._group.evaluator.runtime.preemption_rules
+        victims = [] if rules is None else self._all_leaving()
+        refusal = None if rules is None or not victims else rules.limits().objection(victims)
+        if refusal is not None:
+            self._room.refuse(refusal)
+
+    def _all_leaving(self) -> list[PodInfo]:
+        return [victim for uid in self._victims for victim in self._leaving_for(uid)]
 
     # --- others' turns -------------------------------------------------------------------------------------------------------------
 
@@ -153,8 +182,7 @@ class _Search:
         lost = {seat.attempt.uid for seat in self._seats if not self._is_there(seat)}
         for uid in lost:
             self._victims.pop(uid, None)
-        leaving = [victim for uid in self._victims for victim in self._leaving_for(uid)]
-        self._dry_run.remove([(row, pod) for pod in leaving if (row := _row_of(cluster, pod)) is not None])
+        self._dry_run.remove([(row, pod) for pod in self._all_leaving() if (row := _row_of(cluster, pod)) is not None])
         for seat in self._seats:
             if seat.attempt.uid in lost or not self._sits_again(seat):
                 self._victims.pop(seat.attempt.uid, None)
@@ -223,7 +251,10 @@ class _Search:
 
     def _evict(self, attempt: Attempt, evaluation: Evaluation) -> None:
         evaluator, cluster = self._group.evaluator, self._members.cluster
-        result = make_room(evaluator.runtime, evaluation, evaluator.diagnose(evaluation))
+        rules = evaluator.runtime.preemption_rules
+        with nullcontext() if rules is None else rules.for_a_group(self._all_leaving()):
+            result = make_room(evaluator.runtime, evaluation, evaluator.diagnose(evaluation))
+        self._room.retry_after = soonest((self._room.retry_after, result.retry_after))
         self._room.withdraws |= result.nominated_node == ""
         row = cluster.row(result.nominated_node) if result.status.ok and result.nominated_node else None
         # A member that evicts a member of its own group gains nothing for the group.
@@ -239,7 +270,7 @@ class _Search:
     def _reprieve(self) -> Steps[None]:
         """Let victims back that need not leave: those whose eviction breaks a budget first, then the most important."""
         cluster, seating, dry_run = self._members.cluster, self._seating, self._dry_run
-        victims = [victim for uid in self._victims for victim in self._leaving_for(uid)]
+        victims = self._all_leaving()
         units = sorted(units_of(cluster, victims), key=lambda unit: unit.rank)
         if len(units) == 1:
             return  # without any victim the group did not fit

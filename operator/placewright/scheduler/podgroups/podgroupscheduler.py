@@ -415,4 +415,5 @@ def _with_its_group(group: Group, own: FitError | None, message: str, uid: str, 
         nominated_node=nominated,
         victims=victims,
         refused=NO_NODE_REFUSED if own is None else own.refused,
+        retry_after=None if room.nodes else room.retry_after,
     )

@@ -1,0 +1,236 @@
+"""The evictions that preemption asked for in the last minutes, of all profiles, and the clocks that its rules go by.
+
+Two rules need them: how many pods a profile has displaced within a minute, and which victims a disruption budget's status may not show yet.
+Nothing is kept while no profile has such rules. The record belongs to one replica: a new leader starts with an empty one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from placewright.api.pods import PodInfo
+from placewright.api.workloads import PodDisruptionBudget
+from placewright.cluster.cluster import Cluster
+from placewright.framework.ports import Seconds
+
+MINUTE: Final = 60.0
+#: After this an eviction is in its budget's status, or never will be, as for a victim that was not healthy. The disruption controller
+#: forgets evictions of the Eviction API after as long (`DeletionTimeout`).
+SHOWN_AT_LATEST: Final = 120.0
+#: Until then the status of a budget may have been computed before the victim left, although it was written afterwards.
+SHOWN_AT_EARLIEST: Final = 5.0
+#: Evictions kept at most, of all profiles; some hundred bytes each.
+MOST_KEPT: Final = 10_000
+_POD_SCHEDULED: Final = "PodScheduled"
+_GATED: Final = "SchedulingGated"
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A victim that was told to leave.
+
+    Attributes:
+        uid: the victim's.
+        namespace: the victim's.
+        name: the victim's.
+        labels: the victim's.
+        at: when it was told, seconds on the record's clock.
+        versions: the resourceVersions at that time of the budgets in its namespace, by their uid.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    at: Seconds
+    versions: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Minute:
+    """The evictions of one profile within a minute: (time, number), oldest first."""
+
+    asked: deque[tuple[Seconds, int]]
+
+    def count(self, now: Seconds) -> int:
+        while self.asked and self.asked[0][0] <= now - MINUTE:
+            self.asked.popleft()
+        return sum(number for _, number in self.asked)
+
+
+def no_time() -> Seconds:
+    """Tell a time that does not pass, where there is no clock."""
+    return 0.0
+
+
+def nobody_knows(_uid: str) -> Seconds | None:
+    """Say of no pod when it was first tried, where there is no queue."""
+    return None
+
+
+class Evictions:
+    """The record of evictions of one scheduler.
+
+    Args:
+        cluster: whose pods are evicted.
+        clock: seconds, monotonic; the queue's.
+        since_1970: seconds since 1970; None where no time passes, and then every wait is over.
+        first_tried: when a pod could first be tried, by its uid, on `clock`; None for a pod that never could, or is unknown.
+
+    Attributes:
+        cluster: as given.
+        needed: whether any profile has rules; nothing is kept before.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Callable[[], Seconds] = no_time,
+        since_1970: Callable[[], Seconds] | None = None,
+        first_tried: Callable[[str], Seconds | None] = nobody_knows,
+    ) -> None:
+        self.needed = False
+        self._since_1970 = since_1970
+        self.cluster = cluster
+        self._clock = clock
+        self._first_tried = first_tried
+        self._minutes: dict[str, _Minute] = {}
+        self._under_way: dict[str, Eviction] = {}
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    # --- what is asked for -----------------------------------------------------------------------------------------------------------
+
+    def asked_for(self, scheduler_name: str, victims: Iterable[PodInfo]) -> None:
+        """Note that these pods are told to leave.
+
+        Args:
+            scheduler_name: the preemptor's profile.
+            victims: on nodes.
+        """
+        if not self.needed:
+            return
+        now, victims = self._clock(), list(victims)
+        self._forget(now)
+        self._minutes.setdefault(scheduler_name, _Minute(deque())).asked.append((now, len(victims)))
+        for victim in victims:
+            versions = {
+                budget.metadata.uid: budget.metadata.resource_version
+                for budget in self.cluster.objects.disruption_budgets.values()
+                if budget.metadata.namespace == victim.namespace
+            }
+            self._under_way[victim.uid] = Eviction(victim.uid, victim.namespace, victim.name, victim.labels, now, versions)
+            if len(self._under_way) > MOST_KEPT:
+                del self._under_way[next(iter(self._under_way))]
+
+    def failed(self, uid: str) -> None:
+        """Note that a victim stays. It still counts as asked for."""
+        self._under_way.pop(uid, None)
+
+    def _forget(self, now: Seconds) -> None:
+        while self._under_way and (oldest := next(iter(self._under_way.values()))).at <= now - SHOWN_AT_LATEST:
+            del self._under_way[oldest.uid]
+        self._minutes = {name: minute for name, minute in self._minutes.items() if minute.count(now)}
+
+    # --- how many --------------------------------------------------------------------------------------------------------------------
+
+    def within_a_minute(self, scheduler_name: str) -> int:
+        """Count the pods that a profile's pods displaced in the last minute.
+
+        Args:
+            scheduler_name: of the profile.
+
+        Returns:
+            A number of evictions.
+        """
+        minute = self._minutes.get(scheduler_name)
+        return 0 if minute is None else minute.count(self._clock())
+
+    def until_fewer(self, scheduler_name: str) -> Seconds:
+        """Return the seconds until the last minute has fewer evictions than now; a minute where it has none."""
+        minute = self._minutes.get(scheduler_name)
+        if minute is None or not minute.asked:
+            return MINUTE
+        return max(minute.asked[0][0] + MINUTE - self._clock(), 0.0)
+
+    # --- which budgets do not show it yet ----------------------------------------------------------------------------------------------
+
+    def not_shown_by(self, budget: PodDisruptionBudget) -> Iterator[Eviction]:
+        """Find evictions in the budget's namespace that its status may not show yet.
+
+        Args:
+            budget: as the API server shows it.
+
+        Yields:
+            The evictions, whether or not the budget selects the victim.
+        """
+        now = self._clock()
+        for eviction in self._under_way.values():
+            if eviction.namespace == budget.metadata.namespace and self._is_under_way(eviction, budget, now):
+                yield eviction
+
+    def _is_under_way(self, eviction: Eviction, budget: PodDisruptionBudget, now: Seconds) -> bool:
+        age = now - eviction.at
+        if age >= SHOWN_AT_LATEST:
+            return False
+        place = self.cluster.placement(eviction.uid)
+        if age < SHOWN_AT_EARLIEST or not (place is None or place.pod.terminating):
+            return True
+        return eviction.versions.get(budget.metadata.uid) == budget.metadata.resource_version
+
+    # --- how long ------------------------------------------------------------------------------------------------------------------------
+
+    def waited(self, pod: PodInfo) -> Seconds:
+        """Return how long a pod has waited for a node, from when it could first be tried.
+
+        The queue of this replica knows, and after a change of leader the pod's condition does. Where neither says it, it is the pod's age.
+
+        Args:
+            pod: without a node.
+
+        Returns:
+            Seconds; infinite where no time passes.
+        """
+        if self._since_1970 is None:
+            return math.inf
+        tried, told, now = self._first_tried(pod.uid), _told_at(pod), self._since_1970()
+        known = [] if tried is None else [self._clock() - tried]
+        known += [] if told is None else [now - told]
+        return max(known, default=now - (seconds_of(pod.created) or now))
+
+    @property
+    def now(self) -> Seconds:
+        """Seconds since 1970; infinite where no time passes."""
+        return math.inf if self._since_1970 is None else self._since_1970()
+
+
+def _told_at(pod: PodInfo) -> Seconds | None:
+    """Return when the pod was first told that it has no node, in seconds since 1970; None for a pod that was not, or was gated then."""
+    for condition in pod.pod.status.conditions or ():
+        if condition.type == _POD_SCHEDULED and condition.status == "False" and condition.reason != _GATED:
+            return seconds_of(condition.last_transition_time)
+    return None
+
+
+def seconds_of(stated: str | None) -> Seconds | None:
+    """Read a time of the API.
+
+    Args:
+        stated: RFC 3339; empty or None for no time.
+
+    Returns:
+        Seconds since 1970; None for no time, or an illegible one.
+    """
+    if not stated:
+        return None
+    try:
+        found = datetime.fromisoformat(stated)
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,210 @@
+"""The rules of `spec.preemption`, for one generation of a profile: whether a pod may preempt now, and which pods may be its victims.
+
+A profile without rules has no such object, and then no question is asked. The plugin DefaultPreemption asks while it looks for victims, the
+search for a group's room asks for the whole group, and the scheduler asks once more about the victims of any plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from placewright.api.pods import PodInfo
+from placewright.api.preemption import NEVER, STRICT, PreemptionSpec
+from placewright.api.selectors import Selector, compile_label_selector
+from placewright.cluster.cluster import Cluster
+from placewright.framework.ports import Seconds
+from placewright.framework.preemption.budgets import Budgets
+from placewright.framework.preemption.evictions import Evictions
+from placewright.framework.preemption.refusals import (
+    IN_BUDGETS,
+    POLICY_NEVER,
+    PROTECTED,
+    PreemptionRefusal,
+    has_run_too_short,
+    none_left,
+    too_many,
+    too_many_in_a_minute,
+    waits,
+)
+from placewright.framework.preemption.together import NOT_STARTED, start_time
+
+
+class PreemptionRules:
+    """The rules of one generation of a profile.
+
+    Args:
+        spec: says something that kube-scheduler does not do.
+        scheduler_name: of the profile; its evictions are counted together.
+        evictions: the record of all profiles.
+
+    Attributes:
+        spec: as given.
+        cluster: where victims stand.
+        protect: selects pods that never leave; None for none.
+        strict: whether no disruption budget may be violated.
+    """
+
+    def __init__(self, spec: PreemptionSpec, scheduler_name: str, evictions: Evictions) -> None:
+        evictions.needed = True
+        self.spec = spec
+        self.cluster: Cluster = evictions.cluster
+        self.protect: Selector | None = None if spec.protect is None else compile_label_selector(spec.protect.as_label_selector())
+        self.strict = spec.disruption_budgets == STRICT
+        self._name = scheduler_name
+        self._evictions = evictions
+        #: Victims that a group's search has chosen so far; None while single pods are decided.
+        self._chosen: Sequence[PodInfo] | None = None
+
+    @property
+    def steady(self) -> bool:
+        """Whether the pods that may leave a node depend on that node's pods alone, and neither on time nor on evictions elsewhere."""
+        return not self.spec.min_run_seconds and not self.strict
+
+    def why_not_yet(self, preemptors: Iterable[PodInfo]) -> PreemptionRefusal | None:
+        """Say why pods may not preempt now, whichever victims there are.
+
+        Args:
+            preemptors: one pod, or all members of a group, which has waited as long as any of them.
+
+        Returns:
+            The refusal; None where they may preempt. Members in the midst of their group's search may, because the group was asked about.
+        """
+        if self._chosen is not None:
+            return None
+        if self.spec.policy == NEVER:
+            return POLICY_NEVER
+        if self.spec.wait_seconds:
+            left = self.spec.wait_seconds - max(map(self._evictions.waited, preemptors), default=0.0)
+            if left > 0:
+                return waits(self.spec.wait_seconds, left)
+        most = self.spec.max_evictions_per_minute
+        if most is not None and self._evictions.within_a_minute(self._name) >= most:
+            return none_left(most, self._evictions.until_fewer(self._name))
+        return None
+
+    def limits(self) -> VictimLimits:
+        """Return the limits of one attempt's victims."""
+        budgets = self.cluster.objects.disruption_budgets.values()
+        compiled = Budgets(budgets, self._evictions.not_shown_by, self._chosen or ()) if self.strict else Budgets(budgets)
+        return VictimLimits(self, compiled, self._evictions.now - self.spec.min_run_seconds)
+
+    def why_not_so_many(self, victims: int) -> PreemptionRefusal | None:
+        """Say why so many pods may not be displaced by one preemption now.
+
+        Args:
+            victims: the number of pods to be evicted.
+
+        Returns:
+            The refusal; None for a number that is allowed.
+        """
+        most, in_a_minute = self.spec.max_victims, self.spec.max_evictions_per_minute
+        if most is not None and victims > most:
+            return too_many(most)
+        if in_a_minute is not None and victims > in_a_minute:
+            return too_many_in_a_minute(in_a_minute, None)
+        if in_a_minute is not None and self._evictions.within_a_minute(self._name) + victims > in_a_minute:
+            return too_many_in_a_minute(in_a_minute, self._evictions.until_fewer(self._name))
+        return None
+
+    @contextmanager
+    def for_a_group(self, chosen: Sequence[PodInfo]) -> Iterator[None]:
+        """Judge a member of a group until the end of the block: whether it may preempt has been asked for the whole group.
+
+        Args:
+            chosen: victims that earlier members chose; they use disruption budgets up.
+        """
+        before, self._chosen = self._chosen, chosen
+        try:
+            yield
+        finally:
+            self._chosen = before
+
+
+class VictimLimits:
+    """Which pods may leave for one preemptor now. Made by `PreemptionRules.limits`.
+
+    Args:
+        rules: of the profile.
+        budgets: the disruption budgets; with Strict, less what evictions under way use of them.
+        youngest_start: pods that started later have not run long enough, in seconds since 1970.
+
+    Attributes:
+        budgets: as given.
+    """
+
+    __slots__ = ("_rules", "_youngest_start", "budgets")
+
+    def __init__(self, rules: PreemptionRules, budgets: Budgets, youngest_start: Seconds) -> None:
+        self.budgets = budgets
+        self._rules = rules
+        self._youngest_start = youngest_start
+
+    @property
+    def strict(self) -> bool:
+        """Whether no disruption budget may be violated."""
+        return self._rules.strict
+
+    def keeps(self, pod: PodInfo) -> bool:
+        """Tell whether a rule keeps a pod where it is; see `why_it_stays`."""
+        return self.why_it_stays(pod) is not None
+
+    def why_it_stays(self, pod: PodInfo) -> PreemptionRefusal | None:
+        """Say which rule keeps a pod where it is.
+
+        Args:
+            pod: on a node, of lower priority than the preemptor.
+
+        Returns:
+            The refusal; None for a pod that may leave, or is leaving already.
+        """
+        rules, shortest = self._rules, self._rules.spec.min_run_seconds
+        if rules.cluster.leaves(pod):
+            return None
+        if rules.protect is not None and rules.protect.matches(pod.labels):
+            return PROTECTED
+        if shortest and (started := start_time(pod)) > self._youngest_start:
+            return has_run_too_short(shortest, shortest if started == NOT_STARTED else started - self._youngest_start)
+        if rules.strict and self.budgets.exhausted_for(pod):
+            return IN_BUDGETS
+        return None
+
+    def why_not_these(self, victims: Iterable[PodInfo]) -> PreemptionRefusal | None:
+        """Say which rule keeps victims from leaving together.
+
+        Args:
+            victims: of one preemption. Pods that are leaving already are not counted.
+
+        Returns:
+            The refusal; None for victims that may leave.
+        """
+        evicted = [victim for victim in victims if not self._rules.cluster.leaves(victim)]
+        if self._rules.strict and self.budgets.broken_by(evicted):
+            return IN_BUDGETS
+        return self._rules.why_not_so_many(len(evicted))
+
+    def objection(self, victims: Sequence[PodInfo]) -> PreemptionRefusal | None:
+        """Say which rule forbids a preemption: one that keeps any of its victims, or one that keeps them together.
+
+        Args:
+            victims: of one preemption.
+
+        Returns:
+            The refusal; None for a preemption that is allowed.
+        """
+        kept = (refusal for victim in victims if (refusal := self.why_it_stays(victim)) is not None)
+        return next(kept, None) or self.why_not_these(victims)
+
+
+def rules_of(spec: PreemptionSpec | None, scheduler_name: str, evictions: Evictions | None) -> PreemptionRules | None:
+    """Make the rules of a generation.
+
+    Args:
+        spec: of the profile.
+        scheduler_name: of the profile.
+        evictions: the record of all profiles; None where nothing is ever evicted.
+
+    Returns:
+        The rules; None for a profile without, whose pods preempt as kube-scheduler's do.
+    """
+    return None if spec is None or evictions is None else PreemptionRules(spec, scheduler_name, evictions)
