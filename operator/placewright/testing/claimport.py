@@ -22,9 +22,8 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.ports import Seconds
 from placewright.testing.objectmaker import next_version
-from placewright.testing.ports import FakePort
+from placewright.testing.ports import WatchingPort
 
-_LOOK_SECONDS: Final = 1.0
 #: 2026-01-01T00:00:00Z in seconds since 1970, when a world begins.
 _BEGIN: Final = 1_767_225_600.0
 
@@ -45,7 +44,7 @@ class WaitForDevices(NamedTuple):
     seconds: float
 
 
-class FakeClaimWriter(FakePort):
+class FakeClaimWriter(WatchingPort):
     """Records what the scheduler writes of ResourceClaims. Implements the framework's `ClaimWriter`; `answers` go by the claim.
 
     A call that ends well changes the claim; devices with binding conditions are ready at once.
@@ -64,12 +63,11 @@ class FakeClaimWriter(FakePort):
         hides: Callable[[ResourceClaim], object] = lambda _claim: None,
     ) -> None:
         """`shows`, `hides`: called with each claim that a call changed, or deleted; without them the scheduler sees none of that."""
-        super().__init__()
+        super().__init__(clock)
         self.writes: list[ClaimWrite] = []
         self.told: list[PodExtendedResourceClaimStatus] = []
         self.waits: list[WaitForDevices] = []
         self._table = cluster.objects.devices.claims
-        self._clock = clock
         self._shows = shows
         self._hides = hides
         self._beside: set[asyncio.Task[None]] = set()
@@ -119,15 +117,6 @@ class FakeClaimWriter(FakePort):
         """Record which claim serves the pod's extended resources."""
         await self._write("tell", status.resource_claim_name)
         self.told.append(status)
-
-    async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Look once a second of the clock, for so many seconds."""
-        deadline = self._clock() + seconds
-        while not done():
-            if self._clock() >= deadline:
-                return False
-            await asyncio.sleep(_LOOK_SECONDS)
-        return True
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
         """Record how long a pod waited for devices."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from placewright.api.annotations import Decision, read_decision
 from placewright.api.errors import BindError
@@ -16,7 +16,10 @@ from placewright.api.extenders import ExtenderError
 from placewright.api.objects import Condition, NodeName
 from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
+from placewright.framework.ports import Seconds
 from placewright.scheduler.ports import EventType
+
+_LOOK_SECONDS: Final = 1.0
 
 
 class HeldAnswer:
@@ -115,6 +118,23 @@ class FakePort:
             raise answer.with_traceback(None)  # raised again, it would keep the frames of all earlier calls
         if answer is not None:
             await answer
+
+
+class WatchingPort(FakePort):
+    """The base of fakes that also wait for a change of the cluster: one of their pod's volumes, or of its devices."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._clock = clock
+
+    async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
+        """Look once a second of the clock, for so many seconds, whether a predicate holds."""
+        deadline = self._clock() + seconds
+        while not done():
+            if self._clock() >= deadline:
+                return False
+            await asyncio.sleep(_LOOK_SECONDS)
+        return True
 
 
 class BoundPod(NamedTuple):

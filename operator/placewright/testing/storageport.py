@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -12,13 +11,11 @@ from placewright.api.errors import VolumeError
 from placewright.api.storage import BIND_COMPLETED, SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, VolumePhase
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
-from placewright.framework.ports import Seconds
 from placewright.testing.objectmaker import next_version
-from placewright.testing.ports import FakePort
+from placewright.testing.ports import WatchingPort
 from placewright.testing.volumes import persistent_volume
 
 _BOUND: Final = VolumePhase(phase="Bound")
-_LOOK_SECONDS: Final = 1.0
 
 
 class VolumeWrite(NamedTuple):
@@ -29,7 +26,7 @@ class VolumeWrite(NamedTuple):
     to: str
 
 
-class FakeVolumeWriter(FakePort):
+class FakeVolumeWriter(WatchingPort):
     """Records what the scheduler writes of volumes. Implements the framework's `VolumeWriter`; `answers` go by the volume or the claim.
 
     A call that ends well does what the volume controller and a provisioner would do: the claim and its volume are bound to each other.
@@ -40,10 +37,9 @@ class FakeVolumeWriter(FakePort):
 
     def __init__(self, cluster: Cluster, clock: Callable[[], float], shows: Callable[[ClusterObject], object] = lambda _item: None) -> None:
         """`shows`: called with each object that a call changed; without it the scheduler sees none of the changes."""
-        super().__init__()
+        super().__init__(clock)
         self.writes: list[VolumeWrite] = []
         self._cluster = cluster
-        self._clock = clock
         self._shows = shows
 
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:
@@ -76,15 +72,6 @@ class FakeVolumeWriter(FakePort):
         made = made.access_modes(*(claim.spec.access_modes or ())).bound_to(meta.name, namespace=meta.namespace, uid=meta.uid)
         self._shows(made.build())
         return self._complete(claim, made.name)
-
-    async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Look once a second of the clock, for so many seconds."""
-        deadline = self._clock() + seconds
-        while not done():
-            if self._clock() >= deadline:
-                return False
-            await asyncio.sleep(_LOOK_SECONDS)
-        return True
 
     def _complete(self, claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
         meta = claim.metadata
