@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placewright import testing as kit
 from placewright.api.profile import default_profile
 from placewright.explain.explanation import Now, evaluated
 from placewright.explain.nearestmiss import Miss
@@ -26,22 +27,14 @@ ZONE = "topology.kubernetes.io/zone"
 def node(
     name: str, *, cpu: int = 4000, pods: int = 10, taints: list[Object] | None = None, cordoned: bool = False, **labels: str
 ) -> Object:
-    amounts = {"cpu": f"{cpu}m", "memory": "8Gi", "pods": str(pods)}
-    all_labels = {"kubernetes.io/hostname": name, **{key.replace("zone", ZONE): value for key, value in labels.items()}}
-    spec: Object = {"taints": taints or [], "unschedulable": cordoned}
-    if cordoned:
-        spec["taints"] = [*spec["taints"], {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
-    status = {"allocatable": amounts, "capacity": amounts}
-    return {"kind": "Node", "metadata": {"name": name, "labels": all_labels}, "spec": spec, "status": status}
+    made = kit.node(name, cpu=f"{cpu}m", memory="8Gi", pods=str(pods)).spec(taints=taints or [], unschedulable=cordoned)
+    made = made.labels({key.replace("zone", ZONE): value for key, value in labels.items()})
+    return (made.taint("node.kubernetes.io/unschedulable") if cordoned else made).manifest
 
 
 def pod(name: str, on: str = "", *, cpu: int = 100, port: int = 0, labels: Object | None = None, **spec: Any) -> Object:
-    container: Object = {"name": "c", "image": "i", "resources": {"requests": {"cpu": f"{cpu}m"}}}
-    if port:
-        container["ports"] = [{"containerPort": port, "hostPort": port}]
-    where = {"nodeName": on} if on else {}
-    metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels or {}}
-    return {"kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **where, **spec}, "status": {"phase": "Pending"}}
+    made = kit.pod(name, on=on, labels=labels, cpu=f"{cpu}m", **spec).uid(name)
+    return (made.host_port(port) if port else made).manifest
 
 
 def now(objects: list[Object], pending: str = "p") -> Now:

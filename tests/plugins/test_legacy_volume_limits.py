@@ -9,14 +9,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairwise import build
+from pairwise import build, load
 from pairwise_worlds import Body, info
-from storage_worlds import NODES, StorageDice, StorageWorld, differences, happen, populate, said
+from storage_worlds import StorageDice, StorageWorld, differences, happen, populate, said
 from test_judging_apart import judged
-from test_volume_restrictions import pod, uses
 
-from placewright.api.objects import Pod
-from placewright.api.pods import PodInfo
 from placewright.api.storage import CSINode
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
@@ -24,6 +21,9 @@ from placewright.framework.status import Code
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.legacyvolumelimits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
 from placewright.profiles.defaults import DEFAULT_PLUGINS
+from placewright.testing import csi_node, node, persistent_volume, persistent_volume_claim, pod, storage_class
+from placewright.testing.nodes import NodeMaker
+from placewright.testing.pods import PodMaker
 
 FULL = "node(s) exceed max volume count"
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -105,7 +105,7 @@ def scalar(plugin: type[Any], most: int, world: StorageWorld, mine: Body) -> tup
     if not wanted:
         return None
     rejected = {}
-    for node, there in world.pods_by_node().items():
+    for name, there in world.pods_by_node().items():
         used = set()
         for other in there:
             for volume in other["spec"]["volumes"]:
@@ -114,9 +114,9 @@ def scalar(plugin: type[Any], most: int, world: StorageWorld, mine: Body) -> tup
                 except (LookupError, ValueError):
                     continue
         used.discard(None)
-        allowed = limit(plugin, world, node, most)
+        allowed = limit(plugin, world, name, most)
         if allowed is not None and len(used | wanted) > allowed:
-            rejected[node] = FULL
+            rejected[name] = FULL
     return "", rejected
 
 
@@ -146,47 +146,36 @@ def test_in_preemptions_trials_a_row_is_judged_as_if_it_alone_had_changed(seed: 
 # --- case by case ---------------------------------------------------------------------------------------------------------------
 
 
-def node(name: str = "n0", allocatable: Body | None = None, **labels: str) -> Body:
-    named = {key.replace("_", "."): value for key, value in labels.items()}
-    return {"metadata": {"name": name, "labels": named}, "status": {"allocatable": allocatable or {}}}
+NODE = node("n0")
 
 
-def world_of(*nodes: Body) -> StorageWorld:
-    world = StorageWorld()
-    for each in nodes:
-        world.set_node(each)
-    return world
+def room(plugin: type[Any], of: NodeMaker, args: Body | None = None) -> int:
+    """How many disks the node takes, tried out: there are none yet."""
+    cluster = load([of])
+    built = build(plugin, cluster, args)
+    tried = (pod("0").volumes(*(disk(plugin, f"d{i}") for i in range(count + 1))) for count in range(300))
+    return next(count for count, each in enumerate(tried) if said(built, cluster, each.build())[1])
 
 
-def room(plugin: type[Any], world: StorageWorld, args: Body | None = None) -> int:
-    """How many disks the only node takes, tried out: there are none yet."""
-    built = build(plugin, world.cluster, args)
-    return next(
-        count
-        for count in range(300)
-        if said(built, world.cluster, info(pod("0", *(disk(plugin, f"d{i}") for i in range(count + 1)))))[1]
-    )
-
-
-def rejected(plugin: type[Any], world: StorageWorld, *volumes: Body, args: Body | None = None) -> list[str]:
-    _, by_node = said(build(plugin, world.cluster, args), world.cluster, info(pod("0", *volumes)))
+def rejected(plugin: type[Any], cluster: Cluster, asked: PodMaker, args: Body | None = None) -> list[str]:
+    _, by_node = said(build(plugin, cluster, args), cluster, asked.build())
     assert all(verdict.code is Code.UNSCHEDULABLE for verdict in by_node.values())
     return [verdict.message for verdict in by_node.values()]
 
 
 @pytest.mark.parametrize("plugin", ALL)
 def test_a_node_that_says_nothing_takes_what_the_clouds_machines_take(plugin: type[Any]) -> None:
-    assert room(plugin, world_of(node())) == FACTS[plugin][4]
+    assert room(plugin, NODE) == FACTS[plugin][4]
 
 
 @pytest.mark.parametrize("plugin", ALL)
 def test_what_the_profile_says_goes_before_what_is_usual_and_what_the_node_says_before_both(plugin: type[Any]) -> None:
     args = {"maxVolumes": 3}
-    assert room(plugin, world_of(node()), args) == 3
-    assert room(plugin, world_of(node(allocatable={FACTS[plugin][3]: "5"})), args) == 5
-    assert room(plugin, world_of(node(allocatable={FACTS[plugin][3]: "0"})), args) == 0
+    assert room(plugin, NODE, args) == 3
+    assert room(plugin, NODE.offers({FACTS[plugin][3]: "5"}), args) == 5
+    assert room(plugin, NODE.offers({FACTS[plugin][3]: "0"}), args) == 0
     others = {facts[3]: "1" for other, facts in FACTS.items() if other is not plugin}
-    assert room(plugin, world_of(node(allocatable=others)), args) == 3
+    assert room(plugin, NODE.offers(others), args) == 3
 
 
 @pytest.mark.parametrize(
@@ -194,70 +183,63 @@ def test_what_the_profile_says_goes_before_what_is_usual_and_what_the_node_says_
 )
 @pytest.mark.parametrize("label", ["node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"])
 def test_machines_on_nitro_take_fewer_volumes_of_ebs(machine: str, most: int, label: str) -> None:
-    world = world_of({"metadata": {"name": "n0", "labels": {label: machine}}})
-    assert room(EBSLimits, world) == most
+    assert room(EBSLimits, NODE.labels({label: machine})) == most
 
 
 @pytest.mark.parametrize("plugin", ALL)
 def test_a_disk_behind_a_claim_is_the_disk_that_another_pod_names_itself(plugin: type[Any]) -> None:
-    world = world_of(node())
-    world.put("PersistentVolumeClaim", {"metadata": {"name": "c", "namespace": "home"}, "spec": {"volumeName": "v"}})
-    world.put("PersistentVolume", {"metadata": {"name": "v"}, "spec": disk(plugin, "shared")})
-    world.place(pod("1", uses("c")), "n0")
+    volume = persistent_volume("v").spec(**disk(plugin, "shared"))
+    cluster = load([NODE, persistent_volume_claim("c").bound_to("v"), volume, pod("1", on="n0").volume_claims("c")])
     one = {"maxVolumes": 1}
-    assert rejected(plugin, world, disk(plugin, "shared"), args=one) == []
-    assert rejected(plugin, world, disk(plugin, "another"), args=one) == [FULL]
+    assert rejected(plugin, cluster, pod("0").volumes(disk(plugin, "shared")), one) == []
+    assert rejected(plugin, cluster, pod("0").volumes(disk(plugin, "another")), one) == [FULL]
 
 
 def test_a_node_with_too_many_takes_not_even_a_pod_that_shares_one() -> None:
-    world = world_of(node())
-    world.place(pod("1", disk(EBSLimits, "a"), disk(EBSLimits, "b")), "n0")
-    assert rejected(EBSLimits, world, disk(EBSLimits, "a"), args={"maxVolumes": 2}) == []
-    assert rejected(EBSLimits, world, disk(EBSLimits, "a"), args={"maxVolumes": 1}) == [FULL]
+    cluster = load([NODE, pod("1", on="n0").volumes(disk(EBSLimits, "a"), disk(EBSLimits, "b"))])
+    sharing = pod("0").volumes(disk(EBSLimits, "a"))
+    assert rejected(EBSLimits, cluster, sharing, {"maxVolumes": 2}) == []
+    assert rejected(EBSLimits, cluster, sharing, {"maxVolumes": 1}) == [FULL]
 
 
 @pytest.mark.parametrize("plugin", ALL)
 def test_a_claim_without_a_volume_counts_where_its_class_makes_such_disks(plugin: type[Any]) -> None:
-    world = world_of(node())
-    world.put("StorageClass", {"metadata": {"name": "mine"}, "provisioner": FACTS[plugin][2]})
-    world.put("StorageClass", {"metadata": {"name": "other"}, "provisioner": "example.com/other"})
-    claims: dict[str, Body] = {
-        "waits": {"storageClassName": "mine"},
-        "lost": {"storageClassName": "mine", "volumeName": "gone"},
-        "other": {"storageClassName": "other"},
-        "none": {},
-    }
-    for name, spec in claims.items():
-        world.put("PersistentVolumeClaim", {"metadata": {"name": name, "namespace": "home"}, "spec": spec})
-    world.place(pod("1", disk(plugin, "there")), "n0")
-    full = {name: bool(rejected(plugin, world, uses(name), args={"maxVolumes": 1})) for name in claims}
+    classes = [storage_class("mine").provisioner(FACTS[plugin][2]), storage_class("other").provisioner("example.com/other")]
+    claims = [
+        persistent_volume_claim("waits").storage_class("mine"),
+        persistent_volume_claim("lost").storage_class("mine").bound_to("gone"),
+        persistent_volume_claim("other").storage_class("other"),
+        persistent_volume_claim("none").spec(storageClassName=None),
+    ]
+    cluster = load([NODE, *classes, *claims, pod("1", on="n0").volumes(disk(plugin, "there"))])
+    full = {each.name: bool(rejected(plugin, cluster, pod("0").volume_claims(each.name), {"maxVolumes": 1})) for each in claims}
     assert full == {"waits": True, "lost": True, "other": False, "none": False}
 
 
 @pytest.mark.parametrize("plugin", ALL)
 def test_where_a_csi_driver_has_taken_over_there_is_no_limit_here(plugin: type[Any]) -> None:
-    world = world_of(node("n0"), node("n1"))
-    moved = {"metadata": {"name": "n1", "annotations": {MIGRATED: f"kubernetes.io/other,{FACTS[plugin][2]}"}}}
-    built = build(plugin, world.cluster, {"maxVolumes": 1})
-    two = info(pod("0", disk(plugin, "a"), disk(plugin, "b")))
-    assert set(said(built, world.cluster, two)[1]) == {"n0", "n1"}
-    world.put("CSINode", moved)
-    assert set(said(built, world.cluster, two)[1]) == {"n0"}
-    world.drop("CSINode", moved)
-    assert set(said(built, world.cluster, two)[1]) == {"n0", "n1"}
+    cluster = load([NODE, node("n1")])
+    moved = csi_node("n1").annotations({MIGRATED: f"kubernetes.io/other,{FACTS[plugin][2]}"}).build()
+    built = build(plugin, cluster, {"maxVolumes": 1})
+    two = pod("0").volumes(disk(plugin, "a"), disk(plugin, "b")).build()
+    assert set(said(built, cluster, two)[1]) == {"n0", "n1"}
+    cluster.objects.put(moved)
+    assert set(said(built, cluster, two)[1]) == {"n0"}
+    cluster.objects.remove(moved)
+    assert set(said(built, cluster, two)[1]) == {"n0", "n1"}
 
 
 def test_a_pod_without_such_disks_asks_no_column() -> None:
-    world = world_of(node())
-    plugin = build(EBSLimits, world.cluster)
-    for volumes in ([], [{"configMap": {"name": "x"}}], [disk(CinderLimits, "d")]):
-        status, _ = said(plugin, world.cluster, info(pod("0", *volumes)))
+    cluster = load([NODE])
+    plugin = build(EBSLimits, cluster)
+    for asked in (pod("0"), pod("0").volume(configMap={"name": "x"}), pod("0").volumes(disk(CinderLimits, "d"))):
+        status, _ = said(plugin, cluster, asked.build())
         assert status.code is Code.SKIP
     assert plugin._attached is None
 
 
 def test_a_claim_without_a_name_is_an_error_of_the_pod() -> None:
-    status, _ = said(build(EBSLimits, world_of(node()).cluster), Cluster(), info(pod("0", uses(""))))
+    status, _ = said(build(EBSLimits, load([NODE])), Cluster(), pod("0").volume_claims("").build())
     assert status.code is Code.ERROR
     assert status.message == "PersistentVolumeClaim had no name"
 
@@ -276,15 +258,11 @@ def test_an_argument_that_nobody_knows_is_refused() -> None:
 # --- events ---------------------------------------------------------------------------------------------------------------------
 
 
-def on(node_name: str, *volumes: Body) -> PodInfo:
-    body = pod("other", *volumes)
-    return PodInfo(msgspec.convert(body | {"spec": body["spec"] | {"nodeName": node_name}}, Pod))
+def taken_over(plugins: str) -> CSINode:
+    return csi_node("n0").annotations({MIGRATED: plugins}).build()
 
 
-def csi(annotation: str) -> CSINode:
-    return msgspec.convert({"metadata": {"name": NODES[0], "annotations": {MIGRATED: annotation}}}, CSINode)
-
-
+OTHER = pod("other", on="n0")
 GONE = ClusterEvent(EventResource.ASSIGNED_POD, Action.DELETE)
 NODE_ADDED = ClusterEvent(EventResource.NODE, Action.ADD)
 MORE_ROOM = ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_ALLOCATABLE)
@@ -296,21 +274,21 @@ CSI_GONE = ClusterEvent(EventResource.CSI_NODE, Action.DELETE)
 @pytest.mark.parametrize(
     ("event", "old", "new", "wakes"),
     [
-        (GONE, on("n0", disk(EBSLimits, "a")), None, True),
-        (GONE, on("n0", uses("c")), None, True),
-        (GONE, on("", disk(EBSLimits, "a")), None, False),
-        (GONE, on("n0", disk(GCEPDLimits, "a")), None, False),
-        (GONE, on("n0", {"configMap": {"name": "x"}}), None, False),
+        (GONE, OTHER.volumes(disk(EBSLimits, "a")).build(), None, True),
+        (GONE, OTHER.volume_claims("c").build(), None, True),
+        (GONE, pod("other").volumes(disk(EBSLimits, "a")).build(), None, False),
+        (GONE, OTHER.volumes(disk(GCEPDLimits, "a")).build(), None, False),
+        (GONE, OTHER.volume(configMap={"name": "x"}).build(), None, False),
         (NODE_ADDED, None, None, True),
         (MORE_ROOM, None, None, True),
         (TAINTED, None, None, False),
-        (CSI_CHANGED, csi(""), csi("kubernetes.io/aws-ebs"), True),
-        (CSI_CHANGED, csi("kubernetes.io/aws-ebs"), csi("kubernetes.io/aws-ebs,kubernetes.io/cinder"), False),
-        (CSI_CHANGED, csi("kubernetes.io/aws-ebs"), csi(""), False),
-        (CSI_GONE, csi("kubernetes.io/aws-ebs"), None, False),
+        (CSI_CHANGED, taken_over(""), taken_over("kubernetes.io/aws-ebs"), True),
+        (CSI_CHANGED, taken_over("kubernetes.io/aws-ebs"), taken_over("kubernetes.io/aws-ebs,kubernetes.io/cinder"), False),
+        (CSI_CHANGED, taken_over("kubernetes.io/aws-ebs"), taken_over(""), False),
+        (CSI_GONE, taken_over("kubernetes.io/aws-ebs"), None, False),
     ],
 )
 def test_an_event_wakes_the_pods_that_it_could_help_and_no_others(event: ClusterEvent, old: Any, new: Any, wakes: bool) -> None:
     interests = [known for known in build(EBSLimits, Cluster()).events() if event.concerns(known.event)]
-    waiting = info(pod("0", disk(EBSLimits, "mine")))
+    waiting = pod("0").volumes(disk(EBSLimits, "mine")).build()
     assert any(known.hint(waiting, old, new) is QueueingHint.QUEUE for known in interests) is wakes

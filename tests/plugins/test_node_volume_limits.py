@@ -8,14 +8,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairwise import build
-from pairwise_worlds import Body, info
+from pairwise import build, load
+from pairwise_worlds import Body
 from storage_worlds import BETA, EBS, GA, GCE, StorageWorld, differences, said
-from test_volume_restrictions import pod, uses
 
+from placewright.api.decode import convert
+from placewright.api.storage import VolumeAttachment
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Log
 from placewright.framework.status import Code
 from placewright.plugins.nodevolumelimits import NodeVolumeLimits
+from placewright.testing import node, persistent_volume, persistent_volume_claim, pod, storage_class
+from placewright.testing.objectmaker import ObjectMaker
+from placewright.testing.pods import PodMaker
+from placewright.testing.volumes import CSINodeMaker, csi_node
 
 FULL = "node(s) exceed max volume count"
 MIGRATABLE = ("gcePersistentDisk", "awsElasticBlockStore", "azureFile")
@@ -130,103 +136,110 @@ def test_whatever_happens_it_says_what_the_rules_say(seed: int) -> None:
 # --- case by case ---------------------------------------------------------------------------------------------------------------
 
 
-def csi_node(name: str, **limits: int | None) -> Body:
-    drivers = [{"name": driver} | ({} if count is None else {"allocatable": {"count": count}}) for driver, count in limits.items()]
-    return {"metadata": {"name": name}, "spec": {"drivers": drivers}}
+def drivers(name: str, **limits: int | None) -> CSINodeMaker:
+    """A node whose drivers take so many volumes each."""
+    made = csi_node(name)
+    for driver, count in limits.items():
+        made = made.driver(driver, count=count)
+    return made
 
 
-def bind(world: StorageWorld, claim: str, volume: str, driver: str = "a") -> None:
-    world.put("PersistentVolumeClaim", {"metadata": {"name": claim, "namespace": "home"}, "spec": {"volumeName": volume}})
-    world.put("PersistentVolume", {"metadata": {"name": volume}, "spec": {"csi": {"driver": driver, "volumeHandle": volume}}})
+def bound(claim: str, volume: str, driver: str = "a") -> tuple[ObjectMaker[Any], ...]:
+    """A claim, and its volume of this driver."""
+    return persistent_volume_claim(claim).bound_to(volume), persistent_volume(volume).csi(driver)
+
+
+def put(cluster: Cluster, *objects: Any) -> None:
+    for each in objects:
+        cluster.objects.put(each.build())
+
+
+TWO = drivers("n0", a=2)
+ONE = pod("1", on="n0").volume_claims("c0").build()
+WAIT = storage_class("wait").provisioner("a")
+LATE = persistent_volume_claim("late").storage_class("wait")
 
 
 @pytest.fixture
-def world() -> StorageWorld:
+def cluster() -> Cluster:
     """One node that takes two volumes of driver "a" and has one."""
-    world = StorageWorld()
-    world.set_node({"metadata": {"name": "n0"}})
-    world.put("CSINode", csi_node("n0", a=2))
-    for number in range(4):
-        bind(world, f"c{number}", f"v{number}")
-    world.place(pod("1", uses("c0")), "n0")
-    return world
+    cluster = load([node("n0"), TWO, *(each for number in range(4) for each in bound(f"c{number}", f"v{number}"))])
+    cluster.set_pod(ONE)
+    return cluster
 
 
-def rejected(world: StorageWorld, *volumes: Body, plugin: Any = None) -> list[str]:
-    plugin = plugin or build(NodeVolumeLimits, world.cluster)
-    _, by_node = said(plugin, world.cluster, info(pod("0", *volumes)))
+def with_claims(*claims: str) -> PodMaker:
+    return pod("0").volume_claims(*claims)
+
+
+def rejected(cluster: Cluster, asked: PodMaker, plugin: Any = None) -> list[str]:
+    _, by_node = said(plugin or build(NodeVolumeLimits, cluster), cluster, asked.build())
     assert all(verdict.code is Code.UNSCHEDULABLE for verdict in by_node.values())
     return [verdict.message for verdict in by_node.values()]
 
 
-def test_a_node_takes_volumes_up_to_its_limit(world: StorageWorld) -> None:
-    assert rejected(world, uses("c1")) == []
-    assert rejected(world, uses("c1"), uses("c2")) == [FULL]
+def test_a_node_takes_volumes_up_to_its_limit(cluster: Cluster) -> None:
+    assert rejected(cluster, with_claims("c1")) == []
+    assert rejected(cluster, with_claims("c1", "c2")) == [FULL]
 
 
-def test_a_volume_that_is_there_already_counts_once(world: StorageWorld) -> None:
-    assert rejected(world, uses("c0"), uses("c1")) == []
+def test_a_volume_that_is_there_already_counts_once(cluster: Cluster) -> None:
+    assert rejected(cluster, with_claims("c0", "c1")) == []
 
 
-def test_a_volume_of_another_driver_has_a_limit_of_its_own(world: StorageWorld) -> None:
-    bind(world, "c1", "v1", driver="b")
-    world.place(pod("2", uses("c2")), "n0")
-    assert rejected(world, uses("c1")) == []
+def test_a_volume_of_another_driver_has_a_limit_of_its_own(cluster: Cluster) -> None:
+    put(cluster, *bound("c1", "v1", driver="b"))
+    cluster.set_pod(pod("2", on="n0").volume_claims("c2").build())
+    assert rejected(cluster, with_claims("c1")) == []
 
 
-def test_a_volume_that_is_still_attached_counts_though_its_pod_is_gone(world: StorageWorld) -> None:
-    plugin = build(NodeVolumeLimits, world.cluster)
-    assert rejected(world, uses("c1"), plugin=plugin) == []
-    attachment = {
-        "metadata": {"name": "at"},
-        "spec": {"attacher": "a", "nodeName": "n0", "source": {"persistentVolumeName": "v3"}},
-    }
-    world.put("VolumeAttachment", attachment)
-    assert rejected(world, uses("c1"), plugin=plugin) == [FULL]
-    world.drop("VolumeAttachment", attachment)
-    assert rejected(world, uses("c1"), plugin=plugin) == []
+def test_a_volume_that_is_still_attached_counts_though_its_pod_is_gone(cluster: Cluster) -> None:
+    plugin = build(NodeVolumeLimits, cluster)
+    assert rejected(cluster, with_claims("c1"), plugin) == []
+    spec = {"attacher": "a", "nodeName": "n0", "source": {"persistentVolumeName": "v3"}}
+    attachment = convert({"metadata": {"name": "at"}, "spec": spec}, VolumeAttachment)
+    cluster.objects.put(attachment)
+    assert rejected(cluster, with_claims("c1"), plugin) == [FULL]
+    cluster.objects.remove(attachment)
+    assert rejected(cluster, with_claims("c1"), plugin) == []
 
 
-def test_a_node_without_a_stated_limit_takes_any_number(world: StorageWorld) -> None:
-    world.put("CSINode", csi_node("n0", a=None))
-    assert rejected(world, uses("c1"), uses("c2"), uses("c3")) == []
+def test_a_node_without_a_stated_limit_takes_any_number(cluster: Cluster) -> None:
+    put(cluster, drivers("n0", a=None))
+    assert rejected(cluster, with_claims("c1", "c2", "c3")) == []
 
 
-def test_a_claim_that_is_bound_later_is_followed_to_its_new_volume(world: StorageWorld) -> None:
-    plugin = build(NodeVolumeLimits, world.cluster)
-    world.put("StorageClass", {"metadata": {"name": "wait"}, "provisioner": "a"})
-    world.put("PersistentVolumeClaim", {"metadata": {"name": "late", "namespace": "home"}, "spec": {"storageClassName": "wait"}})
-    world.place(pod("2", uses("late")), "n0")
-    assert rejected(world, uses("c1"), plugin=plugin) == [FULL]
-    bind(world, "late", "v0")  # the volume that the other pod has already
-    assert rejected(world, uses("c1"), plugin=plugin) == []
+def test_a_claim_that_is_bound_later_is_followed_to_its_new_volume(cluster: Cluster) -> None:
+    plugin = build(NodeVolumeLimits, cluster)
+    put(cluster, WAIT, LATE)
+    cluster.set_pod(pod("2", on="n0").volume_claims("late").build())
+    assert rejected(cluster, with_claims("c1"), plugin) == [FULL]
+    put(cluster, *bound("late", "v0"))  # the volume that the other pod has already
+    assert rejected(cluster, with_claims("c1"), plugin) == []
 
 
-def test_pods_that_are_taken_away_for_a_trial_leave_room_until_they_are_put_back(world: StorageWorld) -> None:
-    plugin = build(NodeVolumeLimits, world.cluster)
-    assert rejected(world, uses("c1"), uses("c2"), plugin=plugin) == [FULL]
-    with world.without(["1"], "n0"):
-        assert rejected(world, uses("c1"), uses("c2"), plugin=plugin) == []
-    assert rejected(world, uses("c1"), uses("c2"), plugin=plugin) == [FULL]
+def test_pods_that_are_taken_away_for_a_trial_leave_room_until_they_are_put_back(cluster: Cluster) -> None:
+    plugin = build(NodeVolumeLimits, cluster)
+    assert rejected(cluster, with_claims("c1", "c2"), plugin) == [FULL]
+    with cluster.dry_run_on_row(remove=[ONE], row=0):
+        assert rejected(cluster, with_claims("c1", "c2"), plugin) == []
+    assert rejected(cluster, with_claims("c1", "c2"), plugin) == [FULL]
 
 
-def test_a_plugin_that_was_not_asked_for_too_long_counts_everything_anew(world: StorageWorld) -> None:
-    world.cluster.objects.storage.claims.changes = Log(keep=1)
-    plugin = build(NodeVolumeLimits, world.cluster)
-    assert rejected(world, uses("c1"), plugin=plugin) == []
-    world.put("StorageClass", {"metadata": {"name": "wait"}, "provisioner": "a"})
-    unbound = {"metadata": {"name": "late", "namespace": "home"}, "spec": {"storageClassName": "wait"}}
-    world.place(pod("2", uses("late")), "n0")
-    assert rejected(world, uses("c1"), plugin=plugin) == []
-    world.put("PersistentVolumeClaim", unbound)
-    for number in range(4):
-        world.put("PersistentVolumeClaim", {"metadata": {"name": f"other{number}", "namespace": "home"}, "spec": {}})
-    assert rejected(world, uses("c1"), plugin=plugin) == [FULL]
+def test_a_plugin_that_was_not_asked_for_too_long_counts_everything_anew(cluster: Cluster) -> None:
+    cluster.objects.storage.claims.changes = Log(keep=1)
+    plugin = build(NodeVolumeLimits, cluster)
+    assert rejected(cluster, with_claims("c1"), plugin) == []
+    put(cluster, WAIT)
+    cluster.set_pod(pod("2", on="n0").volume_claims("late").build())
+    assert rejected(cluster, with_claims("c1"), plugin) == []
+    put(cluster, LATE, *(persistent_volume_claim(f"other{number}") for number in range(4)))
+    assert rejected(cluster, with_claims("c1"), plugin) == [FULL]
 
 
-def test_a_pod_without_volumes_asks_no_column(world: StorageWorld) -> None:
-    plugin = build(NodeVolumeLimits, world.cluster)
-    status, _ = said(plugin, world.cluster, info(pod("0", {"configMap": {"name": "x"}}, {"iscsi": {"iqn": "i"}})))
+def test_a_pod_without_volumes_asks_no_column(cluster: Cluster) -> None:
+    plugin = build(NodeVolumeLimits, cluster)
+    status, _ = said(plugin, cluster, pod("0").volume(configMap={"name": "x"}).volume(iscsi={"iqn": "i"}).build())
     assert status.code is Code.SKIP
     assert plugin._attached is None
 
@@ -242,18 +255,15 @@ def test_a_pod_without_volumes_asks_no_column(world: StorageWorld) -> None:
     ],
 )
 def test_a_disk_that_the_pod_names_itself_is_its_csi_drivers_volume(source: Body, driver: str, handle: str) -> None:
-    world = StorageWorld()
-    world.set_node({"metadata": {"name": "n0"}})
-    world.put("CSINode", csi_node("n0", **{driver: 1}))
-    bind(world, "other", "v-other", driver=driver)
-    world.place(pod("1", uses("other")), "n0")
-    assert rejected(world, source) == [FULL]
-    bind(world, "other", handle, driver=driver)
-    assert rejected(world, source) == []
+    other = pod("1", on="n0").volume_claims("other")
+    cluster = load([node("n0"), drivers("n0", **{driver: 1}), *bound("other", "v-other", driver), other])
+    assert rejected(cluster, pod("0").volumes(source)) == [FULL]
+    put(cluster, *bound("other", handle, driver))
+    assert rejected(cluster, pod("0").volumes(source)) == []
 
 
-def test_a_disk_that_cannot_exist_is_named(world: StorageWorld) -> None:
-    plugin = build(NodeVolumeLimits, world.cluster)
-    status, _ = said(plugin, world.cluster, info(pod("0", {"awsElasticBlockStore": {"volumeID": "aws://z/disk"}})))
+def test_a_disk_that_cannot_exist_is_named(cluster: Cluster) -> None:
+    plugin = build(NodeVolumeLimits, cluster)
+    status, _ = said(plugin, cluster, pod("0").volume(awsElasticBlockStore={"volumeID": "aws://z/disk"}).build())
     assert status.code is Code.ERROR
-    assert status.message == "converting volume(v) from inline to csi: invalid format for AWS volume (aws://z/disk)"
+    assert status.message == "converting volume(volume-0) from inline to csi: invalid format for AWS volume (aws://z/disk)"

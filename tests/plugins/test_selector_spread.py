@@ -7,12 +7,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from legacy_worlds import OLD_ZONE, REGION, OldDice, final_scores, service_selectors, zone_of
-from pairwise import build, load
+from pairwise import build, load, node, pod
 from pairwise_worlds import ZONE, Body, Dice, World, happen, info, matches, populate
 
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
 from placewright.plugins.selectorspread import SelectorSpread
+from placewright.testing import service
+from placewright.testing.objectmaker import ObjectMaker
 
 # --- the scalar reading -------------------------------------------------------------------------------------------------------
 
@@ -72,31 +74,22 @@ def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
     world.set_service("home", "s", {"app": "a"})
     incoming = [newcomer(dice) for _ in range(3)]
     for _ in range(6):
-        for pod in incoming:
+        for new in incoming:
             feasible = [name for name in world.nodes if dice.maybe(0.8)]
             if feasible:
-                assert final_scores(plugin, world.cluster, info(pod), feasible) == scalar(world, pod, feasible)
+                assert final_scores(plugin, world.cluster, info(new), feasible) == scalar(world, new, feasible)
         happen(world, dice, lambda _: {})
 
 
 # --- case by case -------------------------------------------------------------------------------------------------------------
 
-WEB = {"kind": "Service", "metadata": {"name": "web", "namespace": "home"}, "spec": {"selector": {"app": "web"}}}
+WEB = service("web").namespace("home").selects(app="web")
 
 
-def node(name: str, **labels: str) -> Body:
-    return {"kind": "Node", "metadata": {"name": name, "labels": labels}}
-
-
-def pod(name: str, on: str = "", **spec: Any) -> Body:
-    meta = {"name": name, "uid": name, "namespace": "home", "labels": {"app": "web"}}
-    return {"kind": "Pod", "metadata": meta, "spec": {"nodeName": on, **spec}}
-
-
-def scored(*objects: Body, new: Body | None = None) -> dict[str, int]:
-    cluster = load(list(objects))
+def scored(*objects: ObjectMaker[Any]) -> dict[str, int]:
+    cluster = load(objects)
     nodes = [str(name) for name in cluster.names if name]
-    return final_scores(build(SelectorSpread, cluster), cluster, info(new or pod("new")), nodes)
+    return final_scores(build(SelectorSpread, cluster), cluster, pod("new").build(), nodes)
 
 
 def test_without_zones_the_emptiest_node_gets_all_and_the_fullest_nothing() -> None:
@@ -115,10 +108,9 @@ def test_a_zone_label_of_before_1_17_goes_before_todays_and_a_region_is_part_of_
 
 
 def test_a_pod_with_spread_constraints_of_its_own_is_skipped() -> None:
-    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
     cluster = load([node("a"), WEB])
-    new = info(pod("new", topologySpreadConstraints=[constraint]))
-    status = build(SelectorSpread, cluster).pre_score(CycleState(), new, cluster, cluster.rows())
+    new = pod("new").spread("zone")
+    status = build(SelectorSpread, cluster).pre_score(CycleState(), new.build(), cluster, cluster.rows())
     assert status.code is Code.SKIP
 
 
@@ -129,7 +121,7 @@ def test_pods_that_nothing_selects_score_the_same_everywhere() -> None:
 def test_pods_on_nodes_that_are_not_feasible_count_for_no_zone() -> None:
     cluster = load([node("a", **{ZONE: "1"}), node("b", **{ZONE: "1"}), node("c", **{ZONE: "2"}), WEB, pod("p", "a")])
     plugin = build(SelectorSpread, cluster)
-    assert final_scores(plugin, cluster, info(pod("new")), ["b", "c"]) == {"b": 100, "c": 100}
+    assert final_scores(plugin, cluster, pod("new").build(), ["b", "c"]) == {"b": 100, "c": 100}
 
 
 def test_it_rejects_no_pod_and_so_waits_for_no_event() -> None:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from legacy_worlds import OldDice, final_scores, labels_of, service_selectors, zone_of
-from pairwise import build, load, verdicts
+from pairwise import build, load, node, pod, verdicts
 from pairwise_worlds import NODES, Body, Dice, World, happen, info, matches, populate
 
 from framework.makers import Scene
-from placewright.api.objects import Node, ObjectMeta
+from placewright import testing as kit
+from placewright.api.objects import Node
 from placewright.api.workloads import Service
 from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.status import Code
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
 from placewright.queue.queued import SubQueue
+from placewright.testing.objectmaker import ObjectMaker
+from placewright.testing.pods import PodMaker
 from placewright_legacy_plugins import ServiceAffinity
 from scheduler import makers as scheduling
 
@@ -31,8 +33,8 @@ REASON = "node(s) didn't match service affinity"
 def listed(world: World) -> list[str]:
     """The nodes, one zone after the other in turn."""
     zones: dict[Any, list[str]] = {}
-    for node in world.cluster.nodes():
-        zones.setdefault(zone_of(world, node.metadata.name), []).append(node.metadata.name)
+    for each in world.cluster.nodes():
+        zones.setdefault(zone_of(world, each.metadata.name), []).append(each.metadata.name)
     longest = max((len(names) for names in zones.values()), default=0)
     return [names[i] for i in range(longest) for names in zones.values() if i < len(names)]
 
@@ -91,10 +93,10 @@ def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
     world.set_service("home", "s", {"app": "a"})
     incoming = [newcomer(dice) for _ in range(3)]
     for _ in range(6):
-        for pod in incoming:
-            _compare(world, plugin, pod, together)
+        for new in incoming:
+            _compare(world, plugin, new, together)
             feasible = [name for name in world.nodes if dice.maybe(0.8)]
-            assert final_scores(plugin, world.cluster, info(pod), feasible) == spread(world, pod, apart, feasible)
+            assert final_scores(plugin, world.cluster, info(new), feasible) == spread(world, new, apart, feasible)
         name = dice.choice(NODES)
         if name in world.nodes:
             with world.without_pods_of(name):
@@ -110,22 +112,14 @@ def _compare(world: World, plugin: Any, pod: Body, together: list[str]) -> None:
 
 # --- case by case -------------------------------------------------------------------------------------------------------------
 
-WEB = {"kind": "Service", "metadata": {"name": "web", "namespace": "home"}, "spec": {"selector": {"app": "web"}}}
+WEB = kit.service("web").namespace("home").selects(app="web")
 HALLS = {"affinityLabels": ["hall"]}
+NEW = pod("new").build()
 
 
-def node(name: str, **labels: str) -> Body:
-    return {"kind": "Node", "metadata": {"name": name, "labels": labels}}
-
-
-def pod(name: str, on: str = "", app: str = "web", home: str = "home", **spec: Any) -> Body:
-    meta = {"name": name, "uid": name, "namespace": home, "labels": {"app": app}}
-    return {"kind": "Pod", "metadata": meta, "spec": {"nodeName": on, **spec}}
-
-
-def rejected(*objects: Body, new: Body | None = None, **args: Any) -> set[str]:
+def rejected(*objects: ObjectMaker[Any], new: PodMaker = pod("new"), **args: Any) -> set[str]:  # noqa: B008 - makers do not change
     cluster = load([node("n1", hall="north"), node("n2", hall="north"), node("s", hall="south"), node("none"), *objects])
-    return set(verdicts(build(ServiceAffinity, cluster, HALLS | args), cluster, info(new or pod("new"))))
+    return set(verdicts(build(ServiceAffinity, cluster, HALLS | args), cluster, new.build()))
 
 
 def test_the_first_pod_of_a_service_goes_anywhere_and_the_next_where_its_label_is_the_same() -> None:
@@ -150,7 +144,7 @@ def test_other_labels_of_its_node_selector_are_not_this_plugins_business() -> No
 
 
 def test_pods_of_other_labels_or_namespaces_do_not_count() -> None:
-    assert rejected(WEB, pod("p", "n1", app="db"), pod("q", "n1", home="away")) == set()
+    assert rejected(WEB, pod("p", "n1", app="db"), pod("q", "n1", namespace="away")) == set()
 
 
 def test_labels_that_the_node_selector_leaves_out_are_filled_in_one_by_one() -> None:
@@ -158,18 +152,15 @@ def test_labels_that_the_node_selector_leaves_out_are_filled_in_one_by_one() -> 
     new = pod("new", nodeSelector={"hall": "south"})
     cluster = load([*there, WEB, pod("p", "a")])
     plugin = build(ServiceAffinity, cluster, {"affinityLabels": ["hall", "floor"]})
-    assert set(verdicts(plugin, cluster, info(new))) == {"a", "c"}
+    assert set(verdicts(plugin, cluster, new.build())) == {"a", "c"}
 
 
 def test_spreading_counts_only_the_first_of_several_services_by_name() -> None:
-    other = {"kind": "Service", "metadata": {"name": "all", "namespace": "home"}, "spec": {"selector": {"tier": "x"}}}
-    both = pod("p", "n1")
-    both["metadata"]["labels"]["tier"] = "x"
-    new = pod("new")
-    new["metadata"]["labels"]["tier"] = "x"
+    other = kit.service("all").namespace("home").selects(tier="x")
+    both = pod("p", "n1").labels(tier="x")
     cluster = load([node("n1", hall="north"), node("s", hall="south"), WEB, other, both, pod("q", "s")])
     plugin = build(ServiceAffinity, cluster, {"antiAffinityLabelsPreference": ["hall"]})
-    assert final_scores(plugin, cluster, info(new), ["n1", "s"]) == {"n1": 0, "s": 100}
+    assert final_scores(plugin, cluster, pod("new").labels(tier="x").build(), ["n1", "s"]) == {"n1": 0, "s": 100}
 
 
 def test_it_can_score_alone_and_sees_only_the_nodes_that_other_filters_left() -> None:
@@ -177,13 +168,12 @@ def test_it_can_score_alone_and_sees_only_the_nodes_that_other_filters_left() ->
         "plugins": {"score": {"enabled": [{"name": "ServiceAffinity"}]}},
         "pluginConfig": [{"name": "ServiceAffinity", "args": {"antiAffinityLabelsPreference": ["hall"]}}],
     }
-    cordoned = node("n2", hall="north") | {"spec": {"unschedulable": True}}
-    objects = [node("n1", hall="north"), cordoned, node("s", hall="south"), WEB, pod("p", "n2"), pod("q", "s")]
-    cluster = load([body | {"status": {"allocatable": {"pods": "10"}}} for body in objects])
+    nodes = [node("n1", hall="north"), node("n2", hall="north").cordoned(), node("s", hall="south")]
+    cluster = load([*(each.offers(pods="10") for each in nodes), WEB, pod("p", "n2"), pod("q", "s")])
     scene = Scene(extra=(ServiceAffinity,), spec=spec, cluster=cluster)
     evaluator = scene.evaluator()
     for _ in range(2):  # the second time with kept columns
-        evaluation = evaluator.evaluate(info(pod("new")))
+        evaluation = evaluator.evaluate(NEW)
         evaluator.score(evaluation)
         found = {name: parts["ServiceAffinity"].normalised for name, parts in scene.parts(evaluator, evaluation).items()}
         assert found == {"n1": 100, "s": 0}
@@ -192,29 +182,27 @@ def test_it_can_score_alone_and_sees_only_the_nodes_that_other_filters_left() ->
 def test_a_label_may_be_called_as_what_the_plugin_remembers_by_itself() -> None:
     cluster = load([node("a", walk="1", zones="1"), node("b", walk="2", zones="1"), WEB, pod("p", "a")])
     plugin = build(ServiceAffinity, cluster, {"affinityLabels": ["walk"], "antiAffinityLabelsPreference": ["walk", "zones"]})
-    assert set(verdicts(plugin, cluster, info(pod("new")))) == {"b"}
-    assert final_scores(plugin, cluster, info(pod("new")), ["a", "b"]) == {"a": 0, "b": 50}
+    assert set(verdicts(plugin, cluster, NEW)) == {"b"}
+    assert final_scores(plugin, cluster, NEW, ["a", "b"]) == {"a": 0, "b": 50}
 
 
 # --- events -------------------------------------------------------------------------------------------------------------------
 
 
 def a_node(**labels: str) -> Node:
-    return msgspec.convert(node("n", **labels), Node)
+    return node("n", **labels).build()
 
 
-def service(app: str | None, home: str = "home") -> Service:
-    spec = {"selector": {"app": app} if app else None}
-    return msgspec.convert({"metadata": {"name": "s", "namespace": home}, "spec": spec}, Service)
+def service(app: str, namespace: str = "home", name: str = "s") -> Service:
+    return kit.service(name).namespace(namespace).selects(app=app).build()
 
 
+NO_PODS = kit.service("s").namespace("home").build()
 ADDED = Action.ADD
 GONE = Action.DELETE
 LABELLED = Action.UPDATE_POD_LABEL
 ON_NODES = EventResource.ASSIGNED_POD
-PEER = info(pod("peer", "n1"))
-OTHER = info(pod("peer", "n1", app="db"))
-WAITING = info(pod("new"))
+PEER, OTHER, WAITING = pod("peer", "n1").build(), pod("peer", "n1", app="db").build(), pod("x").build()
 
 
 @pytest.mark.parametrize(
@@ -232,13 +220,13 @@ WAITING = info(pod("new"))
         pytest.param(ON_NODES, LABELLED, PEER, OTHER, True, id="a pod is like it no more"),
         pytest.param(ON_NODES, LABELLED, PEER, PEER, False, id="a pod like it still is"),
         pytest.param(ON_NODES, Action.UPDATE_POD_SCALE_DOWN, PEER, PEER, False, id="a pod shrank"),
-        pytest.param(EventResource.UNSCHEDULED_POD, LABELLED, WAITING, WAITING, True, id="its own labels changed"),
-        pytest.param(EventResource.UNSCHEDULED_POD, LABELLED, info(pod("x")), info(pod("x")), False, id="those of a waiting pod"),
+        pytest.param(EventResource.UNSCHEDULED_POD, LABELLED, NEW, NEW, True, id="its own labels changed"),
+        pytest.param(EventResource.UNSCHEDULED_POD, LABELLED, WAITING, WAITING, False, id="those of a waiting pod"),
         pytest.param(EventResource.SERVICE, GONE, service("web"), None, True, id="its Service went"),
         pytest.param(EventResource.SERVICE, Action.UPDATE, service("web"), service("db"), True, id="its Service left it"),
         pytest.param(EventResource.SERVICE, Action.UPDATE, service("db"), service("cache"), False, id="another Service changed"),
         pytest.param(EventResource.SERVICE, ADDED, None, service("web", "away"), False, id="a Service of another namespace"),
-        pytest.param(EventResource.SERVICE, ADDED, None, service(None), False, id="a Service that selects nothing"),
+        pytest.param(EventResource.SERVICE, ADDED, None, NO_PODS, False, id="a Service that selects nothing"),
     ],
 )
 def test_what_could_move_the_labels_of_its_service_wakes_a_pod_and_nothing_else(
@@ -246,7 +234,7 @@ def test_what_could_move_the_labels_of_its_service_wakes_a_pod_and_nothing_else(
 ) -> None:
     happened = ClusterEvent(resource, action)
     interests = build(ServiceAffinity, load([]), HALLS).events()
-    assert any(i.hint(WAITING, old, new) is QueueingHint.QUEUE for i in interests if happened.concerns(i.event)) is woken
+    assert any(i.hint(NEW, old, new) is QueueingHint.QUEUE for i in interests if happened.concerns(i.event)) is woken
 
 
 def a_rejected_pod() -> scheduling.World:
@@ -277,7 +265,7 @@ def test_a_running_scheduler_tries_again_when_the_first_pod_leaves_the_service_b
 
 def test_a_running_scheduler_does_not_try_again_for_a_service_of_others() -> None:
     world = a_rejected_pod()
-    world.intake.cluster_object(msgspec.structs.replace(service("db"), metadata=ObjectMeta(name="other", namespace="default")))
+    world.intake.cluster_object(service("db", "default", "other"))
     assert world.place("second") is SubQueue.UNSCHEDULABLE
 
 

@@ -8,36 +8,26 @@ import pytest
 
 from placewright.api.objects import LabelSelector
 from placewright.api.selectors import Selector, compile_label_selector
-from placewright.api.storage import CSIStorageCapacity
-from placewright.cluster.cluster import Cluster
-from placewright.offline.world import world_from
 from placewright.plugins.volumebinding import VolumeBinding, reach
+from placewright.testing import csi_driver, node, persistent_volume_claim, storage_capacity, storage_class
+from placewright.testing.volumes import StorageCapacityMaker
 from plugins.pairwise import build
-from plugins.test_volume_binding import WAITS, answers, claim, node, opened, web
+from plugins.test_volume_binding import Shown, answers, opened, web
 from plugins.volume_worlds import HOST, NO_SPACE
 
-Body = dict[str, Any]
+
+def capacity(name: str, host: str, amount: str) -> StorageCapacityMaker:
+    return storage_capacity(name, "counted", amount).nodes({HOST: host}).namespace("kube-system")
 
 
-def capacity(name: str, host: str, amount: str, **more: Any) -> Body:
-    body = {"storageClassName": "counted", "capacity": amount, "nodeTopology": {"matchLabels": {HOST: host}}} | more
-    return {"kind": "CSIStorageCapacity", "metadata": {"name": name, "namespace": "kube-system"}, **body}
-
-
-CLASS = {"kind": "StorageClass", "metadata": {"name": "counted"}, "provisioner": "counter", "volumeBindingMode": WAITS}
-DRIVER = {"kind": "CSIDriver", "metadata": {"name": "counter"}, "spec": {"storageCapacity": True}}
+CLASS, DRIVER = storage_class("counted").provisioner("counter"), csi_driver("counter").tells_capacity()
 NODES = [node(f"n{i}") for i in range(3)]
 ROOM = [capacity(f"room{i}", f"n{i}", f"{i + 1}Gi") for i in range(3)]
+DEMAND = persistent_volume_claim("data", "2Gi").storage_class("counted")
 
 
-def small() -> list[Body]:
-    demand = claim("data", storage_class="counted", spec={"resources": {"requests": {"storage": "2Gi"}}})
-    return [*NODES, CLASS, DRIVER, *ROOM, demand, web("data")]
-
-
-def put(cluster: Cluster, body: Body) -> None:
-    (shown,) = world_from([body], "test").cluster.objects.storage.tables[CSIStorageCapacity].values()
-    cluster.objects.put(shown)
+def small(rooms: int = 3) -> list[Shown]:
+    return [*NODES, CLASS, DRIVER, *ROOM[:rooms], DEMAND, web("data")]
 
 
 @pytest.fixture
@@ -58,10 +48,10 @@ def test_a_selector_is_compiled_once_and_again_when_its_object_changed(compiled:
     plugin = build(VolumeBinding, cluster)
     assert answers(plugin, cluster, pod) == {"n0": [NO_SPACE], "n1": [], "n2": []}
     assert len(compiled) == 3
-    cluster.set_node(world_from([node("n0", zone="a")], "test").cluster.node(0))
+    cluster.set_node(NODES[0].zone("a").build())
     assert answers(plugin, cluster, pod) == {"n0": [NO_SPACE], "n1": [], "n2": []}
     assert len(compiled) == 3
-    put(cluster, capacity("room0", "n0", "5Gi"))
+    cluster.objects.put(capacity("room0", "n0", "5Gi").build())
     assert answers(plugin, cluster, pod) == {"n0": [], "n1": [], "n2": []}
     assert len(compiled) == 4
 
@@ -70,8 +60,7 @@ def test_room_moves_with_the_labels_that_it_speaks_of() -> None:
     cluster, pod = opened(small())
     plugin = build(VolumeBinding, cluster)
     assert answers(plugin, cluster, pod) == {"n0": [NO_SPACE], "n1": [], "n2": []}
-    renamed = node("n0") | {"metadata": {"name": "n0", "labels": {HOST: "n2"}}}
-    cluster.set_node(world_from([renamed], "test").cluster.node(0))
+    cluster.set_node(NODES[0].labels({HOST: "n2"}).build())
     assert answers(plugin, cluster, pod) == {"n0": [], "n1": [], "n2": []}
 
 
@@ -96,9 +85,8 @@ def test_room_that_is_gone_counts_no_more() -> None:
     ],
     ids=str,
 )
-def test_room_that_nobody_can_read_serves_nobody_and_harms_nobody(broken: Body) -> None:
-    objects = [each for each in small() if each["metadata"]["name"] != "room2"]
-    cluster, pod = opened([*objects, capacity("room2", "n2", "9Gi", **broken)])
+def test_room_that_nobody_can_read_serves_nobody_and_harms_nobody(broken: dict[str, Any]) -> None:
+    cluster, pod = opened([*small(2), capacity("room2", "n2", "9Gi").manifest | broken])
     assert answers(build(VolumeBinding, cluster), cluster, pod) == {"n0": [NO_SPACE], "n1": [], "n2": [NO_SPACE]}
 
 
@@ -107,14 +95,14 @@ def test_what_was_read_of_objects_that_are_gone_is_forgotten(monkeypatch: pytest
     cluster, pod = opened(small())
     plugin = build(VolumeBinding, cluster)
     for number in range(30):
-        put(cluster, capacity(f"passing{number}", "n0", "1Gi"))
+        passing = capacity(f"passing{number}", "n0", "1Gi").build()
+        cluster.objects.put(passing)
         answers(plugin, cluster, pod)
-        (passing,) = [each for each in cluster.objects.storage.capacities.values() if each.metadata.name == f"passing{number}"]
         cluster.objects.remove(passing)
     assert len(plugin._reach._capacities._read) <= 3 + 5 + 1
 
 
 def test_fractions_of_a_byte_are_rounded_up_on_both_sides() -> None:
-    demand = claim("data", storage_class="counted", spec={"resources": {"requests": {"storage": "1000m"}}})
+    demand = persistent_volume_claim("data", "1000m").storage_class("counted")
     cluster, pod = opened([NODES[0], CLASS, DRIVER, capacity("room", "n0", "100m"), demand, web("data")])
     assert answers(build(VolumeBinding, cluster), cluster, pod) == {"n0": []}

@@ -8,18 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 from pairwise import build
-from pairwise_worlds import Body, info
+from pairwise_worlds import Body
 from storage_worlds import BETA, EBS, GA, GCE
-from test_node_volume_limits import csi_node
-from test_volume_restrictions import claim, pod, uses
+from test_node_volume_limits import drivers
 
-from placewright.api.objects import Node
-from placewright.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from placewright.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.plugins.nodevolumelimits import NodeVolumeLimits
 from placewright.plugins.volumerestrictions import VolumeRestrictions
 from placewright.plugins.volumezone import VolumeZone
+from placewright.testing import node, persistent_volume, persistent_volume_claim, pod, storage_class
 
 GONE = ClusterEvent(EventResource.ASSIGNED_POD, Action.DELETE)
 POD_ADDED = ClusterEvent(EventResource.ASSIGNED_POD, Action.ADD)
@@ -41,34 +40,31 @@ WRITES = {"gcePersistentDisk": {"pdName": "d"}}
 EBS_DISK = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
 PLAIN = {"configMap": {"name": "x"}}
 EPHEMERAL: Body = {"ephemeral": {}}
-NODE = msgspec.convert({"metadata": {"name": "n"}}, Node)
+NODE = node("n").build()
 
 
-def p(*volumes: Body, uid: str = "other", node: str = "n", namespace: str = "home") -> Any:
-    body = pod(uid, *volumes, node=node)
-    body["metadata"]["namespace"] = namespace
-    return info(body)
+def uses(claim: str) -> Body:
+    return {"persistentVolumeClaim": {"claimName": claim}}
+
+
+def p(*volumes: Body, on: str = "n", namespace: str = "default") -> Any:
+    return pod("other", on=on).volumes(*volumes).namespace(namespace).build()
 
 
 def me(*volumes: Body) -> Any:
-    return p(*volumes, uid="me", node="")
+    return pod("me").volumes(*volumes).build()
 
 
-def a_claim(name: str, namespace: str = "home") -> PersistentVolumeClaim:
-    body = claim(name)
-    return msgspec.convert(body | {"metadata": body["metadata"] | {"namespace": namespace}}, PersistentVolumeClaim)
+def a_claim(name: str, namespace: str = "default") -> PersistentVolumeClaim:
+    return persistent_volume_claim(name).namespace(namespace).build()
 
 
 def a_volume(**labels: str) -> PersistentVolume:
-    return msgspec.convert({"metadata": {"name": "v", "labels": labels}}, PersistentVolume)
+    return persistent_volume("v").labels(labels).build()
 
 
 def a_class(mode: str | None) -> StorageClass:
-    return msgspec.convert({"metadata": {"name": "s"}, "volumeBindingMode": mode}, StorageClass)
-
-
-def drivers(**limits: int | None) -> CSINode:
-    return msgspec.convert(csi_node("n", **limits), CSINode)
+    return msgspec.structs.replace(storage_class("s").build(), volume_binding_mode=mode)
 
 
 def an_attachment(attacher: str) -> VolumeAttachment:
@@ -90,23 +86,23 @@ CASES: Sequence[Any] = [
     (VolumeRestrictions, CLAIM_ADDED, me(uses("c")), None, a_claim("d"), False),
     (VolumeRestrictions, CLAIM_ADDED, me(uses("c")), None, a_claim("c", "away"), False),
     (VolumeRestrictions, CLAIM_CHANGED, me(uses("c")), a_claim("c"), a_claim("c"), False),
-    (NodeVolumeLimits, CSI_ADDED, me(uses("c")), None, drivers(), True),
-    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers(a=1), drivers(a=2), True),
-    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers(a=1), drivers(a=None), True),
-    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers(), drivers(a=1), True),
-    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers(a=2, b=1), drivers(a=1, b=1), False),
+    (NodeVolumeLimits, CSI_ADDED, me(uses("c")), None, drivers("n").build(), True),
+    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers("n", a=1).build(), drivers("n", a=2).build(), True),
+    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers("n", a=1).build(), drivers("n", a=None).build(), True),
+    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers("n").build(), drivers("n", a=1).build(), True),
+    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers("n", a=2, b=1).build(), drivers("n", a=1, b=1).build(), False),
     (NodeVolumeLimits, GONE, me(uses("c")), p(uses("d")), None, True),
     (NodeVolumeLimits, GONE, me(uses("c")), p(EPHEMERAL), None, True),
     (NodeVolumeLimits, GONE, me(uses("c")), p(EBS_DISK), None, True),
-    (NodeVolumeLimits, GONE, me(uses("c")), p(uses("d"), node=""), None, False),
+    (NodeVolumeLimits, GONE, me(uses("c")), p(uses("d"), on=""), None, False),
     (NodeVolumeLimits, GONE, me(uses("c")), p(PLAIN, {"iscsi": {"iqn": "i"}}), None, False),
     (NodeVolumeLimits, NODE_ADDED, me(uses("c")), None, NODE, True),  # until its CSINode comes, it takes any number
     (NodeVolumeLimits, POD_ADDED, me(uses("c")), None, p(uses("c")), True),
     (NodeVolumeLimits, POD_ADDED, me(uses("c")), None, p(uses("d")), False),
     (VolumeRestrictions, GONE, me(READS), p(WRITES, namespace="away"), None, True),
     (NodeVolumeLimits, CLAIM_ADDED, me(uses("c")), None, a_claim("c"), True),
-    (NodeVolumeLimits, CLAIM_ADDED, me(EPHEMERAL), None, a_claim("me-v"), True),
-    (NodeVolumeLimits, CLAIM_ADDED, me(EPHEMERAL), None, a_claim("you-v"), False),
+    (NodeVolumeLimits, CLAIM_ADDED, me(EPHEMERAL), None, a_claim("me-volume-0"), True),
+    (NodeVolumeLimits, CLAIM_ADDED, me(EPHEMERAL), None, a_claim("you-volume-0"), False),
     (NodeVolumeLimits, DETACHED, me(uses("c")), an_attachment("a"), None, True),
     (NodeVolumeLimits, DETACHED, me(EBS_DISK), an_attachment(EBS), None, True),
     (NodeVolumeLimits, DETACHED, me(EBS_DISK), an_attachment(GCE), None, False),

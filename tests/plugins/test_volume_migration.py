@@ -10,15 +10,16 @@ import pytest
 
 from placewright.api.errors import VolumeError
 from placewright.api.objects import NodeName
-from placewright.api.storage import CSINode, PersistentVolume
 from placewright.cluster.cluster import Cluster
 from placewright.framework.status import Code, Status
-from placewright.offline.world import world_from
 from placewright.plugins.shared.csimigration import driver_affinity
 from placewright.plugins.volumebinding import VolumeBinding
 from placewright.plugins.volumebinding.bindings import ReservedVolumes, all_bound
+from placewright.testing import csi_node, node, persistent_volume, persistent_volume_claim, storage_class
+from placewright.testing.nodes import NodeMaker
+from placewright.testing.volumes import CSINodeMaker, VolumeMaker
 from plugins.pairwise import build
-from plugins.test_volume_binding import answers, bound_to, claim, judged, opened, static_class, web
+from plugins.test_volume_binding import NODE, Shown, answers, judged, opened, web
 from plugins.volume_worlds import AFFINITY, NO_VOLUME
 
 Body = dict[str, Any]
@@ -34,6 +35,8 @@ PLUGINS: dict[str, tuple[Body, str]] = {
     "kubernetes.io/portworx-volume": ({"portworxVolume": {"volumeID": "p"}}, ""),
     "": ({"csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1"}}, ""),
 }
+CLAIM = persistent_volume_claim("data").bound_to("v")
+USED = (CLAIM.manifest, web("data").manifest)
 LABELS = (ZONE, BETA, REGION, BETA_REGION, *(label for _, label in PLUGINS.values() if label))
 
 
@@ -52,7 +55,7 @@ def world(dice: Random) -> list[Body]:
     if "gcePersistentDisk" in spec:  # several zones must be a region's there
         labels = {key: value.replace("__", "").replace("z1z2", "z1") for key, value in labels.items()}
     volume = {"kind": "PersistentVolume", "metadata": {"name": "v", "labels": labels}, "spec": spec, "status": {"phase": "Bound"}}
-    return [*nodes, *csi_nodes, volume, claim("data", **bound_to("v")), web("data")]
+    return [*nodes, *csi_nodes, volume, *USED]
 
 
 def _node(dice: Random, name: str) -> Body:
@@ -131,49 +134,48 @@ def test_random_volumes_are_reached_from_the_nodes_that_the_rules_name() -> None
 # --- one rule at a time ----------------------------------------------------------------------------------------------------------
 
 
-def volume(source: Body | None = None, labels: Body | None = None, **spec: Any) -> Body:
-    body = {"capacity": {"storage": "1Gi"}, "storageClassName": "static", **(source or PLUGINS["kubernetes.io/gce-pd"][0]), **spec}
-    return {"kind": "PersistentVolume", "metadata": {"name": "v", "labels": labels or {}}, "spec": body, "status": {"phase": "Available"}}
+GCE = "kubernetes.io/gce-pd"
 
 
-def in_zone(zone: str, key: str = ZONE) -> Body:
-    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "In", "values": [zone]}]}]}}
+def volume(source: Body | None = None) -> VolumeMaker:
+    return persistent_volume("v").spec(**(source or PLUGINS[GCE][0]))
 
 
-def csi_node(name: str, *plugins: str) -> Body:
-    return {"kind": "CSINode", "metadata": {"name": name, "annotations": {TAKEN_OVER: ",".join(plugins)}}}
+def taken_over(name: str, *plugins: str) -> CSINodeMaker:
+    """A node whose drivers have taken over the volumes of these plugins."""
+    return csi_node(name).annotations({TAKEN_OVER: ",".join(plugins)})
 
 
-def node(name: str, **labels: str) -> Body:
-    keys = {"zone": ZONE, "gke": "topology.gke.io/zone"}
-    return {"kind": "Node", "metadata": {"name": name, "labels": {keys[key]: value for key, value in labels.items()}}}
+def placed(name: str, zone: str = "", gke: str = "") -> NodeMaker:
+    """A node with these values of the zone label, and of the driver's."""
+    return node(name).labels({key: value for key, value in ((ZONE, zone), ("topology.gke.io/zone", gke)) if value})
+
+
+IN_A = volume().reachable(ZONE, "a")
 
 
 def test_a_zone_is_the_drivers_label_where_it_has_taken_over_and_only_there() -> None:
-    nodes = [node("before", zone="a"), node("after", zone="a"), node("ready", zone="a", gke="a"), node("far", zone="a", gke="b")]
-    taken_over = [csi_node(name, "kubernetes.io/gce-pd") for name in ("after", "ready", "far")]
-    objects = [*nodes, *taken_over, claim("data", **bound_to("v")), web("data"), volume(nodeAffinity=in_zone("a"))]
+    nodes = [placed("before", "a"), placed("after", "a"), placed("ready", "a", "a"), placed("far", "a", "b")]
+    objects = [*nodes, *(taken_over(name, GCE) for name in ("after", "ready", "far")), CLAIM, web("data"), IN_A]
     assert judged(objects) == {"before": [], "after": [AFFINITY], "ready": [], "far": [AFFINITY]}
 
 
 def test_another_plugins_driver_changes_nothing() -> None:
-    nodes = [node("n1", zone="a"), csi_node("n1", "kubernetes.io/aws-ebs")]
-    assert judged([*nodes, claim("data", **bound_to("v")), web("data"), volume(nodeAffinity=in_zone("a"))]) == {"n1": []}
+    assert judged([placed("n1", "a"), taken_over("n1", "kubernetes.io/aws-ebs"), CLAIM, web("data"), IN_A]) == {"n1": []}
 
 
 def test_a_volume_that_nobody_has_yet_is_matched_as_it_is_written() -> None:
-    nodes = [node("n1", zone="a"), node("n2", gke="a"), *(csi_node(name, "kubernetes.io/gce-pd") for name in ("n1", "n2"))]
-    objects = [*nodes, static_class(), claim("data"), web("data"), volume(nodeAffinity=in_zone("a"))]
-    assert judged(objects) == {"n1": [], "n2": [NO_VOLUME]}
+    nodes = [placed("n1", "a"), placed("n2", gke="a"), *(taken_over(name, GCE) for name in ("n1", "n2"))]
+    assert judged([*nodes, storage_class(), persistent_volume_claim("data"), web("data"), IN_A]) == {"n1": [], "n2": [NO_VOLUME]}
 
 
 def test_a_driver_that_takes_over_later_is_noticed() -> None:
-    cluster, pod = opened([node("n1", zone="a"), claim("data", **bound_to("v")), web("data"), volume(nodeAffinity=in_zone("a"))])
+    cluster, pod = opened([placed("n1", "a"), CLAIM, web("data"), IN_A])
     plugin = build(VolumeBinding, cluster)
     assert answers(plugin, cluster, pod) == {"n1": []}
-    cluster.objects.put(stored(CSINode, csi_node("n1", "kubernetes.io/gce-pd")))
+    cluster.objects.put(taken_over("n1", GCE).build())
     assert answers(plugin, cluster, pod) == {"n1": [AFFINITY]}
-    cluster.set_node(world_from([node("n1", zone="a", gke="a")], "test").cluster.node(0))
+    cluster.set_node(placed("n1", "a", "a").build())
     assert answers(plugin, cluster, pod) == {"n1": []}
 
 
@@ -186,29 +188,22 @@ BROKEN: list[tuple[Body, str]] = [
 @pytest.mark.parametrize(("source", "problem"), BROKEN)
 def test_a_volume_that_no_driver_could_know_is_named_once_a_driver_has_taken_over(source: Body, problem: str) -> None:
     plugin = "kubernetes.io/aws-ebs" if "awsElasticBlockStore" in source else "kubernetes.io/azure-disk"
-    objects = [node("n1"), claim("data", **bound_to("v")), web("data"), volume(source)]
+    objects = [NODE, CLAIM, web("data"), volume(source)]
     assert judged(objects) == {"n1": []}
-    status = judged([*objects, csi_node("n1", plugin)])
+    status = judged([*objects, taken_over("n1", plugin)])
     assert isinstance(status, Status)
     assert (status.code, status.message) == (Code.ERROR, f'persistentvolume "v": could not translate pv: {problem}')
 
 
-def stored(kind: type[Any], body: Body) -> Any:
-    (found,) = world_from([body], "test").cluster.objects.storage.tables[kind].values()
-    return found
-
-
 def test_a_disk_of_azure_is_managed_in_whatever_case_that_is_written() -> None:
-    body = volume({"azureDisk": {"diskName": "d", "diskURI": "/d", "kind": "managed"}}, nodeAffinity=in_zone("a"))
-    made: PersistentVolume = stored(PersistentVolume, body)
+    made = volume({"azureDisk": {"diskName": "d", "diskURI": "/d", "kind": "managed"}}).reachable(ZONE, "a").build()
     assert made.spec.node_affinity is not None
     assert driver_affinity(made) == made.spec.node_affinity.required
 
 
 def test_a_volume_that_was_bound_meanwhile_is_held_to_the_same_words() -> None:
-    def shown(*csi_nodes: Body, **more: Any) -> Cluster:
-        bound = volume(nodeAffinity=in_zone("a"), claimRef={"namespace": "default", "name": "data", "uid": "data"}, **more)
-        return opened([node("n1", zone="a"), claim("data", **bound_to("v")), web("data"), bound, *csi_nodes])[0]
+    def shown(*csi_nodes: Shown, **source: Any) -> Cluster:
+        return opened([placed("n1", "a"), CLAIM, web("data"), IN_A.bound_to("data").spec(**source), *csi_nodes])[0]
 
     def done(cluster: Cluster) -> bool:
         storage = cluster.objects.storage
@@ -220,7 +215,7 @@ def test_a_volume_that_was_bound_meanwhile_is_held_to_the_same_words() -> None:
 
     assert done(shown())
     with pytest.raises(VolumeError, match='pv "v" node affinity doesn\'t match node "n1"'):
-        done(shown(csi_node("n1", "kubernetes.io/gce-pd")))
-    broken = shown(csi_node("n1", "kubernetes.io/aws-ebs"), awsElasticBlockStore={"volumeID": "aws://z/disk"})
+        done(shown(taken_over("n1", GCE)))
+    broken = shown(taken_over("n1", "kubernetes.io/aws-ebs"), awsElasticBlockStore={"volumeID": "aws://z/disk"})
     with pytest.raises(VolumeError, match="failed to translate pv to csi: could not translate pv: invalid format"):
         done(broken)

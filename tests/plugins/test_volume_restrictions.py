@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairwise_worlds import Body, info
+from pairwise_worlds import Body
 from storage_worlds import StorageWorld, differences, said
 
 from placewright.framework.status import Code
 from placewright.plugins.volumerestrictions import VolumeRestrictions
+from placewright.testing import PluginCase, node, persistent_volume_claim, pod
 
 DISK = "node(s) had no available disk"
 ONE_POD = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
@@ -51,12 +49,12 @@ def scalar(world: StorageWorld, pod: Body) -> tuple[str, dict[str, str]] | None:
         users = [other for there in world.pods_by_node().values() for other in there if (namespace, name) in claims(other)]
         in_use |= "ReadWriteOncePod" in claim["spec"]["accessModes"] and bool(users)
     verdicts = {}
-    for node, there in world.pods_by_node().items():
+    for name, there in world.pods_by_node().items():
         theirs = [volume for other in there for volume in other["spec"]["volumes"]]
         if any(conflict(mine, other) for mine in pod["spec"]["volumes"] for other in theirs):
-            verdicts[node] = DISK
+            verdicts[name] = DISK
         elif in_use:
-            verdicts[node] = ONE_POD
+            verdicts[name] = ONE_POD
     return ("", verdicts) if verdicts else None
 
 
@@ -66,49 +64,30 @@ def test_whatever_happens_it_says_what_the_rules_say(seed: int) -> None:
     assert differences(VolumeRestrictions, scalar, seed) == []
 
 
-def pod(uid: str, *volumes: Body, node: str = "") -> Any:
-    meta = {"uid": uid, "name": uid, "namespace": "home"}
-    return {"metadata": meta, "spec": {"volumes": [volume | {"name": "v"} for volume in volumes], "nodeName": node}}
+NODES = (node("n0"), node("n1"))
 
 
-def claim(name: str, mode: str = "ReadWriteOncePod") -> Body:
-    return {"metadata": {"name": name, "namespace": "home"}, "spec": {"accessModes": [mode]}}
-
-
-def uses(name: str) -> Body:
-    return {"persistentVolumeClaim": {"claimName": name}}
-
-
-@pytest.fixture
-def world() -> StorageWorld:
-    world = StorageWorld()
-    for name in ("n0", "n1"):
-        world.set_node({"metadata": {"name": name}})
-    return world
-
-
-def test_a_pod_with_only_what_every_pod_has_is_skipped(world: StorageWorld) -> None:
-    plugin = VolumeRestrictions(None, None)  # type: ignore[arg-type]
-    status, _ = said(plugin, world.cluster, info(pod("p", {"configMap": {"name": "x"}}, {"projected": {}})))
+def test_a_pod_with_only_what_every_pod_has_is_skipped() -> None:
+    case = PluginCase(VolumeRestrictions, nodes=NODES)
+    status, _ = said(case.plugin, case.cluster, pod("p").volume(configMap={"name": "x"}).volume(projected={}).build())
     assert status.code is Code.SKIP
 
 
-def test_a_claim_for_one_pod_bars_all_nodes_until_that_pod_is_gone(world: StorageWorld) -> None:
-    plugin = VolumeRestrictions(None, None)  # type: ignore[arg-type]
-    world.put("PersistentVolumeClaim", claim("c"))
-    world.place(pod("other", uses("c")), "n0")
-    mine = info(pod("p", uses("c")))
-    _, by_node = said(plugin, world.cluster, mine)
+def test_a_claim_for_one_pod_bars_all_nodes_until_that_pod_is_gone() -> None:
+    other, mine = pod("other").volume_claims("c").on("n0").build(), pod("p").volume_claims("c").build()
+    claim = persistent_volume_claim("c").access_modes("ReadWriteOncePod")
+    case = PluginCase(VolumeRestrictions, nodes=NODES, pods=[other], objects=[claim])
+    _, by_node = said(case.plugin, case.cluster, mine)
     assert {node: verdict.message for node, verdict in by_node.items()} == {"n0": ONE_POD, "n1": ONE_POD}
     assert {verdict.code for verdict in by_node.values()} == {Code.UNSCHEDULABLE}
-    with world.without(["other"], "n0"):
-        assert said(plugin, world.cluster, mine)[0].code is Code.SKIP
-    assert said(plugin, world.cluster, mine)[1]
-    world.remove_pod("other")
-    assert said(plugin, world.cluster, mine)[0].code is Code.SKIP
+    with case.cluster.dry_run_on_row(remove=[other], row=0):
+        assert said(case.plugin, case.cluster, mine)[0].code is Code.SKIP
+    assert said(case.plugin, case.cluster, mine)[1]
+    case.cluster.remove_pod(other.uid)
+    assert said(case.plugin, case.cluster, mine)[0].code is Code.SKIP
 
 
-def test_a_missing_claim_is_named_and_cannot_be_helped_by_eviction(world: StorageWorld) -> None:
-    plugin = VolumeRestrictions(None, None)  # type: ignore[arg-type]
-    status, _ = said(plugin, world.cluster, info(pod("p", uses("nope"))))
+def test_a_missing_claim_is_named_and_cannot_be_helped_by_eviction() -> None:
+    case = PluginCase(VolumeRestrictions, nodes=NODES)
+    status, _ = said(case.plugin, case.cluster, pod("p").volume_claims("nope").build())
     assert (status.code, status.message) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 'persistentvolumeclaim "nope" not found')

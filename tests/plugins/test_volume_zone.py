@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairwise_worlds import Body, info
+from pairwise_worlds import Body
 from storage_worlds import BETA, BETA_REGION, GA, REGION, StorageWorld, differences, said
-from test_volume_restrictions import claim, claims, pod, uses
+from test_volume_restrictions import claims
 
 from placewright.framework.status import Code
 from placewright.plugins.volumezone import VolumeZone
+from placewright.testing import PluginCase, node, persistent_volume, persistent_volume_claim, pod
 
 NO_ZONE = "node(s) had no available volume zone"
 KEYS = (BETA, BETA_REGION, GA, REGION)
@@ -61,7 +62,7 @@ def test_whatever_happens_it_says_what_the_rules_say(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("volume", "node", "fits"),
+    ("volume", "labels", "fits"),
     [
         ({GA: "z1"}, {GA: "z1"}, True),
         ({GA: "z1"}, {GA: "z2"}, False),
@@ -75,12 +76,9 @@ def test_whatever_happens_it_says_what_the_rules_say(seed: int) -> None:
         ({GA: "z1", REGION: "r1"}, {GA: "z1", REGION: "r2"}, False),
     ],
 )
-def test_a_node_must_have_one_of_the_values_of_every_label(volume: Body, node: Body, fits: bool) -> None:
-    world = StorageWorld()
-    world.set_node({"metadata": {"name": "n0", "labels": node}})
-    bound = claim("c")
-    world.put("PersistentVolumeClaim", bound | {"spec": bound["spec"] | {"volumeName": "v"}})
-    world.put("PersistentVolume", {"metadata": {"name": "v", "labels": volume}})
-    _, by_node = said(VolumeZone(None, None), world.cluster, info(pod("p", uses("c"))))  # type: ignore[arg-type]
+def test_a_node_must_have_one_of_the_values_of_every_label(volume: Body, labels: Body, fits: bool) -> None:
+    objects = persistent_volume("v").labels(volume), persistent_volume_claim("c").bound_to("v")
+    case = PluginCase(VolumeZone, nodes=[node("n0").labels(labels)], objects=objects)
+    _, by_node = said(case.plugin, case.cluster, pod("p").volume_claims("c").build())
     assert by_node.keys() == (set() if fits else {"n0"})
     assert all(verdict.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for verdict in by_node.values())

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 from pairwise_worlds import Body
 from preempting import Scene, pod
-from test_node_volume_limits import csi_node
+from test_node_volume_limits import drivers
 
 from placewright.api.pods import PodInfo
-from placewright.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
+from placewright.api.storage import VolumeAttachment
+from placewright.testing import persistent_volume, persistent_volume_claim
 
 DISK = {"gcePersistentDisk": {"pdName": "d"}}
 
@@ -24,15 +25,8 @@ def with_volumes(name: str, *volumes: Body, priority: int = 0, cpu: str = "1") -
 
 def bind(scene: Scene, claim: str, mode: str = "ReadWriteOnce", driver: str = "a") -> None:
     """A claim that has a volume of this driver."""
-    done = {"pv.kubernetes.io/bind-completed": "yes"}
-    body = {
-        "metadata": {"name": claim, "namespace": "default", "annotations": done},
-        "spec": {"volumeName": f"of-{claim}", "accessModes": [mode]},
-        "status": {"phase": "Bound"},
-    }
-    volume = {"metadata": {"name": f"of-{claim}"}, "spec": {"csi": {"driver": driver, "volumeHandle": claim}}}
-    scene.cluster.objects.put(msgspec.convert(body, PersistentVolumeClaim))
-    scene.cluster.objects.put(msgspec.convert(volume, PersistentVolume))
+    scene.cluster.objects.put(persistent_volume_claim(claim).access_modes(mode).bound_to(f"of-{claim}").build())
+    scene.cluster.objects.put(persistent_volume(f"of-{claim}").csi(driver, claim).build())
 
 
 @pytest.fixture
@@ -69,7 +63,7 @@ def test_only_users_of_the_disk_leave(scene: Scene) -> None:
 
 
 def test_as_few_leave_as_hold_volumes_too_many_and_the_least_important_of_them(scene: Scene) -> None:
-    scene.cluster.objects.put(msgspec.convert(csi_node("a", a=2), CSINode))
+    scene.cluster.objects.put(drivers("a", a=2).build())
     low, high = with_volumes("low", uses("c0"), priority=1), with_volumes("high", uses("c1"), priority=2)
     scene.node("a", pod("bystander"), low, high, cpu="8")
     assert scene.victims(with_volumes("me", uses("c2"), priority=5)) == ["low"]
@@ -77,7 +71,7 @@ def test_as_few_leave_as_hold_volumes_too_many_and_the_least_important_of_them(s
 
 
 def test_what_a_claim_stands_for_is_looked_up_anew_when_it_changed(scene: Scene) -> None:
-    scene.cluster.objects.put(msgspec.convert(csi_node("a", a=1), CSINode))
+    scene.cluster.objects.put(drivers("a", a=1).build())
     bind(scene, "c1", driver="b")
     scene.node("a", with_volumes("one", uses("c0")), with_volumes("other", uses("c1")), cpu="8")
     evaluator, me = scene.evaluator(), with_volumes("me", uses("c2"), priority=5)
@@ -94,7 +88,7 @@ def test_what_a_claim_stands_for_is_looked_up_anew_when_it_changed(scene: Scene)
 
 
 def test_a_volume_that_is_still_attached_keeps_its_place_when_its_pod_leaves(scene: Scene) -> None:
-    scene.cluster.objects.put(msgspec.convert(csi_node("a", a=1), CSINode))
+    scene.cluster.objects.put(drivers("a", a=1).build())
     attachment = {"metadata": {"name": "x"}, "spec": {"attacher": "a", "nodeName": "a", "source": {"persistentVolumeName": "of-c0"}}}
     scene.node("a", with_volumes("user", uses("c0")), cpu="8")
     assert scene.victims(with_volumes("me", uses("c2"), priority=5)) == ["user"]
@@ -103,7 +97,7 @@ def test_a_volume_that_is_still_attached_keeps_its_place_when_its_pod_leaves(sce
 
 
 def test_the_columns_are_as_before_once_the_trials_are_over(scene: Scene) -> None:
-    scene.cluster.objects.put(msgspec.convert(csi_node("a", a=1), CSINode))
+    scene.cluster.objects.put(drivers("a", a=1).build())
     scene.node("a", with_volumes("user", uses("c0"), DISK, uses("mine")), cpu="8")
     scene.victims(with_volumes("me", uses("c2"), DISK, uses("mine"), priority=5))
     volumes = scene.cluster.volumes

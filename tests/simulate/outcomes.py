@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from placewright.api.decode import convert
-from placewright.api.objects import Node, NodeName, Pod
+from placewright import testing as kit
+from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.testing.nodes import NodeMaker
+from placewright.testing.objectmaker import HOSTNAME
 from placewright_lab.simulation.outcome import Fate, Outcome
 
 NO_CPU = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. preemption: 0/2 nodes are available: 2 No victims."
@@ -17,22 +19,14 @@ def node(
     name: str, *, zone: str = "", cordoned: bool = False, pods: int = 110, labels: dict[str, str] | None = None, **offers: object
 ) -> Node:
     """`cpu="4", gpu=2` and so on; gpu stands for `nvidia.com/gpu`."""
-    labels = {"kubernetes.io/hostname": name, **({"topology.kubernetes.io/zone": zone} if zone else {}), **(labels or {})}
-    manifest = {
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"unschedulable": cordoned},
-        "status": {"allocatable": {**_resources(offers), "pods": str(pods)}},
-    }
-    return convert(manifest, Node)
+    made = NodeMaker(name).labels({HOSTNAME: name}, **(labels or {})).offers(_resources(offers), pods=str(pods))
+    return (made.zone(zone) if zone else made).spec(unschedulable=cordoned).build()
 
 
 def pod(name: str, *, on: str = "", owner: str = "", selector: dict[str, str] | None = None, **asks: object) -> PodInfo:
     """A pod in the namespace `a`; `owner` is the kind of its controller."""
-    meta: dict[str, Any] = {"name": name, "namespace": "a", "uid": f"uid-{name}"}
-    if owner:
-        meta["ownerReferences"] = [{"kind": owner, "name": "o", "uid": "o", "controller": True}]
-    spec = {"nodeName": on, "nodeSelector": selector, "containers": [{"name": "c", "resources": {"requests": _resources(asks)}}]}
-    return PodInfo(convert({"metadata": meta, "spec": spec}, Pod))
+    made = kit.pod(name, on=on).namespace("a").uid(f"uid-{name}").requests(_resources(asks)).node_selector(selector)
+    return (made.owned_by(owner, "o") if owner else made).build()
 
 
 def _resources(amounts: dict[str, object]) -> dict[str, str]:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from placewright import testing as kit
 from placewright.api.decode import convert
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.interface import Plugin
@@ -19,26 +20,13 @@ from placewright_lab.simulation.simulation import Which, simulate
 
 
 def node(name: str, cpu: str = "4", memory: str = "16Gi", taint: str = "", **labels: str) -> Manifest:
-    amounts = {"cpu": cpu, "memory": memory, "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
-        "spec": {"taints": [{"key": taint, "effect": "NoSchedule"}]} if taint else {},
-        "status": {"allocatable": amounts, "capacity": amounts},
-    }
+    made = kit.node(name, labels=labels, cpu=cpu, memory=memory).spec()
+    return (made.taint(taint) if taint else made).manifest
 
 
 def pod(name: str, cpu: str = "1", *, on: str = "", priority: int = 0, meta: Mapping[str, Any] | None = None, **spec: Any) -> Manifest:
-    container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": cpu}}}
-    placed = {"nodeName": on} if on else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", **(meta or {})},
-        "spec": {"containers": [container], "priority": priority, **placed, **spec},
-        "status": {"phase": "Running" if on else "Pending"},
-    }
+    made = kit.pod(name, on=on, cpu=cpu).priority(priority).phase("Running" if on else "Pending")
+    return made.metadata(**(meta or {})).spec(**spec).manifest
 
 
 def comes(at: float, manifest: Manifest) -> Happening:

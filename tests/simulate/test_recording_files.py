@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from placewright import testing as kit
 from placewright.api.bad_input import InputError
 from placewright_lab.simulation.scenario import Act
 from placewright_lab.snapshots.recording import Recording, read_recording
@@ -22,9 +23,8 @@ PROFILE: Body = {"apiVersion": GROUP, "kind": "SchedulingProfile", "metadata": {
 
 
 def pod(name: str, node: str = "", phase: str = "", **meta: Any) -> Body:
-    spec: Body = {"containers": [{"name": "main"}]} | ({"nodeName": node} if node else {})
-    meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", **meta}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec} | ({"status": {"phase": phase}} if phase else {})
+    made = kit.pod(name, on=node).metadata(**{"namespace": "ns", "uid": f"uid-{name}", **meta})
+    return (made.phase(phase) if phase else made).manifest
 
 
 def change(at: float, act: str, content: Body) -> Body:

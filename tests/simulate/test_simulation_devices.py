@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from placewright import testing as kit
 from placewright.api.errors import BindError, ClaimError
 from placewright.plugins.catalog import in_tree
 from placewright_lab.simulation.apiserver import ApiServer
@@ -24,18 +25,12 @@ PROFILE = profile()
 
 
 def node(name: str) -> Body:
-    amounts = {"cpu": "8", "memory": "32Gi", "pods": "50"}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": amounts, "capacity": amounts}}
+    return kit.node(name, cpu="8").manifest
 
 
 def devices(name: str, count: int, generation: int = 1) -> Body:
-    spec = {
-        "driver": DRIVER,
-        "nodeName": name,
-        "pool": {"name": name, "generation": generation, "resourceSliceCount": 1},
-        "devices": [{"name": f"gpu-{number}"} for number in range(count)],
-    }
-    return {"kind": "ResourceSlice", "metadata": {"name": f"{name}-slice", "resourceVersion": str(generation)}, "spec": spec}
+    made = kit.resource_slice(f"{name}-slice", driver=DRIVER).on(name).pool(name, generation=generation)
+    return made.devices(*(f"gpu-{number}" for number in range(count))).version(str(generation)).manifest
 
 
 def request(count: int) -> Body:
@@ -53,11 +48,8 @@ def claim(name: str, count: int) -> Body:
 
 
 def pod(name: str, *claims: Body) -> Body:
-    spec = {
-        "containers": [{"name": "main", "resources": {"requests": {"cpu": "100m"}}}],
-        "resourceClaims": [{"name": f"c{number}", **each} for number, each in enumerate(claims)],
-    }
-    return {"kind": "Pod", "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"}, "spec": spec}
+    named = [{"name": f"c{number}", **each} for number, each in enumerate(claims)]
+    return kit.pod(name, cpu="100m", resourceClaims=named).manifest
 
 
 def world(seed: int) -> Scenario:

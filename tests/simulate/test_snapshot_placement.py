@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placewright import testing as kit
 from placewright.offline.world import STRUCTS
 from placewright.plugins.catalog import in_tree
 from placewright_lab.readers.goldencases import answer
@@ -67,14 +68,11 @@ def test_the_random_clusters_are_worth_comparing() -> None:
 
 
 def node(name: str, **labels: str) -> Body:
-    status = {"allocatable": {"cpu": "1", "pods": "9"}}
-    return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
+    return kit.node(name, labels=labels, cpu="1", pods="9").manifest
 
 
 def pod(name: str, on: str = "", **spec: Any) -> Body:
-    container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
-    meta = {"name": name, "namespace": "home", "uid": name}
-    return {"kind": "Pod", "metadata": meta, "spec": {"containers": [container], **({"nodeName": on} if on else {}), **spec}}
+    return kit.pod(name, on=on, cpu="1", **spec).namespace("home").manifest
 
 
 @pytest.mark.parametrize("key", [bytes([number]) * 32 for number in range(6)])

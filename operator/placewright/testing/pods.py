@@ -183,12 +183,16 @@ class PodMaker(ObjectMaker[Pod]):
         number = len(self._body.get("spec", {}).get("volumes", ()))
         return self._append("spec", "volumes", {"name": f"volume-{number}", **source})
 
+    def volumes(self, *sources: Mapping[str, Any]) -> Self:
+        """Add a volume from each of these sources, as `volume` does."""
+        made = self
+        for source in sources:
+            made = made.volume(**source)
+        return made
+
     def volume_claims(self, *claims: str) -> Self:
         """Add a volume for each of these PersistentVolumeClaims."""
-        made = self
-        for claim in claims:
-            made = made.volume(persistentVolumeClaim={"claimName": claim})
-        return made
+        return self.volumes(*({"persistentVolumeClaim": {"claimName": claim}} for claim in claims))
 
     def resource_claims(self, *claims: str) -> Self:
         """Let the pod use these ResourceClaims; each stands in the pod under its own name."""

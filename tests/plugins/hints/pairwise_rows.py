@@ -31,10 +31,11 @@ from hints.rows import (
     Rejected,
     Row,
 )
-from placewright.api.decode import convert
-from placewright.api.objects import Node, Pod
+from placewright import testing as kit
+from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.workloads import Namespace, ReplicaSet, Service
+from placewright.testing.workloads import NamespaceMaker
 
 Body = dict[str, Any]
 WEB: Final = {"app": "web"}
@@ -45,10 +46,9 @@ ANY_TOLERATION: Final = {"tolerations": [{"operator": "Exists"}]}
 Z1, Z2 = {ZONE: "1"}, {ZONE: "2"}
 
 
-def away(name: str, labels: Body, spec: Body | None = None) -> PodInfo:
+def away(name: str, labels: Body) -> PodInfo:
     """A pod of another namespace, on a node."""
-    body = {"metadata": {"name": name, "namespace": "away", "uid": name, "labels": labels}, "spec": {"nodeName": "n"} | (spec or {})}
-    return PodInfo(convert(body, Pod))
+    return kit.pod(name, on="n", labels=labels).namespace("away").build()
 
 
 def on(name: str, labels: Body, **rest: Any) -> PodInfo:
@@ -78,7 +78,7 @@ def apart(*terms: Body) -> Body:
 
 
 def namespace(name: str, labels: Body | None = None) -> Namespace:
-    return convert({"metadata": {"name": name, "labels": labels or {}}}, Namespace)
+    return NamespaceMaker(name).labels(labels).build()
 
 
 def leaving(info: PodInfo) -> PodInfo:
@@ -87,18 +87,16 @@ def leaving(info: PodInfo) -> PodInfo:
 
 
 def service(selector: Body, where: str = "default") -> Service:
-    return convert({"metadata": {"name": "front", "namespace": where}, "spec": {"selector": selector}}, Service)
+    return kit.service("front").namespace(where).selects(selector).build()
 
 
 def replica_set(name: str) -> ReplicaSet:
-    return convert({"metadata": {"name": name, "namespace": "default"}, "spec": {"selector": {"matchLabels": WEB}}}, ReplicaSet)
+    return kit.replica_set(name).selects(WEB).build()
 
 
 def owned(labels: Body) -> PodInfo:
     """The rejected pod, of the ReplicaSet `mine`."""
-    owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "mine", "uid": "mine", "controller": True}]
-    meta = {"name": "me", "namespace": "default", "uid": "me", "labels": labels, "ownerReferences": owners}
-    return PodInfo(convert({"metadata": meta}, Pod))
+    return kit.pod("me", labels=labels).owned_by("ReplicaSet", "mine").build()
 
 
 def me(spec: Body, labels: Body | None = None) -> PodInfo:

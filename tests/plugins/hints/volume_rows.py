@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from framework.makers import node, pod
+from framework.makers import node
 from hints.rows import (
     ATTACHED,
     CAPACITY_ADDED,
@@ -34,18 +34,10 @@ from hints.rows import (
     Rejected,
     Row,
 )
+from placewright import testing as kit
 from placewright.api.decode import convert
-from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
-from placewright.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
+from placewright.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 
 Body = dict[str, Any]
 READS: Final = {"gcePersistentDisk": {"pdName": "d", "readOnly": True}}
@@ -63,57 +55,40 @@ def uses(name: str) -> Body:
     return {"persistentVolumeClaim": {"claimName": name}}
 
 
-def with_volumes(*volumes: Body) -> Body:
-    return {"volumes": [{"name": f"v{i}"} | volume for i, volume in enumerate(volumes)]}
-
-
 def me(*volumes: Body) -> PodInfo:
-    return pod("me", spec=with_volumes(*volumes))
+    return kit.pod("me").volumes(*volumes).build()
 
 
 def on(*volumes: Body) -> PodInfo:
-    return pod("else", node="n", spec=with_volumes(*volumes))
+    return kit.pod("else", on="n").volumes(*volumes).build()
 
 
 def away(*volumes: Body) -> PodInfo:
-    body = {"metadata": {"name": "else", "namespace": "away", "uid": "else"}, "spec": {"nodeName": "n"} | with_volumes(*volumes)}
-    return PodInfo(convert(body, Pod))
+    return kit.pod("else", on="n").volumes(*volumes).namespace("away").build()
 
 
 def claim(name: str, namespace: str = "default") -> PersistentVolumeClaim:
-    return convert({"metadata": {"name": name, "namespace": namespace}}, PersistentVolumeClaim)
-
-
-def bound_claim(name: str) -> PersistentVolumeClaim:
-    meta = {"name": name, "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
-    return convert({"metadata": meta, "spec": {"volumeName": "v"}}, PersistentVolumeClaim)
+    return kit.persistent_volume_claim(name).namespace(namespace).build()
 
 
 def volume(zone: str = "", **labels: str) -> PersistentVolume:
-    placed = {TOPOLOGY: zone} if zone else {}
-    return convert({"metadata": {"name": "v", "labels": placed | labels}}, PersistentVolume)
+    return kit.persistent_volume("v").labels({TOPOLOGY: zone} if zone else {}, **labels).build()
 
 
-def storage_class(mode: str = "Immediate", zone: str = "") -> StorageClass:
-    allowed = [{"matchLabelExpressions": [{"key": TOPOLOGY, "values": [zone]}]}] if zone else None
-    return convert({"metadata": {"name": "s"}, "volumeBindingMode": mode, "allowedTopologies": allowed}, StorageClass)
+def storage_class(zone: str = "") -> StorageClass:
+    made = kit.storage_class("s").immediate()
+    return (made.allowed(TOPOLOGY, zone) if zone else made).build()
 
 
 def csi_node(migrated: str = "", **limits: int) -> CSINode:
-    drivers = [{"name": name, "nodeID": "n", "allocatable": {"count": count}} for name, count in limits.items()]
-    annotations = {MIGRATED: migrated} if migrated else {}
-    return convert({"metadata": {"name": "n", "annotations": annotations}, "spec": {"drivers": drivers}}, CSINode)
+    made = kit.csi_node("n").annotations({MIGRATED: migrated} if migrated else {})
+    for name, count in limits.items():
+        made = made.driver(name, count=count)
+    return made.build()
 
 
-def driver(name: str, capacity: bool) -> CSIDriver:
-    return convert({"metadata": {"name": name}, "spec": {"storageCapacity": capacity}}, CSIDriver)
-
-
-COUNTING, NOT_COUNTING = driver("inline.example", True), driver("inline.example", False)
-
-
-def capacity(amount: str) -> CSIStorageCapacity:
-    return convert({"metadata": {"name": "c", "namespace": "d"}, "storageClassName": "s", "capacity": amount}, CSIStorageCapacity)
+COUNTING, NOT_COUNTING = kit.csi_driver("inline.example").tells_capacity().build(), kit.csi_driver("inline.example").build()
+SOME_ROOM, MORE_ROOM = (kit.storage_capacity("c", "s", amount).build() for amount in ("1Gi", "2Gi"))
 
 
 def attachment(attacher: str) -> VolumeAttachment:
@@ -156,14 +131,14 @@ LIMITS: Final[tuple[Row, ...]] = (
     _attaching.wakes("a pod with an ephemeral volume that leaves", POD_DELETED, old=on(EPHEMERAL)),
     _attaching.wakes("a pod with a disk of a migrated kind that leaves", POD_DELETED, old=on(WRITES)),
     _attaching.rests("a pod with nothing to detach that leaves", POD_DELETED, old=on(CONFIG, ISCSI)),
-    _attaching.rests("a pod with a claim that had no node", POD_DELETED, old=pod("else", spec=with_volumes(uses("d")))),
+    _attaching.rests("a pod with a claim that had no node", POD_DELETED, old=kit.pod("else").volume_claims("d").build()),
     _attaching.wakes("a pod that brings its claim to a node", POD_ADDED, new=on(uses("c"))),
     _attaching.rests("a pod that brings another claim", POD_ADDED, new=on(uses("d"))),
     _attaching.rests("a pod of another namespace that brings a claim of that name", POD_ADDED, new=away(uses("c"))),
     _migrating.wakes("a pod that brings its disk to a node", POD_ADDED, new=away(WRITES)),
     _attaching.wakes("its claim, once it is there", CLAIM_ADDED, new=claim("c")),
     _attaching.rests("another claim", CLAIM_ADDED, new=claim("d")),
-    Rejected("NodeVolumeLimits", me(EPHEMERAL)).wakes("the claim of its ephemeral volume", CLAIM_ADDED, new=claim("me-v0")),
+    Rejected("NodeVolumeLimits", me(EPHEMERAL)).wakes("the claim of its ephemeral volume", CLAIM_ADDED, new=claim("me-volume-0")),
     _attaching.wakes("a class that goes, and by which claims were counted", CLASS_DELETED, old=storage_class()),
     _attaching.wakes("a volume that is detached", DETACHED, old=attachment("any")),
     _migrating.wakes("a volume of the same driver that is detached", DETACHED, old=attachment(GCE_DRIVER)),
@@ -172,7 +147,7 @@ LIMITS: Final[tuple[Row, ...]] = (
 )  # fmt: skip
 
 _binding = Rejected("VolumeBinding", me(uses("c")))
-_taken = Rejected("VolumeBinding", me(uses("c")), known=(claim("unbound"), bound_claim("bound")))
+_taken = Rejected("VolumeBinding", me(uses("c")), known=(claim("unbound"), kit.persistent_volume_claim("bound").bound_to("v").build()))
 _inline = Rejected("VolumeBinding", me(INLINE, uses("c")))
 
 BINDING: Final[tuple[Row, ...]] = (
@@ -195,12 +170,15 @@ BINDING: Final[tuple[Row, ...]] = (
     _binding.rests("a driver that takes more volumes", CSI_NODE_CHANGED, old=csi_node(a=1), new=csi_node(a=2)),
     _inline.wakes("its inline driver that ceases to count capacity", DRIVER_CHANGED, old=COUNTING, new=NOT_COUNTING),
     _inline.rests("its inline driver that begins to count capacity", DRIVER_CHANGED, old=NOT_COUNTING, new=COUNTING),
-    _inline.rests("another driver that ceases to count capacity", DRIVER_CHANGED, old=driver("other", True), new=driver("other", False)),
+    _inline.rests(
+        "another driver that ceases to count capacity", DRIVER_CHANGED,
+        old=kit.csi_driver("other").tells_capacity().build(), new=kit.csi_driver("other").build(),
+    ),
     _inline.rests("a new driver", DRIVER_ADDED, new=NOT_COUNTING),
-    _binding.wakes("room that becomes known", CAPACITY_ADDED, new=capacity("1Gi")),
-    _binding.wakes("more room", CAPACITY_CHANGED, old=capacity("1Gi"), new=capacity("2Gi")),
-    _binding.rests("less room", CAPACITY_CHANGED, old=capacity("2Gi"), new=capacity("1Gi")),
-    _binding.rests("room that is known no more", CAPACITY_DELETED, old=capacity("1Gi")),
+    _binding.wakes("room that becomes known", CAPACITY_ADDED, new=SOME_ROOM),
+    _binding.wakes("more room", CAPACITY_CHANGED, old=SOME_ROOM, new=MORE_ROOM),
+    _binding.rests("less room", CAPACITY_CHANGED, old=MORE_ROOM, new=SOME_ROOM),
+    _binding.rests("room that is known no more", CAPACITY_DELETED, old=SOME_ROOM),
     _binding.rests("a pod that leaves a node", POD_DELETED, old=on(uses("c"))),
     _taken.wakes("a pod that leaves, and its claim got no volume", POD_DELETED, old=on(uses("bound"), uses("unbound"))),
     _taken.rests("a pod that leaves, and its claim has its volume", POD_DELETED, old=on(uses("bound"))),
@@ -209,8 +187,8 @@ BINDING: Final[tuple[Row, ...]] = (
 _zoned = Rejected("VolumeZone", me(uses("c")))
 
 ZONES: Final[tuple[Row, ...]] = (
-    _zoned.wakes("a new class whose claims wait for a pod", CLASS_ADDED, new=storage_class("WaitForFirstConsumer")),
-    _zoned.rests("a new class whose claims do not wait", CLASS_ADDED, new=storage_class("Immediate")),
+    _zoned.wakes("a new class whose claims wait for a pod", CLASS_ADDED, new=kit.storage_class("s").build()),
+    _zoned.rests("a new class whose claims do not wait", CLASS_ADDED, new=storage_class()),
     _zoned.wakes("a new node", NODE_ADDED, new=node("n")),
     _zoned.wakes("a label of a node", NODE_LABELLED, old=node("n"), new=node("n", labels={TOPOLOGY: "a"})),
     _zoned.rests("a node that goes", NODE_DELETED, old=node("n")),
