@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from placewright.api.bad_input import InputError
 from placewright_lab.controlplane.assets import VARIABLE, from_environment
 from placewright_lab.controlplane.server import ControlPlane
+from randomcases import cases, take_few
 from tiers import TIERS, UNIT_ROOMS, Tiers
 
 # How long an example takes says nothing on a machine with others at work.
@@ -38,6 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for tier in TIERS:
         config.addinivalue_line("markers", f"{tier}: set by tests/tiers.py, which says what it means")
     config.pluginmanager.register(Tiers(only_chosen=config.getoption("--chosen")), "tiers")
+    if config.option.markexpr == "unit":
+        take_few()
+        hypothesis.settings.register_profile("few", hypothesis.settings.get_profile("untimed"), max_examples=cases(100))
+        hypothesis.settings.load_profile("few")
     if config.getoption("--real"):
         try:
             assets = from_environment(os.environ)
@@ -54,6 +60,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr == "unit" and collection_path.parent == E2E.parent and collection_path.is_dir():
         return None if collection_path.name in UNIT_ROOMS else True
     return None
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and their modules stay until the end: the collector need not walk them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

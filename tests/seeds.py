@@ -10,15 +10,18 @@ from typing import Any, Final
 
 import pytest
 
+from randomcases import cases
+
 Test = Callable[..., Any]
 AT_ONCE: Final = 20
 
 
 def seeds(of: range, at_once: int = AT_ONCE) -> Callable[[Test], Test]:
-    """Call the test, which takes a `seed`, with each of these, so many of them as one test; what fails tells its seed in a note.
+    """Call the test, which takes a `seed`, with each of these (`make unit`: with a fifth), so many as one test; what fails tells its seed.
 
     The test may be a coroutine function; other arguments are fixtures and parameters as ever, and all seeds at once share them.
     """
+    of = of[: cases(len(of))]
     batches = [of[begin : begin + at_once] for begin in range(0, len(of), at_once)]
 
     def decorate(test: Test) -> Test:

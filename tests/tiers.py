@@ -3,7 +3,7 @@
 | marker | what its tests need |
 |---|---|
 | `unit` | Python: the core's rooms and the golden cases. No socket, no process |
-| `server` | sandbox and operator in this process. No other process |
+| `server` | sandbox and operator in this process, or seconds. No other process |
 | `process` | other processes: kubectl, Chromium, Prometheus, `placewright` itself |
 | `long` | the same for longer: faults with several replicas, the soak, pages of the documentation command by command, benchmarks |
 
@@ -31,6 +31,15 @@ TIERS: Final = ("unit", "server", "process", "long")
 UNIT_ROOMS: Final = frozenset({
     "api", "cluster", "engine", "explain", "framework", "offline", "plugins", "profiles", "queue", "scheduler", "shadow", "testing",
     "vectors",
+})
+
+#: Tests of the core that take seconds each, and of which a part would show nothing: `make unit` leaves them to `make test`.
+SECONDS: Final = frozenset({
+    "framework/test_plugins_document.py::test_a_test_of_the_page_passes",
+    "scheduler/podgroups/test_random_clusters.py::test_groups_that_each_need_most_of_the_cluster_are_placed_one_after_the_other",
+    "scheduler/podgroups/test_random_clusters.py::test_no_group_starves_in_three_thousand_minutes_of_small_pods",
+    "scheduler/test_hostile_memory.py",
+    "scheduler/test_rooms.py::test_an_extender_that_hangs_holds_up_only_the_pods_of_its_profile",
 })
 
 #: Rooms, files, or single tests of files that are otherwise of another tier.
@@ -111,6 +120,8 @@ def tier_of(node_id: str) -> str:
         return "long"
     if not names.isdisjoint(PROCESS):
         return "process"
+    if not names.isdisjoint(SECONDS):
+        return "server"
     return "unit" if not names.isdisjoint(UNIT_ROOMS) else "server"
 
 

@@ -22,6 +22,7 @@ from placewright.api.bytecount import COUNTED, LONGEST_KEY, bytes_of, object_byt
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo, held_bytes
 from placewright.api.selectors import CompiledRequirement, NodeTerm, Selector
+from randomcases import cases
 
 
 def traced(make: Callable[[], Any]) -> tuple[Any, int]:
@@ -38,8 +39,8 @@ def traced(make: Callable[[], Any]) -> tuple[Any, int]:
 
 
 def words(count: int, length: int, seed: int = 1) -> list[str]:
-    dice = Random(seed)
-    return ["".join(dice.choices("abcdefgh", k=length)) for _ in range(count)]
+    letters = Random(seed).randbytes(count * length).hex()
+    return [letters[begin : begin + length] for begin in range(0, count * length, length)]
 
 
 def requirement(key: str, seed: int) -> CompiledRequirement:
@@ -141,7 +142,7 @@ class Model:
         return sum(nbytes for _, nbytes in self.entries.values())
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(st.lists(st.tuples(st.sampled_from(("get", "put", "pop", "drop")), st.integers(0, 8), st.integers(0, 3000)), max_size=40))
 def test_a_cache_keeps_what_was_asked_for_last_as_far_as_bytes_and_entries_go(steps: list[tuple[str, int, int]]) -> None:
     cache: BoundedCache[int, str] = BoundedCache(5000, most=4, largest=2500)

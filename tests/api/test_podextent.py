@@ -13,6 +13,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import Pod
 from placewright.api.podextent import EXTENT_LIMITS, SMALL, ExtentLimit, PodExtent, estimated_work
 from placewright.api.pods import PodInfo
+from randomcases import cases
 
 Body = dict[str, Any]
 
@@ -143,7 +144,7 @@ def random_affinity(rng: random.Random) -> Body:
     return {"podAffinity": side(), "podAntiAffinity": side()}
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(cases(50)))
 def test_what_terms_demand_is_what_a_walk_through_the_manifest_finds(seed: int) -> None:
     affinity = random_affinity(random.Random(seed))
     found = list(all_lists(affinity))

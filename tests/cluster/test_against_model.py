@@ -12,11 +12,12 @@ from cluster.model import ACTS, UIDS, VARIANTS, WHERE, Model, any_pod, view_of
 from placewright.api.podgroups import Form, GroupRef
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.observedcluster import ObservedCluster
+from randomcases import cases
 
 TRAIN = GroupRef(Form.COSCHEDULING, "default", "train")
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(ACTS)
 def test_through_any_history_the_columns_say_what_a_recount_says(acts: list[Any]) -> None:
     cluster, model = Cluster(), Model()
@@ -35,7 +36,7 @@ def test_through_any_history_the_columns_say_what_a_recount_says(acts: list[Any]
     assert sum(cluster.volumes.claimed("default", claim) for claim in ("data", "more")) == len(used)
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(ACTS)
 def test_when_everybody_has_left_nothing_is_left(acts: list[Any]) -> None:
     cluster, model = Cluster(), Model()
@@ -58,7 +59,7 @@ def test_when_everybody_has_left_nothing_is_left(acts: list[Any]) -> None:
 TRIALS = st.lists(st.lists(st.tuples(UIDS, VARIANTS, WHERE), max_size=3), max_size=3)
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(ACTS, TRIALS, st.booleans())
 def test_a_trial_within_a_trial_shows_what_would_be_and_leaves_what_is(acts: list[Any], trials: list[Any], journalled: bool) -> None:
     cluster, model = Cluster(), Model()
@@ -97,7 +98,7 @@ def _try(cluster: Cluster, model: Model, trials: list[list[tuple[str, int, Any]]
             assert view_of(cluster) == model.view()
 
 
-@settings(max_examples=50)
+@settings(max_examples=cases(50))
 @given(ACTS)
 def test_who_hears_of_every_change_can_keep_the_same_columns(acts: list[Any]) -> None:
     cluster, model = ObservedCluster(), Model()
@@ -110,7 +111,7 @@ def test_who_hears_of_every_change_can_keep_the_same_columns(acts: list[Any]) ->
     }
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(ACTS, st.randoms(use_true_random=False))
 def test_who_was_away_and_reads_the_journals_finds_every_row_that_changed(acts: list[Any], dice: Any) -> None:
     """A column that is kept recomputes these rows and no others; a row that the journals leave out is the same as before."""

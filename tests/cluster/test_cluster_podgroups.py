@@ -23,6 +23,7 @@ from placewright.api.podgroups import (
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgroups import GROUP_KINDS, GroupObjects
+from randomcases import cases
 
 TRAIN = GroupRef(Form.COSCHEDULING, "shop", "train")
 N1, N2 = NodeName("n1"), NodeName("n2")
@@ -159,7 +160,7 @@ def by_hand(cluster: Cluster) -> tuple[Mapping[str, set[str]], Mapping[str, int]
     return placed, running
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(acts=ACTS)
 def test_whatever_happens_the_members_on_nodes_are_those_that_the_placements_show(acts: list[Any]) -> None:
     cluster = Cluster()

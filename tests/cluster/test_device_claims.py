@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cluster.makers import claim, gets, with_allocation
 from placewright.api.devices import AllocationResult, ResourceClaim, devices_of
 from placewright.cluster.devices import ClaimTable, owner_of_extended
+from randomcases import cases
 
 ONE, OTHER = gets("gpu-1"), gets("gpu-2")
 
@@ -405,7 +406,7 @@ class Story:
         assert self.shown is None or self.table.shown("c", "ns") == self.shown
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(HISTORY)
 def test_through_any_history_devices_are_held_while_pending_and_nobody_misses_that_they_are_free(history: list[Any]) -> None:
     """A table for which nobody listens would keep pods waiting for devices that are free."""

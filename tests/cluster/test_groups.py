@@ -15,6 +15,7 @@ from placewright.api.selectors import selector_from_pairs
 from placewright.cluster import pairwisegroups, tallies
 from placewright.cluster.pairwisecounts import PairwiseCounts
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
+from randomcases import cases
 
 ROWS = 5
 
@@ -44,7 +45,7 @@ def any_selection(dice: random.Random) -> PodSelection:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(st.integers(0, 2**32))
 def test_a_tally_is_what_a_recount_would_be(seed: int) -> None:
     dice, counts, placed = random.Random(seed), PairwiseCounts(), []

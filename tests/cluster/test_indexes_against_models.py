@@ -19,6 +19,7 @@ from placewright.cluster.images import Images
 from placewright.cluster.journal import Journal, Log, distinct
 from placewright.cluster.labels import LabelColumns
 from placewright.cluster.volumes import Disk, VolumeUse, disks_of
+from randomcases import cases
 
 ROWS = 3
 ROW = st.integers(0, ROWS - 1)
@@ -214,7 +215,7 @@ def test_a_disk_is_taken_where_somebody_uses_it_in_a_way_that_excludes_another_u
     assert use.taken(disks) == ({1} if conflict(there, wanted) else frozenset())
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(st.lists(st.tuples(st.sampled_from(sorted(SOURCES)), ROW, st.booleans()), max_size=10))
 def test_volumes_in_use_are_those_of_the_pods_that_are_there(steps: list[tuple[str, int, bool]]) -> None:
     use, there = VolumeUse(), Counter[tuple[str, int]]()

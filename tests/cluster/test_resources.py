@@ -16,6 +16,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.resources import Resources
+from randomcases import cases
 
 A, B = NodeName("a"), NodeName("b")
 MANY = {f"example.com/r{i}": "1" for i in range(1000)}
@@ -93,7 +94,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(STEPS)
 def test_through_any_history_columns_say_what_was_offered_and_requested_and_nothing_else_is_kept(steps: list[Any]) -> None:
     found, capacity = Resources(4), 4

@@ -17,6 +17,7 @@ from placewright.cluster import pairwisegroups, selectorindex
 from placewright.cluster.pairwisegroups import PairwiseGroups
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.cluster.selectorindex import SelectorIndex
+from randomcases import cases
 
 NAMESPACES = ("n", "m", "o")
 LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"), max_size=3)
@@ -60,7 +61,7 @@ ASKED = st.builds(
 LOOKS = st.lists(st.tuples(st.sampled_from(NAMESPACES), LABELS), min_size=1, max_size=4)
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(st.lists(st.one_of(ASKED, st.integers(0, 20)), max_size=20), LOOKS)
 def test_labels_meet_every_selector_that_matches_them_once_and_equal_stamps_promise_the_same_ones(
     history: list[Any], looks: list[tuple[str, dict[str, str]]]
@@ -113,7 +114,7 @@ MOVES = st.lists(st.tuples(st.sampled_from(NAMESPACES), LABELS, st.booleans(), s
 CARRIERS = st.sampled_from([None, None, (("n", CARRIED),), (("n", CARRIED), ("m", CARRIED)), (("o", b""),), ()])
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(MOVES, st.lists(st.tuples(ASKED, CARRIERS, st.booleans()), min_size=1, max_size=4))
 def test_the_groups_found_are_those_that_a_scan_finds(moves: list[Any], asked: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:

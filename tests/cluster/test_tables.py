@@ -31,6 +31,7 @@ from placewright.api.workloads import (
 )
 from placewright.cluster.objects import KINDS, ClusterObjects
 from placewright.cluster.storage import Table, claim_class, key_of, volume_class
+from randomcases import cases
 
 #: All that a scheduler watches beside nodes and pods.
 WATCHED = (
@@ -157,7 +158,7 @@ ITEMS = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(st.lists(st.tuples(st.sampled_from(["put", "remove", "assume", "restore"]), ITEMS), max_size=10))
 def test_through_any_history_a_table_says_what_is_shown_and_what_is_assumed(history: list[tuple[str, StorageClass]]) -> None:
     table, model = Table[StorageClass](lambda item: item.provisioner), Model()

@@ -21,6 +21,7 @@ from placewright.cluster import tally as tally_room
 from placewright.cluster.pairwisecounts import PairwiseCounts
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.cluster.tally import Tally
+from randomcases import cases
 
 ROWS = 4
 APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
@@ -96,7 +97,7 @@ def test_a_selection_picks_pods_by_namespace_life_stage_affinity_and_labels(said
 MOVES = st.lists(st.tuples(st.integers(0, len(PODS) - 1), st.integers(0, ROWS - 1), st.booleans()), max_size=12)
 
 
-@settings(max_examples=80)
+@settings(max_examples=cases(80))
 @given(MOVES, st.lists(SAID, min_size=1, max_size=3), st.booleans())
 def test_a_tally_counts_what_was_there_before_it_and_what_comes_after(moves: list[Any], asked: list[dict[str, Any]], early: bool) -> None:
     counts, standing = PairwiseCounts(), dict[tuple[int, int], int]()
@@ -164,7 +165,7 @@ CHANGES = st.lists(st.tuples(st.integers(0, 199), st.sampled_from([1, 1, 1, 2, 2
 SIZES = st.lists(st.tuples(st.integers(0, 59), st.sampled_from([0, 3, 70, 200, 5000])), max_size=6)
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(CHANGES, SIZES)
 def test_a_tally_says_the_same_whether_it_is_kept_as_a_dictionary_or_as_a_column(changes: list[Any], sizes: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -20,6 +20,7 @@ from placewright.kube.decisionmarks import MarkStore
 from placewright.kube.errors import CONFLICT, FORBIDDEN, ApiError, RequestError, Unreachable
 from placewright.queue.check import check_invariants
 from placewright.queue.suspects import FIRST_WAIT, LONG_WAIT, wait_after
+from randomcases import cases
 from scheduler.makers import PodMaker, World, node, pod
 from scheduler.podgroups.makers import group, member
 
@@ -384,7 +385,7 @@ async def test_of_two_that_count_the_same_death_one_is_refused_and_reads_again()
     assert [mark.deaths for mark in late.world.queue.suspects.marks] == [1]
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), min_size=1, max_size=8))
 async def test_over_any_history_deaths_are_counted_exactly_and_ordinary_pods_never_wait(history: list[tuple[int, bool, bool]]) -> None:
     """Each step is a process: it meets a pod of one of three specs, in a namespace each, and dies of it or not; `clean`: ends in order."""

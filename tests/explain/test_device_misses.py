@@ -17,6 +17,7 @@ from placewright.explain.groupfacts import group_facts
 from placewright.explain.nearestmiss import Miss
 from placewright.framework.remedies import RemedyKind
 from placewright.offline.world import world_from
+from randomcases import cases
 from scheduler.podgroups.makers import group
 
 API = {"apiVersion": "resource.k8s.io/v1"}
@@ -140,7 +141,7 @@ def test_a_pod_without_claims_is_told_nothing_of_devices() -> None:
     assert of_devices(found) == []
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(st.data())
 def test_with_the_devices_that_are_told_the_pod_fits_and_with_one_less_it_does_not(data: st.DataObject) -> None:
     kinds, taints = st.lists(st.sampled_from("ab"), max_size=4), st.sampled_from(["", "", "x"])

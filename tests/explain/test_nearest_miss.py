@@ -18,6 +18,7 @@ from placewright.offline.world import OfflineCluster, offline_evaluator, world_f
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright_lab.simulation.evaluation import evaluate_pod
+from randomcases import cases
 
 Object = dict[str, Any]
 PROFILE = resolve(default_profile(), in_tree())
@@ -312,7 +313,7 @@ PLACED = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(NODES, PLACED, PENDING)
 def test_what_is_told_is_true_of_any_cluster(nodes: list[Object], placed: list[tuple[int, Object]], pending: Object) -> None:
     objects = [node(f"n-{i}", **each) for i, each in enumerate(nodes)]

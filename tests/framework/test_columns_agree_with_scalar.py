@@ -25,11 +25,12 @@ from placewright.plugins.noderesources import balanced, fit
 from placewright.plugins.noderesources.loads import FEW_ROWS
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
+from randomcases import cases
 
 REGISTRY = in_tree()
 #: More than enough events for kept columns to go wrong in; a failing history is cut short by shrinking `LENGTHS`.
 SEEDS, LENGTHS = st.integers(0, 2**32), st.integers(10, 80)
-RANDOM_HISTORY = settings(max_examples=120, suppress_health_check=list(HealthCheck))
+RANDOM_HISTORY = settings(max_examples=cases(120), suppress_health_check=list(HealthCheck))
 
 
 def resolved(spec: dict[str, Any]) -> ResolvedProfile:
@@ -144,7 +145,7 @@ def test_columns_kept_through_any_history_say_what_a_plain_evaluation_says(seed:
         assert live(resolved(profile_spec(profile)), profile, dice, length) == length
 
 
-@settings(RANDOM_HISTORY, max_examples=25)
+@settings(RANDOM_HISTORY, max_examples=cases(25))
 @given(SEEDS, LENGTHS)
 def test_with_spread_and_affinity_too_a_long_lived_evaluator_says_what_a_fresh_one_says(seed: int, length: int) -> None:
     dice = Dice(seed)

@@ -20,6 +20,7 @@ from placewright.framework.interface import PreFilterResult, Reads
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.podcolumns import NOT_FEASIBLE
 from placewright.framework.status import SKIP, SUCCESS, unschedulable
+from randomcases import cases
 
 NO = unschedulable("no")
 ALL_READS = [Reads.NODE, Reads.NODE_AND_ITS_PODS, Reads.CLUSTER]
@@ -409,7 +410,7 @@ def assert_evaluated_as_summed(world: Plain, evaluator: Evaluator) -> None:
     assert (totals == NOT_FEASIBLE).sum() == cluster.size - len(left)
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(st.integers(0, 2**32))
 def test_columns_kept_through_any_history_are_the_sums_over_nodes(seed: int) -> None:
     world = Plain(random.Random(seed))

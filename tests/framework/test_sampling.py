@@ -18,6 +18,7 @@ from placewright.framework.interface import PreFilterResult, Reads, Rows
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.nodesample import Sampler, nodes_to_find
 from placewright.framework.status import SUCCESS, unschedulable
+from randomcases import cases
 
 NO = unschedulable("no")
 NODES = " ".join(f"n{number}" for number in range(300))
@@ -137,7 +138,7 @@ def answers(evaluator: Evaluator, asked: PodInfo, sampler: Sampler, percentage: 
     return rows.tolist(), totals.tolist(), evaluator.breakdown(evaluation, rows[::7])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=cases(20), deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_found_in_windows_is_what_is_found_among_all_nodes(seed: int) -> None:
     dice = random.Random(seed)

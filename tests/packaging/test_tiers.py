@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from choice import CHOICE
-from tiers import LONG, PROCESS, TESTS, TIERS, UNIT_ROOMS, chosen, tier_of
+from tiers import LONG, PROCESS, SECONDS, TESTS, TIERS, UNIT_ROOMS, chosen, tier_of
 
 ROOT = TESTS.parent
 README = (ROOT / "README.md").read_text()
-ENTRIES = sorted({*PROCESS, *LONG, *(entry for entries in CHOICE.values() for entry in entries)})
+ENTRIES = sorted({*SECONDS, *PROCESS, *LONG, *(entry for entries in CHOICE.values() for entry in entries)})
 
 
 def functions(file: Path) -> set[str]:
@@ -54,6 +56,7 @@ def test_every_feature_of_the_readme_has_a_test_that_make_test_runs() -> None:
     [
         ("tests/queue/test_queue_order.py::test_x", "unit"),
         ("tests/vectors/test_golden_cases.py::test_x[resources-1]", "unit"),
+        ("tests/scheduler/test_hostile_memory.py::test_x[1]", "server"),
         ("tests/handlers/test_placing.py::test_x", "server"),
         ("tests/kubectl/test_reading.py::test_x", "process"),
         ("tests/kubectl/test_tutorial.py::test_x", "long"),
@@ -83,6 +86,16 @@ def test_what_takes_real_data_is_chosen_by_no_entry() -> None:
 
 def test_every_core_room_is_there() -> None:
     assert {room for room in UNIT_ROOMS if not any((TESTS / room).rglob("test_*.py"))} == set()
+
+
+ALL_SEEDS = ["0-19", "20-39", "40-59"] * 2 + ["0-19", "20-29"]
+
+
+@pytest.mark.parametrize(("asked", "batches"), [(["-m", "unit"], ["0-11", "0-11", "0-5"]), ([], ALL_SEEDS)], ids=["unit", "all"])
+def test_make_unit_tries_a_fifth_of_the_seeds_of_a_property_and_every_other_run_all(asked: list[str], batches: list[str]) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", *asked]
+    ran = subprocess.run([*command, "tests/engine/test_reconcile_property.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert re.findall(r"\[(\d+-\d+)\]", ran.stdout) == batches
 
 
 # --- a run of its own -----------------------------------------------------------------------------------------------------------------

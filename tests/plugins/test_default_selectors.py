@@ -15,6 +15,7 @@ from placewright.api.workloads import Namespace, ReplicaSet, ReplicationControll
 from placewright.cluster import objects as objects_room
 from placewright.cluster.objects import ClusterObjects
 from placewright.plugins.podtopologyspread.defaultselectors import DefaultSelectors
+from randomcases import cases
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (Service, ReplicationController, ReplicaSet, StatefulSet)}
 LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("xy"), max_size=2)
@@ -51,7 +52,7 @@ def expected(there: Known, namespace: str, labels: Body, owner: tuple[str, str] 
     return asked
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(CHANGES, PODS, st.booleans())
 def test_selectors_follow_what_comes_changes_and_goes(changes: list[Any], pods: list[Any], forgetful: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -23,6 +23,7 @@ from placewright.testing import namespace
 from placewright.testing.nodes import NodeMaker
 from placewright.testing.objectmaker import ObjectMaker
 from placewright.testing.pods import PodMaker
+from randomcases import cases
 
 UNMATCHED = "node(s) didn't match pod affinity rules"
 UNWANTED = "node(s) didn't match pod anti-affinity rules"
@@ -162,7 +163,7 @@ def newcomer(dice: Dice) -> Body:
     return drawn
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(st.integers(0, 2**32))
 def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
     dice = Dice(seed)

@@ -29,6 +29,7 @@ from placewright.plugins.podtopologyspread import PodTopologySpread
 from placewright.plugins.volumebinding import VolumeBinding
 from placewright.plugins.volumerestrictions import VolumeRestrictions
 from placewright.plugins.volumezone import VolumeZone
+from randomcases import cases
 
 Said = tuple[str, str]
 SEEDS = st.integers(0, 2**32)
@@ -79,7 +80,7 @@ def judged(plugin: Any, cluster: Cluster, pod: PodInfo, dice: Dice) -> tuple[lis
     return found, expected
 
 
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 @given(SEEDS)
 def test_affinity_judges_a_row_as_if_it_alone_had_changed(seed: int) -> None:
     dice, world = Dice(seed), World()
@@ -91,7 +92,7 @@ def test_affinity_judges_a_row_as_if_it_alone_had_changed(seed: int) -> None:
         happen(world, dice, affinity.any_spec)
 
 
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 @given(SEEDS)
 def test_spread_judges_a_row_as_if_it_alone_had_changed(seed: int) -> None:
     dice, world = Dice(seed), World()
@@ -129,7 +130,7 @@ def test_limits_judge_a_row_as_if_it_alone_had_changed(seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone])
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 @given(seed=SEEDS)
 def test_volume_plugins_judge_a_row_as_if_it_alone_had_changed(kind: type[Any], seed: int) -> None:
     dice, world = StorageDice(seed), StorageWorld()

@@ -24,6 +24,7 @@ from placewright.plugins.defaultpreemption.dryrun import DryRun
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.queue.nominator import Nominator
 from plugins.preempting import NoBinder, pod, resolved
+from randomcases import cases
 
 NAMES = [NodeName(f"n{index}") for index in range(4)]
 AWAY = {
@@ -98,7 +99,7 @@ STEPS = st.tuples(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(st.lists(STEPS, max_size=12))
 def test_what_is_kept_is_what_would_be_found(steps: list[tuple[str, int, int]]) -> None:
     full = Full()

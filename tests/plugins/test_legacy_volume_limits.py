@@ -24,6 +24,7 @@ from placewright.profiles.defaults import DEFAULT_PLUGINS
 from placewright.testing import csi_node, node, persistent_volume, persistent_volume_claim, pod, storage_class
 from placewright.testing.nodes import NodeMaker
 from placewright.testing.pods import PodMaker
+from randomcases import cases
 
 FULL = "node(s) exceed max volume count"
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -125,13 +126,13 @@ def reading(plugin: type[Any], most: int) -> Callable[[StorageWorld, Body], tupl
 
 
 @pytest.mark.parametrize("plugin", [EBSLimits, GCEPDLimits])
-@settings(max_examples=50)
+@settings(max_examples=cases(50))
 @given(seed=st.integers(0, 2**32))
 def test_whatever_happens_it_says_what_the_rules_say(plugin: type[Any], seed: int) -> None:
     assert differences(plugin, reading(plugin, 2), seed, chance=CloudDice, args={"maxVolumes": 2}) == []
 
 
-@settings(max_examples=50)
+@settings(max_examples=cases(50))
 @given(seed=st.integers(0, 2**32))
 def test_in_preemptions_trials_a_row_is_judged_as_if_it_alone_had_changed(seed: int) -> None:
     dice, world = CloudDice(seed), StorageWorld()

@@ -14,6 +14,7 @@ from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs
 from placewright.plugins.noderesources.fit import NodeResourcesFit
+from randomcases import cases
 
 
 def asking(requests: dict[str, str], uid: str = "p") -> PodInfo:
@@ -36,7 +37,7 @@ def told(scene: Scene, asked: PodInfo) -> dict[str, tuple[Code, tuple[str, ...]]
     return found
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(cases(10)))
 @pytest.mark.parametrize("resources", [1, 31, 62, 63, 150])
 def test_of_any_number_of_resources_all_that_are_short_are_told_and_whether_eviction_could_help(seed: int, resources: int) -> None:
     """Against a plain reading, node by node and resource by resource."""

@@ -22,6 +22,7 @@ from placewright.testing import node, persistent_volume, persistent_volume_claim
 from placewright.testing.objectmaker import ObjectMaker
 from placewright.testing.pods import PodMaker
 from placewright.testing.volumes import CSINodeMaker, csi_node
+from randomcases import cases
 
 FULL = "node(s) exceed max volume count"
 MIGRATABLE = ("gcePersistentDisk", "awsElasticBlockStore", "azureFile")
@@ -127,7 +128,7 @@ def reading(world: StorageWorld, mine: Body) -> tuple[str, dict[str, str]] | Non
     return scalar(world, mine) if any(kind in v for v in mine["spec"]["volumes"] for kind in kinds) else None
 
 
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 @given(st.integers(0, 2**32))
 def test_whatever_happens_it_says_what_the_rules_say(seed: int) -> None:
     assert differences(NodeVolumeLimits, reading, seed) == []

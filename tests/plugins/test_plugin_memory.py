@@ -31,8 +31,12 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PLUGIN_BYTES, "limit", PLUGIN_BYTES.held + LIMIT)
 
 
+#: Bytes to letters: few letters, so that short texts come again.
+LETTERS = bytes(b"abcdef"[byte % 6] for byte in range(256))
+
+
 def text(dice: Random, length: int) -> str:
-    return "".join(dice.choices("abcdef", k=length))
+    return dice.randbytes(length).translate(LETTERS).decode()
 
 
 @pytest.mark.usefixtures("limited")

@@ -30,6 +30,7 @@ from placewright.offline.world import offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright_lab.readers.goldencases import answer
+from randomcases import cases, some
 from vectors.golden import Golden, golden_cases
 
 #: Put before every name, so that lists of names sort as before.
@@ -61,7 +62,7 @@ def without_names(found: Any) -> Any:
 # --- decisions and messages -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("golden", golden_cases(), ids=lambda golden: golden.id)
+@pytest.mark.parametrize("golden", some(golden_cases()), ids=lambda golden: golden.id)
 def test_golden_cases_are_answered_alike(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     case = golden.read()
     ours = answer(case, in_tree())
@@ -99,7 +100,7 @@ def random_world(seed: int) -> list[dict[str, Any]]:
 def test_what_would_let_a_pod_in_is_told_alike() -> None:
     ours = resolve(default_profile(), in_tree())
     kinds = set()
-    for seed in range(150):
+    for seed in range(cases(150)):
         world = world_from(random_world(seed), "test")
         waiting = world.pending["default/p"]
         expected = evaluated(offline_evaluator(ours, in_tree(), world.cluster), world.cluster, waiting)
@@ -122,7 +123,7 @@ def _others_in_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_others_in_the_room")
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", some(ROWS), ids=str)
 def test_the_same_events_wake_rejected_pods(row: Row) -> None:
     room = WaitingRoom(row.plugin, row.args, row.placed, row.known)
     room.reject(row.rejected, f"{ACME}{row.plugin}")

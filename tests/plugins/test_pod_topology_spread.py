@@ -35,6 +35,7 @@ from placewright.profiles.problem import ProfileError
 from placewright.testing import service
 from placewright.testing.nodes import NodeMaker
 from placewright.testing.pods import PodMaker
+from randomcases import cases
 
 SKEW = "node(s) didn't match pod topology spread constraints"
 MISSING = f"{SKEW} (missing required label)"
@@ -210,7 +211,7 @@ def arguments(dice: Dice) -> Body:
     }
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(st.integers(0, 2**32))
 def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
     dice = Dice(seed)

@@ -20,6 +20,7 @@ from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, Candida
 from placewright.plugins.defaultpreemption.dryrun import DryRun
 from plugins.pairwise_worlds import HOST, ZONE, Dice
 from plugins.preempting import Scene, pod
+from randomcases import cases
 
 APPS: Final = ("web", "db")
 PORT: Final = {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]}
@@ -38,7 +39,7 @@ running_pods = st.lists(
 )
 clusters = st.lists(running_pods, min_size=1, max_size=5)
 budgets = st.lists(st.tuples(st.sampled_from(APPS), st.integers(0, 2)), max_size=2)
-SETTINGS: Final = settings(max_examples=150)
+SETTINGS: Final = settings(max_examples=cases(150))
 
 
 class OneByOne:

@@ -15,6 +15,7 @@ from placewright.framework.status import Code
 from placewright.plugins.selectorspread import SelectorSpread
 from placewright.testing import service
 from placewright.testing.objectmaker import ObjectMaker
+from randomcases import cases
 
 # --- the scalar reading -------------------------------------------------------------------------------------------------------
 
@@ -65,7 +66,7 @@ def newcomer(dice: Dice) -> Body:
     return pod
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(st.integers(0, 2**32))
 def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
     dice, world = OldDice(seed), World()

@@ -23,6 +23,7 @@ from placewright.queue.queued import SubQueue
 from placewright.testing.objectmaker import ObjectMaker
 from placewright.testing.pods import PodMaker
 from placewright_legacy_plugins import ServiceAffinity
+from randomcases import cases
 from scheduler import makers as scheduling
 
 REASON = "node(s) didn't match service affinity"
@@ -82,7 +83,7 @@ def newcomer(dice: Dice) -> Body:
     return pod
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(st.integers(0, 2**32))
 def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
     dice, world = OldDice(seed), World()

@@ -30,6 +30,7 @@ from placewright.testing.objectmaker import ObjectMaker
 from placewright.testing.pods import PodMaker
 from plugins.pairwise import build
 from plugins.volume_worlds import AFFINITY, GONE, HOST, NO_VOLUME, Judge, gibi, world
+from randomcases import cases
 
 Body = dict[str, Any]
 #: An object as JSON, or its maker.
@@ -64,7 +65,7 @@ def judged(objects: Iterable[Shown]) -> dict[str, list[str]] | Status:
 
 def test_random_clusters_are_judged_as_the_rules_applied_node_by_node_judge_them() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(1500):
+    for seed in range(cases(1500)):
         objects = world(Random(seed))
         judge, found = Judge(objects), judged(objects)
         if judge.refusal():
@@ -74,12 +75,12 @@ def test_random_clusters_are_judged_as_the_rules_applied_node_by_node_judge_them
         expected = {node: judge.reasons(node)[0] for node in judge.of["Node"]}
         assert found == expected, seed
         seen.update(reason for reasons in expected.values() for reason in reasons or ["fits"])
-    assert min(seen.values()) > 100, seen
+    assert min(seen.values()) > cases(100), seen
 
 
 def test_the_volumes_taken_are_as_small_as_the_rules_would_take_them() -> None:
     taken = 0
-    for seed in range(1500):
+    for seed in range(cases(1500)):
         objects = world(Random(seed))
         judge = Judge(objects)
         cluster, asked = opened(objects)
@@ -91,7 +92,7 @@ def test_the_volumes_taken_are_as_small_as_the_rules_would_take_them() -> None:
             sizes = [gibi(str((volume.spec.capacity or {})["storage"])) for _, volume in findings.bindings(int(row))]
             assert sizes == judge.reasons(str(cluster.names[row]))[1], seed
             taken += len(sizes)
-    assert taken > 150
+    assert taken > cases(150)
 
 
 # --- one rule at a time --------------------------------------------------------------------------------------------------------
@@ -223,7 +224,7 @@ def test_fingerprints_tell_pods_with_other_claims_apart() -> None:
 
 
 def test_a_single_row_is_answered_as_all_rows_are() -> None:
-    for seed in range(100):
+    for seed in range(cases(100)):
         cluster, asked = opened(world(Random(seed)))
         plugin, state = build(VolumeBinding, cluster), CycleState()
         if plugin.pre_filter(state, asked, cluster).status.ok:

@@ -21,6 +21,7 @@ from placewright.testing.volumes import CSINodeMaker, VolumeMaker
 from plugins.pairwise import build
 from plugins.test_volume_binding import NODE, Shown, answers, judged, opened, web
 from plugins.volume_worlds import AFFINITY, NO_VOLUME
+from randomcases import cases
 
 Body = dict[str, Any]
 ZONE, BETA = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
@@ -122,7 +123,7 @@ def translated(affinity: Body | None, labels: Body, key: str) -> Body | None:
 
 def test_random_volumes_are_reached_from_the_nodes_that_the_rules_name() -> None:
     answers_seen = set()
-    for seed in range(1500):
+    for seed in range(cases(1500)):
         objects = world(Random(seed))
         found = judged(objects)
         expected = {f"n{i}": [] if reached(objects, f"n{i}") else [AFFINITY] for i in range(5)}

@@ -10,6 +10,7 @@ from storage_worlds import StorageWorld, differences, said
 from placewright.framework.status import Code
 from placewright.plugins.volumerestrictions import VolumeRestrictions
 from placewright.testing import PluginCase, node, persistent_volume_claim, pod
+from randomcases import cases
 
 DISK = "node(s) had no available disk"
 ONE_POD = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
@@ -58,7 +59,7 @@ def scalar(world: StorageWorld, pod: Body) -> tuple[str, dict[str, str]] | None:
     return ("", verdicts) if verdicts else None
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(st.integers(0, 2**32))
 def test_whatever_happens_it_says_what_the_rules_say(seed: int) -> None:
     assert differences(VolumeRestrictions, scalar, seed) == []

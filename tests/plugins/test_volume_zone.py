@@ -12,6 +12,7 @@ from test_volume_restrictions import claims
 from placewright.framework.status import Code
 from placewright.plugins.volumezone import VolumeZone
 from placewright.testing import PluginCase, node, persistent_volume, persistent_volume_claim, pod
+from randomcases import cases
 
 NO_ZONE = "node(s) had no available volume zone"
 KEYS = (BETA, BETA_REGION, GA, REGION)
@@ -55,7 +56,7 @@ def outside(wanted: list[tuple[str, list[str]]], labels: Body) -> bool:
     return any(labels.get(key, labels.get(STABLE[key])) not in values for key, values in wanted)
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(st.integers(0, 2**32))
 def test_whatever_happens_it_says_what_the_rules_say(seed: int) -> None:
     assert differences(VolumeZone, scalar, seed) == []

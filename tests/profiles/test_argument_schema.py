@@ -19,6 +19,7 @@ from placewright.profiles.arguments import argument_schema, broken_constraints, 
 from placewright.profiles.problem import ProfileError
 from placewright_legacy_plugins import NodeLabel, ServiceAffinity
 from profiles.makers import FitArgs, plugin
+from randomcases import cases
 
 REGISTRY: Final = in_tree().extended([NodeLabel, ServiceAffinity])
 WITH_ARGUMENTS: Final = sorted(name for name in REGISTRY if has_arguments(REGISTRY[name]))
@@ -210,7 +211,7 @@ def arguments_near(name: str) -> st.SearchStrategy[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", WITH_ARGUMENTS)
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(data=st.data())
 def test_the_schema_accepts_what_the_reader_accepts_but_for_rules_across_fields(name: str, data: st.DataObject) -> None:
     args = data.draw(arguments_near(name))

@@ -15,6 +15,7 @@ from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright_legacy_plugins import NodeLabel, ServiceAffinity
 from profiles.makers import yaml_of
+from randomcases import cases
 
 PLUGINS = in_tree().extended([NodeLabel, ServiceAffinity])
 #: `getDefaultPlugins` of v1beta1 (1.22) and v1beta2 (1.25): filter, and score with weights.
@@ -83,7 +84,7 @@ def document(version: str, choice: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("version", SCORE)
 @given(data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 def test_any_choice_of_plugins_filters_and_scores_as_it_did(version: str, data: st.DataObject) -> None:
     choice = data.draw(chosen(version))
     result = resolve(convert(document(version, choice), "a.yaml", PLUGINS).profiles[0], PLUGINS)
@@ -119,7 +120,7 @@ KINDS = st.sampled_from(
 
 
 @given(KINDS, st.dictionaries(WORDS, VALUES, max_size=4))
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 def test_whatever_is_read_is_converted_or_refused_in_words(kind: dict[str, Any], fields: dict[str, Any]) -> None:
     said = ""
     try:

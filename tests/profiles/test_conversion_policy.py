@@ -16,6 +16,7 @@ from placewright.profiles.kubescheduler.reader import Conversion, convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright_legacy_plugins import NodeLabel, ServiceAffinity
+from randomcases import cases
 
 PLUGINS = in_tree().extended([NodeLabel, ServiceAffinity])
 FIT, SPREAD = "NodeResourcesFit", "PodTopologySpread"
@@ -89,7 +90,7 @@ def test_what_came_after_the_policy_stays_on() -> None:
 
 
 @given(st.sets(st.sampled_from(sorted(FILTERS))), st.dictionaries(st.sampled_from(sorted(SCORES)), st.integers(1, 1000)))
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 def test_any_choice_filters_and_scores_as_the_tables_say(predicates: set[str], priorities: dict[str, int]) -> None:
     result = effect(predicates=named(*sorted(predicates)), priorities=weighed(**priorities))
     assert filters(result) == MANDATORY.union(*(FILTERS[name] for name in predicates))

@@ -24,6 +24,7 @@ from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright_legacy_plugins import NodeLabel
 from profiles.makers import plugin, profile
+from randomcases import cases
 
 PLUGINS = in_tree().extended([NodeLabel, plugin("Tetris", "filter", "preScore", "score", weight=7)])
 NAMES = [name for name in PLUGINS if name not in GONE]
@@ -99,7 +100,7 @@ def resolvable(spec: Mapping[str, Any]) -> tuple[SchedulingProfile, ResolvedProf
 
 
 @given(SPECS)
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 def test_there_and_back_keeps_the_resolved_profile_and_a_configuration_written_twice_is_the_same(spec: dict[str, Any]) -> None:
     made, before = resolvable(spec)
     document, lost = there(made)
@@ -110,7 +111,7 @@ def test_there_and_back_keeps_the_resolved_profile_and_a_configuration_written_t
 
 
 @given(SPECS)
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 def test_a_profile_written_as_a_manifest_is_read_as_it_was(spec: dict[str, Any]) -> None:
     made, before = resolvable(spec)
     (read,) = convert(to_yaml([manifest(made)]), "back.yaml", PLUGINS).profiles

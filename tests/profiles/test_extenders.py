@@ -21,6 +21,7 @@ from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema
 from profiles.makers import profile
+from randomcases import cases
 
 URL = "http://extender.example/scheduler"
 PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n").decode()
@@ -259,7 +260,7 @@ _EXTENDER = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=cases(400))
 @given(extenders=st.lists(_EXTENDER, max_size=3) | _JUNK)
 def test_whatever_is_written_is_resolved_or_refused(extenders: Any) -> None:
     with contextlib.suppress(ProfileError):

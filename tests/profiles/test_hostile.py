@@ -16,6 +16,7 @@ from placewright.profiles.config import read_profiles
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from profiles.makers import CATALOGUE
+from randomcases import cases
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 NAMES = st.sampled_from([*CATALOGUE, "*", "PodTopologySpread", "", "Nonsense"])
@@ -43,7 +44,7 @@ def document(spec: Any) -> dict[str, Any]:
     return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": spec}
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(spec=SPECS | ANYTHING)
 def test_a_spec_is_resolved_or_refused(spec: Any) -> None:
     with contextlib.suppress(ProfileError):
@@ -69,7 +70,7 @@ def outcome(content: Any) -> Sequence[SchedulingProfile] | ProfileError:
     return found
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(name=st.sampled_from(sorted(in_tree())), args=ANYTHING)
 def test_arguments_of_every_shipped_plugin_are_taken_or_refused(name: str, args: Any) -> None:
     taken = outcome(document({"schedulerName": "x", "pluginConfig": [{"name": name, "args": args}]}))
@@ -80,14 +81,14 @@ def test_arguments_of_every_shipped_plugin_are_taken_or_refused(name: str, args:
         assert set(resolved.args) == set(resolved.plugin_names)
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(text=st.text(alphabet="abc:- \n\t[]{}&*!#|>'\"%@`,?0.~", max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     found = outcome(text)
     assert found.problems if isinstance(found, ProfileError) else found == []  # no text of this alphabet names a kind
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(content=ANYTHING)
 def test_any_document_is_read_or_refused(content: Any) -> None:
     config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": content}

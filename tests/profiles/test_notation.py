@@ -17,6 +17,7 @@ from placewright.api.profile import Backoff, ProfileSpec
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.validation import check_file, check_object
 from profiles.makers import yaml_of
+from randomcases import cases
 
 PLUGINS = in_tree()
 HEAD = "apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {name: a}\n"
@@ -58,7 +59,7 @@ def is_notation(found: str) -> bool:
     return True
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(spec=st.dictionaries(fields, values, max_size=3).map(lambda spec: {"schedulerName": "a", **spec}) | nearly)
 def test_no_message_about_any_wrong_value_is_written_as_python_does(spec: dict[str, Any]) -> None:
     for found, allowed in problems(spec):
@@ -66,7 +67,7 @@ def test_no_message_about_any_wrong_value_is_written_as_python_does(spec: dict[s
         assert not re.search(r"\b(?:True|False|None|int|str|dict|null)\b", re.sub(r"\(did you mean .*\)", "", allowed)), allowed
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(name=st.sampled_from(sorted(PLUGINS)), data=st.data())
 def test_nor_about_arguments_of_any_plugin(name: str, data: st.DataObject) -> None:
     struct = PLUGINS[name].Args

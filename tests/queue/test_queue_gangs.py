@@ -15,6 +15,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.events import ASSIGNED_POD_ADD, NODE_ADD, Action, ClusterEvent, EventResource, interest
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import QueuedPod, SubQueue
+from randomcases import cases
 
 GROUP_ADD = ClusterEvent(EventResource.POD_GROUP, Action.ADD, "PodGroupAdd")
 
@@ -228,4 +229,4 @@ class GangMachine(RuleBasedStateMachine):
 
 
 TestMembersAreNeitherLostNorDoubled = GangMachine.TestCase
-TestMembersAreNeitherLostNorDoubled.settings = settings(max_examples=100, stateful_step_count=40)
+TestMembersAreNeitherLostNorDoubled.settings = settings(max_examples=cases(100), stateful_step_count=40)

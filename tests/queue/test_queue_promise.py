@@ -26,6 +26,7 @@ from placewright.queue.check import InvariantError, check_invariants
 from placewright.queue.policy import BackoffPolicy
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
+from randomcases import cases
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 PROFILES = st.sampled_from(["default-scheduler", "gpu"])
@@ -168,7 +169,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestNoPodIsLostOrDoubled = QueueMachine.TestCase
-TestNoPodIsLostOrDoubled.settings = settings(max_examples=150, stateful_step_count=40)
+TestNoPodIsLostOrDoubled.settings = settings(max_examples=cases(150), stateful_step_count=40)
 
 
 def sabotaged(spoil: Callable[[SchedulingQueue, QueuedPod], None]) -> World:

@@ -12,6 +12,7 @@ from queue_makers import CheckedQueue, FakePolicy, PodMaker, World, pod
 from placewright.queue.heap import LanedHeap
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.queue.room import Lane, ProfileRoom, RoomPlace, RoomSizes
+from randomcases import cases
 
 SIZES = RoomSizes(on_their_way=8, in_all=16, by_extender=4)
 
@@ -266,7 +267,7 @@ _STEP = st.tuples(st.sampled_from(_ACTS), st.integers(0, 30), st.integers(0, 5))
 
 
 @given(st.lists(_STEP, max_size=150))
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 def test_the_first_pod_whose_namespace_has_room_is_handed_out_whatever_happened_before(steps: list[tuple[str, int, int]]) -> None:
     line = Line()
     for act, number, key in steps:

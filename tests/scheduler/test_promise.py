@@ -19,6 +19,7 @@ from placewright.framework.interface import PermitResult
 from placewright.framework.status import SUCCESS, Code, Status, unschedulable
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
+from randomcases import cases
 
 from .makers import CONFLICT, REFUSED, UNKNOWN, World, node, pod
 from .scripted import Script, late_plugin
@@ -372,8 +373,8 @@ class OldApiServer(SchedulerMachine):
 
 TestNoPodIsLostOrDoubled = SchedulerMachine.TestCase
 # The two machines below do and check all that this one does, too.
-TestNoPodIsLostOrDoubled.settings = settings(max_examples=120, stateful_step_count=50)
+TestNoPodIsLostOrDoubled.settings = settings(max_examples=cases(120), stateful_step_count=50)
 TestNoNodeIsOverfilled = NoOverfilling.TestCase
-TestNoNodeIsOverfilled.settings = settings(max_examples=80, stateful_step_count=50)
+TestNoNodeIsOverfilled.settings = settings(max_examples=cases(80), stateful_step_count=50)
 TestNamesakesAreSortedOut = OldApiServer.TestCase
-TestNamesakesAreSortedOut.settings = settings(max_examples=80, stateful_step_count=50)
+TestNamesakesAreSortedOut.settings = settings(max_examples=cases(80), stateful_step_count=50)

@@ -39,6 +39,7 @@ from placewright.shadow import tape as tape_module
 from placewright.shadow.pace import COST_OF_NOTES
 from placewright.shadow.shadow import Shadow
 from placewright.shadow.shadows import TIMED
+from randomcases import cases
 from scheduler.makers import CONFLICT, PodMaker, node, pod
 from scheduler.podgroups.makers import group, members, tried
 from shadow.shadowing import Beside, Ticking
@@ -174,7 +175,7 @@ async def test_a_pod_that_changes_on_its_node_stays_where_the_shadow_put_it(
     assert sum(shares(shadow._world.cluster)) == (0.375 if change is resized else 0.5), "as it counts now"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(cases(8)))
 async def test_through_any_history_of_changes_pods_stay_where_the_shadow_put_them(seed: int) -> None:
     rng = random.Random(seed)
     world = Beside().nodes(*(node(f"n{number}").offers(cpu="9") for number in range(4)))
@@ -294,7 +295,7 @@ class Plain:
         return chosen == live if live in best else chosen in best
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(cases(6)))
 async def test_choices_regret_and_use_are_those_of_a_plain_shadow(seed: int) -> None:
     rng = random.Random(seed)
     capacity = {f"n{number}": 1000 * rng.randint(3, 9) for number in range(6)}

@@ -14,6 +14,7 @@ from placewright.framework.interface import CycleState, IntColumn, Reads, Rows, 
 from placewright.shadow import tape as tape_module
 from placewright.shadow.shadow import Shadow
 from placewright.testing import FakeExtender
+from randomcases import cases
 from scheduler.makers import CONFLICT, World, node, pod
 from scheduler.podgroups.makers import bound, group, member, members, tried
 from shadow.shadowing import Beside, Ticking
@@ -63,7 +64,7 @@ async def test_a_group_is_decided_once_a_member_and_each_decision_sees_the_earli
     assert report.regret.decisions == 4
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(cases(20)))
 async def test_the_same_settings_agree_whatever_groups_and_pods_come_and_go(seed: int) -> None:
     """With one domain looked at, and groups of members of one size: else lots among equally good nodes may decide what fits."""
     rng = random.Random(seed)
@@ -165,7 +166,7 @@ async def test_a_required_domain_is_one_in_the_shadows_world_and_who_joins_later
     assert stands(shadow, "job-3") == world.node_of("job-3") == f"{rack}2"
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(cases(4)))
 async def test_of_the_domains_that_hold_a_group_the_one_with_the_best_scores_is_taken(seed: int) -> None:
     """The live profile spreads, the shadow packs: one takes the empty rack, the other the one that is in use; both are whole."""
     world = racks(Beside(), a="4", b="4")

@@ -43,6 +43,7 @@ from placewright.plugins.dynamicresources.devices import (
     Refusal,
     count_free,
 )
+from randomcases import cases
 
 Body = dict[str, Any]
 GPU = DRIVERS[0]
@@ -323,7 +324,7 @@ def hard_questions(draw: st.DrawFn) -> tuple[Body, Body]:
     return world(*slices, nodes=[node(name) for name in nodes]), asked
 
 
-@hypothesis.settings(max_examples=40, deadline=None)
+@hypothesis.settings(max_examples=cases(40), deadline=None)
 @hypothesis.given(question=hard_questions())
 def test_whatever_is_asked_all_work_of_the_search_is_counted(question: tuple[Body, Body]) -> None:
     cluster, asked = cluster_of(question[0]), [read_claim(question[1])]
@@ -335,7 +336,7 @@ def test_whatever_is_asked_all_work_of_the_search_is_counted(question: tuple[Bod
     assert called <= (spent(devices) - before) + 50 * len(rows) + 100
 
 
-@hypothesis.settings(max_examples=20, deadline=None)
+@hypothesis.settings(max_examples=cases(20), deadline=None)
 @hypothesis.given(question=hard_questions(), limit=st.integers(3_000, 200_000))
 def test_a_decision_that_runs_out_of_steps_gets_further_with_each_attempt_and_ends_with_the_same_answers(
     question: tuple[Body, Body], limit: int

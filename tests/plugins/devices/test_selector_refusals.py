@@ -9,6 +9,7 @@ from selector_verdicts import A100, GPU, MINE, shape_of
 
 from placewright.cel.syntax import ExpressionError
 from placewright.plugins.dynamicresources.selectors import CompiledSelector
+from randomcases import cases
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ PIECES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(cases(20)))
 def test_whatever_is_written_is_answered_or_refused_in_one_line(seed: int) -> None:
     dice, shape = random.Random(seed), shape_of(A100)
     for _ in range(150):

@@ -12,6 +12,7 @@ from selector_verdicts import MINE, verdict
 
 from placewright.cel.syntax import ExpressionError, tree
 from placewright.plugins.dynamicresources.selectors import CompiledSelector, steps_for_a_device
+from randomcases import cases
 
 
 def doubled(levels: int) -> str:
@@ -101,7 +102,7 @@ GROWTH = (
 )  # fmt: skip
 
 
-@hypothesis.settings(max_examples=150, deadline=None)
+@hypothesis.settings(max_examples=cases(150), deadline=None)
 @hypothesis.given(
     begin=st.sampled_from(['"a"', "[1]", "[[1]]", '["a"]', f"{MINE}.model", "1"]),
     growth=st.lists(st.tuples(st.sampled_from(GROWTH), st.integers(1, 60)), max_size=6),

@@ -12,11 +12,12 @@ from placewright.framework.runtime.handle import build_evaluator
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.plugins.catalog import in_tree
 from plugins.fragmentation.history import SHARES, TYPICAL, History, gpu_pod
+from randomcases import cases
 
 STEPS = 250
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(cases(12)))
 def test_no_device_is_over_committed_and_no_share_is_split_whatever_happens(seed: int) -> None:
     async def run() -> History:
         history = History(seed, preset="gpu-fragmentation")
@@ -32,7 +33,7 @@ def test_no_device_is_over_committed_and_no_share_is_split_whatever_happens(seed
     assert history.restarts > 0 or seed == 1, "there are restarts in all histories but one"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(cases(6)))
 def test_kept_columns_are_what_fresh_ones_would_be(seed: int) -> None:
     spec = {"preset": "gpu-fragmentation", "pluginConfig": [{"name": "DeviceFragmentation", "args": {"typicalPods": TYPICAL}}]}
 

@@ -9,6 +9,7 @@ import pytest
 
 from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.scenario import Happening, Scenario
+from randomcases import cases
 from simulate.scenarios import comes, goes, node, pod
 
 from .stage import Play, in_group, pod_group
@@ -54,14 +55,14 @@ def random_group(rng: random.Random, name: str, durations: dict[str, float], del
             yield goes(at + rng.uniform(0, 100), mine)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(cases(60)))
 def test_members_are_bound_all_or_none_within_what_nodes_offer_and_in_one_domain(play: Play, seed: int) -> None:
     scenario = random_scenario(seed)
     play.run(scenario, seed=seed)
     assert play.judged(scenario).breaches == []
 
 
-@pytest.mark.parametrize("seed", range(200, 230))
+@pytest.mark.parametrize("seed", range(200, 200 + cases(30)))
 def test_the_rules_hold_although_every_fifth_binding_is_refused(play: Play, seed: int) -> None:
     scenario = random_scenario(seed, deletions=0.0)
     rng = random.Random(seed)
@@ -75,7 +76,7 @@ def test_the_rules_hold_although_every_fifth_binding_is_refused(play: Play, seed
     assert whole == [], "what was refused is tried again, until fewer are left than a group needs: the others ran and ended"
 
 
-@pytest.mark.parametrize("seed", range(100, 140))
+@pytest.mark.parametrize("seed", range(100, 100 + cases(40)))
 def test_whoever_could_stand_on_the_empty_cluster_stands_one_day(play: Play, seed: int) -> None:
     """All pods end some day, so no group may wait for ever: not for single pods, and not for another group."""
     scenario = random_scenario(seed, deletions=0.0)
