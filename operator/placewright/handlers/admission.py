@@ -1,7 +1,8 @@
-"""The optional validating webhook: the API server asks it before it stores a profile, and refuses a profile that could not take effect.
+"""The optional webhooks: the API server asks before it stores a profile, and about each new pod where an administrator configured that.
 
-Kopf parses the review and calls the handler, which checks as `placewright validate` does. The webhook is off unless a flag turns it on. A
-user who manages the ValidatingWebhookConfiguration otherwise, with cert-manager for one, names no configuration in the flags.
+A profile that could not take effect is refused: Kopf parses the review and calls the handler, which checks as `placewright validate` does.
+`handlers/podassignment.py` answers about pods. The webhooks are off unless a flag turns them on. A user who manages the
+ValidatingWebhookConfiguration otherwise, with cert-manager for one, names no configuration in the flags.
 
 Any client that reaches the port can send a review, and the scheduler's own event loop answers it. So a review is bounded before Kopf sees
 it: in bytes (a mebibyte, aiohttp's own bound) and in elements. Kopf would remember each reviewed object by its uid; every review gets
@@ -26,12 +27,15 @@ from typing import Any, Final, cast
 import kopf
 from aiohttp import web
 
+from placewright.api.decode import DecodeError
 from placewright.api.profile import GROUP, PLURAL, VERSION
 from placewright.engine.certificates import self_signed
 from placewright.engine.doorway import Doorway
 from placewright.engine.options import AdmissionOptions
 from placewright.engine.singlerequest import SingleRequest
 from placewright.framework.registry import Registry, installed_plugins
+from placewright.handlers import podassignment
+from placewright.handlers.podassignment import PodAssignment
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
 from placewright.kube.profiles import apply_webhook
@@ -64,9 +68,10 @@ class AdmissionServer(kopf.WebhookServer):
     Args:
         options: address, port, certificate folder and the configuration's name. Without a folder the server makes its own certificate.
         client: writes the configuration.
+        assignment: answers reviews of new pods; None: such reviews are no path here.
     """
 
-    def __init__(self, options: AdmissionOptions, client: ApiClient) -> None:
+    def __init__(self, options: AdmissionOptions, client: ApiClient, assignment: PodAssignment | None = None) -> None:
         folder = options.certificates
         authority = None if folder is None or not (folder / "ca.crt").exists() else folder / "ca.crt"
         super().__init__(
@@ -79,6 +84,7 @@ class AdmissionServer(kopf.WebhookServer):
         )
         self._options = options
         self._client = client
+        self._assignment = assignment
 
     async def __call__(self, fn: Any) -> AsyncIterator[Any]:
         """Serve reviews. Yields the client configuration at the start and after each renewal of the certificate's files.
@@ -91,12 +97,15 @@ class AdmissionServer(kopf.WebhookServer):
             async with self._listening(fn, tls) as port:
                 url = self._build_url("https", self._get_accessible_addr(self.addr), port, "")
                 reached = self._reached({"url": url, "caBundle": base64.b64encode(authority or b"").decode()})
-                announcing = asyncio.create_task(self._announce(reached), name="webhook configuration")
+                tasks = [asyncio.create_task(self._announce(reached), name="webhook configuration")]
+                if self._assignment is not None:
+                    tasks.append(asyncio.create_task(self._assignment.run(), name="profiles of new pods"))
                 try:
                     yield reached
                     await self._files_changed()
                 finally:
-                    announcing.cancel()
+                    for task in tasks:
+                        task.cancel()
 
     @asynccontextmanager
     async def _listening(self, fn: Any, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
@@ -107,7 +116,7 @@ class AdmissionServer(kopf.WebhookServer):
 
         async def serve(request: web.Request) -> web.StreamResponse:
             try:
-                answer: web.StreamResponse = await self._serve(fn, request)
+                answer: web.StreamResponse = await (self._assign(request) if self._is_of_pod(request) else self._serve(fn, request))
             except web.HTTPException as refused:
                 refused.force_close()
                 raise
@@ -141,6 +150,23 @@ class AdmissionServer(kopf.WebhookServer):
                 digest.update(Path(file).read_bytes())
         return digest.digest()
 
+    def _is_of_pod(self, request: web.Request) -> bool:
+        return self._assignment is not None and request.path.strip("/") == podassignment.HANDLER
+
+    async def _assign(self, request: web.Request) -> web.Response:
+        """Answer a review of a new pod.
+
+        Raises:
+            web.HTTPRequestEntityTooLarge: the review has too many elements.
+            web.HTTPBadRequest: the body is no AdmissionReview of a pod.
+        """
+        assert self._assignment is not None
+        body = await _bounded(request)
+        try:
+            return web.Response(body=self._assignment.answer(body), content_type="application/json")
+        except DecodeError:
+            raise web.HTTPBadRequest(reason="not an AdmissionReview of a pod") from None
+
     @staticmethod
     async def _serve(fn: Any, request: web.Request) -> web.Response:
         """Answer a review by Kopf.
@@ -149,9 +175,7 @@ class AdmissionServer(kopf.WebhookServer):
             web.HTTPRequestEntityTooLarge: the review has too many elements.
             web.HTTPBadRequest: the body is no AdmissionReview.
         """
-        body = await request.read()
-        if body.count(b",") > _MOST_COMMAS:
-            raise web.HTTPRequestEntityTooLarge(_MOST_COMMAS, body.count(b","), reason="a review of too many elements")
+        await _bounded(request)
 
         async def reviewed(review: dict[str, Any], **about: Any) -> Any:
             for part in ("object", "oldObject"):
@@ -200,6 +224,18 @@ class AdmissionServer(kopf.WebhookServer):
         """
         del password
         return self_signed(hostnames, dt.datetime.now(dt.UTC))
+
+
+async def _bounded(request: web.Request) -> bytes:
+    """The body of a review; aiohttp keeps it for its next reader.
+
+    Raises:
+        web.HTTPRequestEntityTooLarge: the review has too many elements.
+    """
+    body = await request.read()
+    if body.count(b",") > _MOST_COMMAS:
+        raise web.HTTPRequestEntityTooLarge(_MOST_COMMAS, body.count(b","), reason="a review of too many elements")
+    return body
 
 
 def registry_with_admission() -> kopf.OperatorRegistry:

@@ -16,6 +16,7 @@ import kopf
 
 from placewright.engine.engine import Engine, build_engine
 from placewright.handlers.admission import AdmissionServer
+from placewright.handlers.podassignment import PodAssignment
 from placewright.handlers.settings import configure
 from placewright.kube.auth.login import load_config
 
@@ -43,7 +44,9 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
     settings.peering.standalone = not options.leader_elect
     settings.peering.mandatory = options.leader_elect  # without election nothing keeps the peering object, and Kopf would wait for it
     if options.admission is not None:
-        settings.admission.server = AdmissionServer(options.admission, memo.engine.client)
+        engine = memo.engine
+        assignment = PodAssignment(engine.client, engine.cluster.objects.namespaces, engine.namespace)
+        settings.admission.server = AdmissionServer(options.admission, engine.client, assignment)
 
 
 async def _end_with(engine: Engine) -> None:

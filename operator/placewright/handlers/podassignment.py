@@ -1,0 +1,111 @@
+"""The webhook that gives new pods the profile that selects them, for API servers without MutatingAdmissionPolicy.
+
+The API server sends every new pod to it, so it is answered without Kopf, which would look up a handler and keep a record for each review.
+Every replica answers, active or not: Kopf shows no profile to a replica that stands by, so the profiles come from a reflector of their own.
+An administrator installs the configuration (`manifests/components/profile-assignment-webhook`); the operator has no right to write it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from placewright.api.decode import decode
+from placewright.api.objects import Pod
+from placewright.api.profile import SchedulingProfile
+from placewright.api.workloads import Namespace
+from placewright.kube.client import ApiClient
+from placewright.kube.profiles import PROFILES_PATH
+from placewright.kube.reflector import Reflector, Source
+from placewright.profiles.assignment import NEVER_IN, assigned_profile, new_pod, patch_of
+
+#: The last part of the path to which the configuration sends reviews.
+HANDLER: Final = "pods"
+_CREATE: Final = "CREATE"
+
+
+class _Request(msgspec.Struct, frozen=True, rename="camel"):
+    uid: str
+    object: Pod
+    operation: str = ""
+    namespace: str = ""
+    sub_resource: str = ""
+
+
+class _Review(msgspec.Struct, frozen=True):
+    request: _Request
+
+
+class _Unheard:
+    """Hears of the changes of profiles and does nothing. Implements `Sink`."""
+
+    def changed(self, old: SchedulingProfile | None, new: SchedulingProfile) -> None:
+        """Take a profile that appeared or changed."""
+
+    def deleted(self, old: SchedulingProfile) -> None:
+        """Take a profile that was deleted."""
+
+    def synced(self) -> None:
+        """Take the end of a list."""
+
+
+class PodAssignment:
+    """Answers reviews of new pods.
+
+    Args:
+        client: lists and watches profiles.
+        namespaces: by name, as the scheduler's cache has them.
+        own_namespace: of the operator, whose pods are never given a profile.
+    """
+
+    def __init__(self, client: ApiClient, namespaces: Mapping[str, Namespace], own_namespace: str) -> None:
+        self._reflector = Reflector(client, Source(PROFILES_PATH, SchedulingProfile), _Unheard())
+        self._namespaces = namespaces
+        self._never_in = NEVER_IN | {own_namespace}
+
+    async def run(self) -> None:
+        """Keep the profiles up to date until cancelled."""
+        await self._reflector.run()
+
+    def answer(self, body: bytes) -> bytes:
+        """Answer a review. A pod is always allowed; one that a profile selects is patched.
+
+        Args:
+            body: an AdmissionReview about a pod.
+
+        Returns:
+            An AdmissionReview with the response.
+
+        Raises:
+            DecodeError: the body is no such review.
+        """
+        request = decode(body, _Review).request
+        return answer_of(request.uid, self._patch(request, self._reflector.store.values()))
+
+    def _patch(self, request: _Request, profiles: Iterable[SchedulingProfile]) -> list[dict[str, object]]:
+        if request.operation != _CREATE or request.sub_resource:
+            return []
+        known = self._namespaces.get(request.namespace)
+        labels = {} if known is None else known.metadata.labels or {}
+        pod = new_pod(request.object, request.namespace, labels)
+        found = assigned_profile(pod, profiles, self._never_in)
+        return [] if found is None else patch_of(pod, found)
+
+
+def answer_of(uid: str, patch: list[dict[str, object]]) -> bytes:
+    """Write an AdmissionReview that allows an object.
+
+    Args:
+        uid: of the request.
+        patch: operations of a JSON patch; none where the object stays as it is.
+
+    Returns:
+        The JSON.
+    """
+    response: dict[str, object] = {"uid": uid, "allowed": True}
+    if patch:
+        response |= {"patchType": "JSONPatch", "patch": base64.b64encode(msgspec.json.encode(patch)).decode()}
+    return msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
