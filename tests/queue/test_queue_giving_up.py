@@ -237,7 +237,7 @@ def test_a_change_is_judged_in_slices(before: float | None, after: float | None)
     room.waits(*(pod(f"web-{number}").created(created(-100)) for number in range(pods)))
     room.after(0)
     room.change(after)
-    looked_at = [room.queue.giving_up.step(A_SLICE) for _ in range(2 * pods // A_SLICE + 2)]
+    looked_at = [room.queue.giving_up.step(A_SLICE) for _ in range(3 * pods // A_SLICE + 3)]
     assert max(looked_at) <= A_SLICE, "no step looks at more"
     assert looked_at[-1] < A_SLICE
     assert len(room.given_up()) == (pods if after == 60.0 else 0)

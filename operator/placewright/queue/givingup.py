@@ -94,6 +94,7 @@ class GivingUp:
         if wait_limit.settled:
             queue.wait_limit = None
             return done
+        done += wait_limit.note_waiting(most - done, queue.waits)
         done += wait_limit.list_noted(most - done, self._listed_at)
         while done < most and (queued := wait_limit.overdue(now)) is not None:
             done += self._judge(queue, wait_limit, queued, now)

@@ -290,6 +290,8 @@ class ProfileQueue:
         waiting = self.unschedulable
         if plugins is None:
             return list(waiting)
+        if not any(plugin in plugins or not self.hints.knows(plugin) for plugin in waiting.plugins()):
+            return []  # for most changes of a profile, and thousands of pods may wait
         return [queued for queued in waiting if not self.speaks_for(queued) or not queued.rejecting_plugins.isdisjoint(plugins)]
 
     def speaks_for(self, queued: QueuedPod) -> bool:

@@ -95,10 +95,15 @@ class UnschedulablePods:
             self.put(entry.queued, entry.held_by)
 
     def index_anew(self, keys_of: KeysOf) -> None:
-        """Index all pods anew, after the plugins' keys changed."""
-        self._keys_of = keys_of
-        for entry in tuple(self._pods.values()):
-            self.put(entry.queued, entry.held_by)
+        """Index all pods anew, if a plugin that holds some of them back has other keys than before: thousands of pods may wait.
+
+        Args:
+            keys_of: the keys of a plugin's pods from now on.
+        """
+        before, self._keys_of = self._keys_of, keys_of
+        if any(tuple(keys_of(plugin)) != tuple(before(plugin)) for plugin in self._by_plugin):
+            for entry in tuple(self._pods.values()):
+                self.put(entry.queued, entry.held_by)
 
     def remove(self, uid: str) -> QueuedPod | None:
         """Remove a pod.

@@ -6,6 +6,7 @@ at which they began, in slices. The limit is the same for all pods of the profil
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -34,16 +35,19 @@ class WaitLimit:
         given_up: pods that are given up, by uid, in that order.
     """
 
-    __slots__ = ("_in_question", "_listed", "_noted", "after", "given_up")
+    __slots__ = ("_answered", "_in_question", "_listed", "_noted", "_waiting", "after", "given_up")
 
     def __init__(self, after: float, waiting: Iterable[QueuedPod]) -> None:
         self.after: float | None = after
         self.given_up: dict[str, QueuedPod] = {}
-        self._noted: dict[str, QueuedPod] = {}
+        # Ordered, because it is emptied from the front: of a plain dict that costs the square of its size.
+        self._noted: OrderedDict[str, QueuedPod] = OrderedDict()
+        self._in_question: deque[QueuedPod] = deque()
+        #: Pods in question that have been judged, as members of the group of another.
+        self._answered: set[str] = set()
         self._listed: KeyedHeap[QueuedPod] = KeyedHeap()
-        self._in_question: dict[str, QueuedPod] = {}
-        for queued in waiting:
-            self.note(queued)
+        #: Pods that waited when the limit came, and that are noted in slices.
+        self._waiting = deque(waiting)
 
     @property
     def settled(self) -> bool:
@@ -58,13 +62,32 @@ class WaitLimit:
         """
         if after != self.after:
             self.after = after
-            self._in_question = dict(self.given_up)
+            self._in_question = deque(self.given_up.values())
+            self._answered.clear()
 
     def note(self, queued: QueuedPod) -> None:
         """Note a pod that begins to wait. A pod with a scheduling gate, or that is being deleted, does not wait for a node."""
         queued.wait_limit = self
         if queued.uid not in self.given_up and queued.uid not in self._listed and queued.pod.may_be_tried:
             self._noted[queued.uid] = queued
+
+    def note_waiting(self, most: float, waits: Callable[[QueuedPod], bool]) -> int:
+        """Note pods that waited already when the limit came.
+
+        Args:
+            most: pods at most.
+            waits: whether a pod still waits.
+
+        Returns:
+            The number of pods looked at.
+        """
+        looked_at = 0
+        while self._waiting and looked_at < most:
+            queued = self._waiting.popleft()
+            looked_at += 1
+            if waits(queued):
+                self.note(queued)
+        return looked_at
 
     def list_noted(self, most: float, began: Began) -> int:
         """List noted pods by the time at which they began to wait.
@@ -78,8 +101,7 @@ class WaitLimit:
         """
         listed = 0
         while self._noted and listed < most:
-            uid = next(iter(self._noted))
-            queued = self._noted.pop(uid)
+            uid, queued = self._noted.popitem(last=False)
             self._listed.push(uid, (began(queued),), queued)
             listed += 1
         return listed
@@ -98,7 +120,7 @@ class WaitLimit:
 
     def next_deadline(self) -> float | None:
         """Return when a pod may have to be given up next, in seconds on the queue's clock; None when none waits."""
-        if self._noted or self._in_question:
+        if self._waiting or self._noted or self._in_question:
             return 0.0
         key = self._listed.first_key()
         return None if key is None or self.after is None else float(key[0]) + self.after
@@ -118,16 +140,15 @@ class WaitLimit:
     def in_question(self) -> QueuedPod | None:
         """Return the next pod that was given up under another limit, once; None when there is none."""
         while self._in_question:
-            uid = next(iter(self._in_question))
-            queued = self._in_question.pop(uid)
-            if self.given_up.get(uid) is queued:
+            queued = self._in_question.popleft()
+            if self.given_up.get(queued.uid) is queued and queued.uid not in self._answered:
                 return queued
+        self._answered.clear()
         return None
 
     def answered(self, pods: Iterable[QueuedPod]) -> None:
         """Note that pods in question have been judged."""
-        for queued in pods:
-            self._in_question.pop(queued.uid, None)
+        self._answered.update(queued.uid for queued in pods)
 
     def put_off(self, queued: QueuedPod, now: float) -> None:
         """List a pod again that cannot be given up yet, so that it is overdue a second from now.
@@ -150,5 +171,4 @@ class WaitLimit:
         uid = queued.uid
         self._noted.pop(uid, None)
         self._listed.remove(uid)
-        self._in_question.pop(uid, None)
         self.given_up.pop(uid, None)
