@@ -50,8 +50,12 @@ def _own(pod: PodInfo | None) -> list[Hashable]:
     return [pod.uid] if isinstance(pod, PodInfo) else []
 
 
+def _told_of(old: PodInfo | None, new: PodInfo | None) -> list[Hashable]:
+    return _own(new) or _own(old)
+
+
 #: News of a pod concerns the pod itself.
-ITSELF: EventKeys[PodInfo] = EventKeys(_own, lambda old, new: _own(new) or _own(old))
+ITSELF: EventKeys[PodInfo] = EventKeys(_own, _told_of)
 
 
 def _labels(node: Node | None) -> Mapping[str, str] | None:
