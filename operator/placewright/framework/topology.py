@@ -34,6 +34,8 @@ MISSING: Final = 0
 NO_PODS: Final = TakenRows(np.zeros(0, np.intp), np.zeros(0, np.int64))
 #: Bytes of a sum beside its numbers, about.
 _SUM_BYTES: Final = 256
+#: Bytes of a full row: its entry in a dictionary, and in an array.
+_FULL_BYTES: Final = 128
 
 
 @dataclass(slots=True)
@@ -49,6 +51,20 @@ class _Sum:
 #: that finds no room is added up anew when it is asked for again.
 _SUMS: Final[BoundedCache[tuple[int, int], _Sum]] = BoundedCache(32 * 2**20)
 _numbers: Final = itertools.count()
+
+
+@dataclass(slots=True)
+class _FullRows:
+    """The rows that hold so many pods, and where the tally's changes stood then."""
+
+    tally: ref[Tally]
+    rows: dict[int, None]
+    position: int
+    found: Rows
+
+
+#: By the numbers of domains and tally, and the number of pods; of all labels together, as with sums.
+_FULL: Final[BoundedCache[tuple[int, int, int], _FullRows]] = BoundedCache(16 * 2**20)
 
 
 class Domains:
@@ -104,6 +120,41 @@ class Domains:
                 known.position += len(changes)
                 return known.by_code
         return self._add_up(tally)
+
+    def full_rows(self, tally: Tally, most: int) -> Rows:
+        """Find the rows that have the label and hold so many of a tally's pods, or more. Asked again, it looks at the rows that changed.
+
+        Args:
+            tally: of a selection.
+            most: number of pods, at least 1.
+
+        Returns:
+            The rows, in no order; not to be written.
+        """
+        known = _FULL.get((self._number, tally.serial, most))
+        if known is not None and known.tally() is tally:
+            changes = tally.changes_since(known.position)
+            if changes is not None:
+                known.position += len(changes)
+                turned = [self._turns(known.rows, row, tally[row] >= most) for row, _ in changes]
+                if any(turned):
+                    known.found = np.fromiter(known.rows, np.intp, len(known.rows))
+                return known.found
+        rows, counts = self.rows_with(tally)
+        found: Rows = rows[counts >= most]
+        full = _FullRows(ref(tally), dict.fromkeys(found.tolist()), tally.follow(), found)
+        _FULL.put((self._number, tally.serial, most), full, _SUM_BYTES + _FULL_BYTES * len(found))
+        return found
+
+    def _turns(self, full: dict[int, None], row: int, is_full: bool) -> bool:
+        """Note whether a row is full; True where it was not so before."""
+        if is_full == (row in full) or not self.labelled[row]:
+            return False
+        if is_full:
+            full[row] = None
+        else:
+            del full[row]
+        return True
 
     def rows_with(self, tally: Tally) -> TakenRows:
         """Find the rows that hold any of a tally's pods and have the label.

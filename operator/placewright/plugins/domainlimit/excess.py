@@ -11,6 +11,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, IntColumn, Rows
 from placewright.framework.topology import Domains, tally_of
 from placewright.plugins.domainlimit.limits import Limit
+from placewright.plugins.domainlimit.rules import LimitedPlace
 from placewright.plugins.shared.lookups import at
 
 #: Raw score of nodes that lack the label of a limit; normalised to 0.
@@ -24,14 +25,14 @@ class Excess:
         matters: False where no node is better than another.
     """
 
-    def __init__(self, limits: Iterable[tuple[Limit, Domains]], cluster: Cluster) -> None:
+    def __init__(self, limits: Iterable[tuple[Limit, LimitedPlace]], cluster: Cluster) -> None:
         """Count now, with the pod added."""
         self._by_row: IntColumn | None = None
         self._lacking: BoolColumn | None = None
         for limit, place in limits:
-            self._add(limit, place, cluster)
-            if not place.complete:
-                lacking = ~place.labelled
+            self._add(limit, place.domains, cluster)
+            if not place.everywhere:
+                lacking = ~place.domains.labelled
                 self._lacking = lacking if self._lacking is None else self._lacking | lacking
         self.matters = self._by_row is not None or self._lacking is not None
         self._size = cluster.size
@@ -47,10 +48,9 @@ class Excess:
         tally = tally_of(cluster, limit.pods)
         room = limit.most - 1
         if place.single:
-            rows, counts = place.rows_with(tally)
-            beyond = counts > room
-            if beyond.any():
-                self._total(cluster.size)[rows[beyond]] += counts[beyond] - room
+            if len(place.full_rows(tally, limit.most)):
+                rows, counts = place.rows_with(tally)
+                self._total(cluster.size)[rows] += np.maximum(counts - room, 0)
             return
         by_code = np.maximum(place.pods(tally) - room, 0)
         if by_code.any():

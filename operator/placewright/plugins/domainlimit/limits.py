@@ -5,12 +5,12 @@ They are worked out once for all pods that agree in the labels that limits read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from placewright.api.annotations import DOMAIN_LIMITS
-from placewright.api.pods import PodInfo
+from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.cluster.podselections import PodSelection
 from placewright.framework.memory import Memory
 from placewright.framework.status import Status, unresolvable, unschedulable
@@ -62,11 +62,11 @@ class _Stated:
     """The limits of one annotation.
 
     Attributes:
-        keys: of the pod labels that these limits and the profile's read.
+        keys: of the pod labels that these limits and the profile's read, each once.
     """
 
     limits: tuple[StatedLimit, ...]
-    keys: frozenset[str]
+    keys: tuple[str, ...]
     problem: str = ""
 
 
@@ -77,33 +77,43 @@ class LimitsOfPods:
     """Works out `PodLimits`, and remembers."""
 
     def __init__(self, limits: Sequence[ProfileLimit]) -> None:
-        """`limits`: of the profile."""
+        """Begin with nothing; `limits`: of the profile."""
         self._profile = tuple(limits)
-        self._none_stated = _Stated((), frozenset(_keys(limits)))
+        self._none_stated = _Stated((), _keys(limits))
         self._stated = Memory(_MAX_KEPT)
         self._known = Memory(_MAX_KEPT)
+        #: The last pod's, because each of a decision's steps asks.
+        self._asked: tuple[PairwiseKey | None, str | None, PodLimits] = (None, None, NO_LIMITS)
 
     def of(self, pod: PodInfo) -> PodLimits:
         """The pod's limits; for most pods there are none."""
         annotations = pod.pod.metadata.annotations
         text = annotations.get(DOMAIN_LIMITS) if annotations else None
+        if text is None and not self._profile:
+            return NO_LIMITS
+        key, known, limits = self._asked
+        if key is not pod.pairwise_key or known != text:
+            limits = self._work_out(text, pod)
+            self._asked = (pod.pairwise_key, text, limits)
+        return limits
+
+    def _work_out(self, text: str | None, pod: PodInfo) -> PodLimits:
         if text is None:
-            if not self._profile:
-                return NO_LIMITS
             stated = self._none_stated
         elif len(text) > LONGEST_TEXT:  # not kept: a tenant decides how long it is
             return PodLimits(problem=self._read(text).problem)
         else:
             stated = self._stated.recall(text, lambda: self._read(text))
-        labels = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in stated.keys])
-        return self._known.recall((text, pod.namespace, labels), lambda: self._compile(stated, pod))
+        labels = pod.labels
+        values = tuple([labels.get(key) for key in stated.keys])
+        return self._known.recall((text, pod.namespace, values), lambda: self._compile(stated, pod))
 
     def _read(self, text: str) -> _Stated:
         try:
             limits = read_limits(text)
         except DomainLimitError as problem:
             return _Stated((), self._none_stated.keys, str(problem))
-        return _Stated(limits, self._none_stated.keys | frozenset(_keys(limits)))
+        return _Stated(limits, _keys((*self._profile, *limits)))
 
     def _compile(self, stated: _Stated, pod: PodInfo) -> PodLimits:
         if stated.problem:
@@ -123,9 +133,8 @@ class LimitsOfPods:
         return PodLimits(tuple(required), tuple(preferred))
 
 
-def _keys(limits: Iterable[StatedLimit]) -> Iterator[str]:
-    for limit in limits:
-        yield from keys_read(limit.selector, limit.match_label_keys)
+def _keys(limits: Iterable[StatedLimit]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for limit in limits for key in keys_read(limit.selector, limit.match_label_keys)))
 
 
 def _compile(limit: StatedLimit, namespaces: frozenset[str], pod: PodInfo) -> Limit:

@@ -8,8 +8,7 @@ carries it a limit or not. Decision 48 says why.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -32,30 +31,34 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.memory import NodeMemory
 from placewright.framework.remedies import Remedy, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, unresolvable
-from placewright.framework.topology import Domains, FixedRule, domains, fingerprint, first_broken, obey
+from placewright.framework.topology import FixedRule, fingerprint, first_broken, obey
 from placewright.plugins.domainlimit import hints
 from placewright.plugins.domainlimit.args import DomainLimitArgs
 from placewright.plugins.domainlimit.excess import IGNORED, Excess
 from placewright.plugins.domainlimit.limits import Limit, LimitsOfPods
 from placewright.plugins.domainlimit.remedies import fewer_pods
-from placewright.plugins.domainlimit.rules import RowwiseLimit, limit_rule
+from placewright.plugins.domainlimit.rules import LimitedPlaces, RowwiseLimit, limit_rule
 from placewright.plugins.shared.lookups import value_by_value
 
 NAME: Final = "DomainLimit"
 _EXCESS: Final = f"{NAME}/excess"
 _NO_LIMITS: Final = PreFilterResult(SKIP)
+_LOOK: Final = PreFilterResult()
 
 
-@dataclass(frozen=True, slots=True)
-class _Required:
-    """Required limits with their domains, and the domains that have room."""
+class _Required(NamedTuple):
+    """Required limits, and rules for the limits that some node does not keep.
 
-    limits: tuple[tuple[Limit, Domains], ...]
-    rules: tuple[FixedRule, ...]
+    Attributes:
+        keys: the labels of these rules.
+    """
+
+    limits: Sequence[Limit]
+    rules: Sequence[FixedRule]
+    keys: Sequence[str]
 
 
 class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin):
@@ -68,7 +71,7 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
     def __init__(self, args: DomainLimitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._limits = LimitsOfPods(args.limits)
-        self._memory = NodeMemory()
+        self._places = LimitedPlaces()
 
     def sign(self, pod: PodInfo) -> Hashable:
         """An empty signature: the fingerprint has everything that a kept column depends on, so pods of all labels share other columns."""
@@ -77,15 +80,25 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
     # --- required limits -----------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Work out which domains have room; skip pods without required limits, and refuse pods whose annotation is wrong."""
+        """Work out which domains have room; skip pods without required limits, and refuse pods whose annotation is wrong.
+
+        A pod with limits is not skipped where no domain is full. Pods that are nominated count in trials, and notes about single rows
+        would be kept for it and for pods without limits alike.
+        """
         limits = self._limits.of(pod)
         if limits.problem:
             return PreFilterResult(unresolvable(limits.problem))
         if not limits.required:
             return _NO_LIMITS
-        placed = self._placed(limits.required, cluster)
-        state.write(NAME, _Required(placed, tuple([limit_rule(limit, place, cluster) for limit, place in placed])))
-        return PreFilterResult()
+        rules: list[FixedRule] = []
+        keys: list[str] = []
+        for limit in limits.required:
+            rule = limit_rule(limit, self._places.of(limit.key, cluster), cluster)
+            if rule is not None:
+                rules.append(rule)
+                keys.append(limit.key)
+        state.write(NAME, _Required(limits.required, rules, keys))
+        return _LOOK
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where every limit has room for one more pod."""
@@ -100,19 +113,20 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         if _EXCESS in state.data:
             return None
         required = state.read(NAME, _Required)
-        return fingerprint(required.rules, [limit.key for limit, _ in required.limits], cluster)
+        return fingerprint(required.rules, required.keys, cluster)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
         """The limits with one row changed at a time."""
-        return RuleJudge([RowwiseLimit(limit, place, cluster) for limit, place in state.read(NAME, _Required).limits])
+        limits = state.read(NAME, _Required).limits
+        return RuleJudge([RowwiseLimit(limit, self._places.of(limit.key, cluster).domains, cluster) for limit in limits])
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
         """Fewer pods in the domains of the row that are full; some of these pods are named."""
         required = state.data.get(NAME)
-        return list(fewer_pods(self.name, required.limits, cluster, row)) if isinstance(required, _Required) else []
-
-    def _placed(self, limits: Sequence[Limit], cluster: Cluster) -> tuple[tuple[Limit, Domains], ...]:
-        return tuple([(limit, domains(self._memory, cluster, limit.key)) for limit in limits])
+        if not isinstance(required, _Required):
+            return []
+        placed = [(limit, self._places.of(limit.key, cluster).domains) for limit in required.limits]
+        return list(fewer_pods(self.name, placed, cluster, row))
 
     # --- preferred limits ----------------------------------------------------------------------------------------------------
 
@@ -121,7 +135,7 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         preferred = self._limits.of(pod).preferred
         if not preferred:
             return SKIP
-        excess = Excess(self._placed(preferred, cluster), cluster)
+        excess = Excess([(limit, self._places.of(limit.key, cluster)) for limit in preferred], cluster)
         if not excess.matters:
             return SKIP
         state.write(_EXCESS, excess)

@@ -1,15 +1,65 @@
-"""Rules of required limits: the domains that have room for one more pod; for all rows at once, and for one changed row."""
+"""Rules of required limits: the domains that have room for one more pod, for all rows at once and for one changed row."""
 
 from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from placewright.cluster.cluster import Cluster
 from placewright.framework.filters import RowwiseCounts
 from placewright.framework.interface import BoolColumn, Rows
-from placewright.framework.topology import MISSING, Codes, DomainRule, Domains, FixedRule, RowRule, Usually, tally_of
+from placewright.framework.memory import NodeMemory
+from placewright.framework.topology import (
+    MISSING,
+    Codes,
+    DomainRule,
+    Domains,
+    FixedRule,
+    RowRule,
+    Usually,
+    domains,
+    tally_of,
+)
 from placewright.plugins.domainlimit.limits import Limit
 
+#: Labels whose domains are held besides the bounded memory of all plugins: each takes 9 bytes a node.
+_AT_HAND: Final = 4
 
-def limit_rule(limit: Limit, place: Domains, cluster: Cluster) -> FixedRule:
+
+class LimitedPlace(NamedTuple):
+    """The domains of a label.
+
+    Attributes:
+        everywhere: whether every node has the label.
+    """
+
+    domains: Domains
+    everywhere: bool
+
+
+class LimitedPlaces:
+    """The domains of labels, worked out once until a node changes. The last few are at hand: most profiles limit by one label or two."""
+
+    def __init__(self) -> None:
+        self._memory = NodeMemory()
+        self._last: dict[str, LimitedPlace] = {}
+        self._seen: tuple[Cluster | None, int] = (None, -1)
+
+    def of(self, key: str, cluster: Cluster) -> LimitedPlace:
+        """Return the domains of a label."""
+        before, position = self._seen
+        if position != cluster.node_journal.position or before is not cluster or len(self._last) > _AT_HAND:
+            self._last = {}
+            self._seen = (cluster, cluster.node_journal.position)
+        found = self._last.get(key)
+        if found is None:
+            place = domains(self._memory, cluster, key)
+            found = self._last[key] = LimitedPlace(place, bool((place.labelled | ~cluster.present).all()))
+        return found
+
+
+def limit_rule(limit: Limit, place: LimitedPlace, cluster: Cluster) -> FixedRule | None:
     """Allow nodes that have the label, in domains with fewer pods than the limit.
 
     A node without the label is in no domain. It may stand in a full rack, so it is left out, as with a spread constraint.
@@ -20,15 +70,19 @@ def limit_rule(limit: Limit, place: Domains, cluster: Cluster) -> FixedRule:
         cluster: as it stands.
 
     Returns:
-        A rule for all rows. Where domains are single nodes it lists the full ones, which are few.
+        A rule for all rows; None where all nodes are allowed. Where domains are single nodes it lists the full ones, which are few.
     """
-    tally = tally_of(cluster, limit.pods)
-    if place.single:
-        rows, counts = place.rows_with(tally)
-        return RowRule(place, Usually.ALLOWED_WHERE_LABELLED, rows[counts >= limit.most], limit.denied, limit.missing)
-    room: BoolColumn = place.pods(tally) < limit.most
+    where, tally = place.domains, tally_of(cluster, limit.pods)
+    if where.single:
+        full = where.full_rows(tally, limit.most)
+        if place.everywhere and not len(full):
+            return None
+        return RowRule(where, Usually.ALLOWED_WHERE_LABELLED, full, limit.denied, limit.missing)
+    room: BoolColumn = where.pods(tally) < limit.most
+    if place.everywhere and np.count_nonzero(room[MISSING + 1 :]) == len(room) - 1:
+        return None
     room[MISSING] = False
-    return DomainRule(place.codes, room, limit.denied, limit.missing)
+    return DomainRule(where.codes, room, limit.denied, limit.missing)
 
 
 class RowwiseLimit:
