@@ -38,6 +38,8 @@ class Policy:
     paused = False
     give_up_after = None
     interests: Mapping[str, tuple[ClusterEventWithHint, ...] | None] = {}
+    order = None
+    tenants = None
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         return SUCCESS

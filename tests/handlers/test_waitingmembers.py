@@ -28,6 +28,8 @@ class Gate:
     backoff = BackoffPolicy()
     paused = False
     give_up_after = None
+    order = None
+    tenants = None
     interests: Mapping[str, Sequence[ClusterEventWithHint] | None] = {"GangScheduling": (), "SchedulingGates": ()}
 
     def __init__(self) -> None:

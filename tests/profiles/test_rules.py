@@ -46,6 +46,7 @@ BREAKS: dict[str, tuple[Spec, Spec | None]] = {
     "only one extender may have a bindVerb": ({"extenders": [{"urlPrefix": URL, "bindVerb": "bind"}] * 2}, None),
     "maxSeconds is at least initialSeconds": ({"backoff": {"initialSeconds": 3, "maxSeconds": 2}}, None),
     "maxVictims is at most maxEvictionsPerMinute": ({"preemption": {"maxVictims": 6, "maxEvictionsPerMinute": 5}}, None),
+    "by: Label and label": ({"fairness": {"by": "Label"}}, None),
     "an extender needs something to do": ({"extenders": [{"urlPrefix": URL}]}, None),
     "an extender with a prioritizeVerb needs a weight": (extender(prioritizeVerb="score"), None),
     "a certificate and its key go together": (tls(certFile="/tls.crt"), None),
@@ -71,6 +72,10 @@ FINE: list[tuple[Spec, Spec | None]] = [
     ({"preemption": {"disruptionBudgets": "Strict", "waitSeconds": 60, "minRunSeconds": 600, "maxVictims": 1}}, None),
     ({"preemption": {"protect": {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}}}, None),
     ({"preemption": {"protect": {}}}, None),
+    ({"fairness": {}}, None),
+    ({"fairness": {"by": "None"}}, None),
+    ({"fairness": {"by": "Namespace", "share": "Pods", "weights": {"a": 1, "b": 1000}}}, None),
+    ({"fairness": {"by": "Label", "label": "example.com/team", "weights": {"": 2}}}, None),
     (extender(prioritizeVerb="score", weight=1), None),
     (extender(filterVerb="", managedResources=[{"name": "example.com/gpu", "ignoredByScheduler": True}]), None),
     (tls(certFile="/tls.crt", keyData=PEM), None),
@@ -166,10 +171,19 @@ pods = st.fixed_dictionaries(
         "priority": st.sampled_from([None, 0, 7]),
     }
 )
+fairness = st.fixed_dictionaries(
+    {
+        "by": st.sampled_from([None, "None", "Namespace", "Label", "Pod"]),
+        "label": st.sampled_from([None, "", "team", "example.com/team", "a b", "/team", "-team"]),
+        "share": st.sampled_from([None, "Pods", "Resources", "Nodes"]),
+        "weights": st.none() | st.dictionaries(st.sampled_from(["", "a", "b"]), st.sampled_from([0, 1, 1000, 1001])),
+    }
+)
 specs = st.fixed_dictionaries(
     {
         "pods": st.none() | pods,
         "backoff": st.none() | backoffs,
+        "fairness": st.none() | fairness,
         "extenders": st.lists(extenders, max_size=2),
         "schedulerName": st.sampled_from(["a", "b"]),
         "mode": st.sampled_from([None, "Live", "Shadow"]),

@@ -65,6 +65,8 @@ def test_defaults_of_spec_hold_to_their_own_schema_and_status_has_none() -> None
         ".spec.preemption.disruptionBudgets": "BestEffort",
         ".spec.preemption.waitSeconds": 0.0,
         ".spec.preemption.minRunSeconds": 0.0,
+        ".spec.fairness.by": "None",
+        ".spec.fairness.share": "Resources",
         ".spec.paused": False,
         ".spec.mode": "Live",
         ".spec.shadow.budgetPercent": 5.0,
@@ -115,6 +117,7 @@ GOOD = {
         "backoff": {"initialSeconds": 0.5, "maxSeconds": 20},
         "extenders": [{"urlPrefix": "https://x"}],
         "preemption": {"policy": "Never", "maxVictims": 3, "protect": {"matchLabels": {"a": "b"}}},
+        "fairness": {"by": "Label", "label": "team", "share": "Pods", "weights": {"a": 3}},
         "paused": True,
     },
 }
@@ -129,6 +132,8 @@ BAD = {
     "a plugin without a name": {"plugins": {"filter": {"enabled": [{"weight": 1}]}}},
     "a policy of preemption that there is not": {"preemption": {"policy": "never"}},
     "a preemption of no victims": {"preemption": {"maxVictims": 0}},
+    "tenants by nothing known": {"fairness": {"by": "Pod"}},
+    "a tenant without weight": {"fairness": {"by": "Namespace", "weights": {"a": 0}}},
     "an empty scheduler name": {"schedulerName": ""},
 }
 

@@ -10,7 +10,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import SUCCESS, Status, unschedulable
 from placewright.queue.check import check_invariants
-from placewright.queue.policy import BackoffPolicy, SortKey
+from placewright.queue.policy import BackoffPolicy, SortKey, TenantPolicy
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.testing import pod
@@ -46,6 +46,11 @@ class FakePolicy:
     descending: bool = True
     extenders: dict[str, str] = field(default_factory=dict)
     gate_checks: int = 0
+    tenants: TenantPolicy | None = None
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        return (self.descending, *sorted(self.extenders.items()))
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         self.gate_checks += 1
@@ -58,6 +63,28 @@ class FakePolicy:
 
     def sort_key(self, pod: PodInfo, timestamp: float) -> SortKey:
         return (-pod.priority if self.descending else pod.priority, timestamp)
+
+
+@dataclass(frozen=True)
+class FakeTenants:
+    """Tenants by namespace, or by a label; a pod costs its milli-CPU, at least 1 of them."""
+
+    label: str = ""
+    weights: Mapping[str, int] = field(default_factory=dict)
+    unit: int = 10**6
+
+    @property
+    def by(self) -> str:
+        return self.label
+
+    def tenant_of(self, pod: PodInfo) -> str:
+        return (pod.pod.metadata.labels or {}).get(self.label, "") if self.label else pod.namespace
+
+    def weight(self, tenant: str) -> int:
+        return self.weights.get(tenant, 1)
+
+    def charge(self, pod: PodInfo) -> int:
+        return max(1, pod.requests.get("cpu", 0)) * self.unit
 
 
 class CheckedQueue(SchedulingQueue):
@@ -83,12 +110,14 @@ for _name in (
 class World:
     """A queue with a clock that stands still until told, and profiles by scheduler name."""
 
-    def __init__(self, policy: FakePolicy | None = None) -> None:
+    def __init__(self, policy: FakePolicy | None = None, slices: int | None = None) -> None:
         self.now = 100.0
         self.policy = policy or FakePolicy()
         self.policies: dict[str, FakePolicy] = {"default-scheduler": self.policy}
         self.incoming: list[tuple[str, str]] = []
-        self.queue = CheckedQueue(self.policies.get, lambda: self.now, lambda queue, event: self.incoming.append((queue, event)))
+        self.queue = CheckedQueue(
+            self.policies.get, lambda: self.now, lambda queue, event: self.incoming.append((queue, event)), slices=slices
+        )
 
     def add(self, *makers: PodMaker) -> None:
         """Add pods at the present time."""

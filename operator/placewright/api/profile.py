@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from placewright.api.extenders import ExtenderSpec
+from placewright.api.fairness import Fairness
 from placewright.api.fieldmeanings import ATOMIC, between, counts, keyed_by, means
 from placewright.api.objects import Condition, KubeObject, ObjectMeta
 from placewright.api.preemption import PreemptionSpec
@@ -40,7 +41,7 @@ LIVE: Final = "Live"
 SHADOW: Final = "Shadow"
 #: Fields of `spec` that go into effect as they are written, for the whole profile, in the order in which people are shown them. All other
 #: fields are merged with the defaults first (`profiles/resolve.py`).
-SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff", "give_up_after_seconds", "pods", "preemption")
+SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff", "give_up_after_seconds", "fairness", "pods", "preemption")
 #: Fields of `spec`, as documents spell them, that decide where a pod goes: a shadow tries them, and `profiles promote` takes them over.
 DECIDING: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights", "preemption")
 
@@ -176,6 +177,10 @@ class ProfileSpec(KubeObject, frozen=True):
             "and an event, and is tried again only after a change that may help it. Absent: no pod is given up.",
         ),
     ] = None
+    fairness: Annotated[
+        Fairness | None,
+        means("Whose turn it is: tenants take turns among pods of one priority. Absent: the order is the QueueSort plugin's alone."),
+    ] = None
     extenders: Annotated[
         list[ExtenderSpec] | None,
         means(
@@ -208,12 +213,13 @@ class ProfileSpec(KubeObject, frozen=True):
     def settings(self) -> ProfileSpec:
         """A spec with this one's values of the fields in `SETTINGS`, and no others.
 
-        A percentage of 0 means all nodes, as none does, and becomes none; so do rules of preemption that change nothing. Two profiles with
-        equal effect have equal settings.
+        A percentage of 0 means all nodes, as none does, and becomes none; so do fairness without tenants and rules of preemption that
+        change nothing. Two profiles with equal effect have equal settings.
         """
         said = {name: getattr(self, name) for name in SETTINGS}
         said["percentage_of_nodes_to_score"] = self.percentage_of_nodes_to_score or None
         said["preemption"] = self.preemption if self.preemption is not None and self.preemption.rules else None
+        said["fairness"] = self.fairness if self.fairness is not None and self.fairness.takes_turns else None
         return ProfileSpec(**said)
 
     @property

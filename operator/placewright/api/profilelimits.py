@@ -26,6 +26,8 @@ MAX_EXTENDER_TIMEOUT: Final = 600
 #: Of the time, in percent, that one shadow may take.
 MIN_SHADOW_BUDGET: Final = 0.1
 MAX_SHADOW_BUDGET: Final = 50.0
+#: Of a tenant in `spec.fairness`: enough for any proportion that a person means, and small enough to keep turns exact in integers.
+MAX_TENANT_WEIGHT: Final = 1_000
 
 # --- sizes -------------------------------------------------------------------------------------------------------------------
 
@@ -36,6 +38,10 @@ MAX_RESOURCE_NAME_LENGTH: Final = 317
 #: Of a duration as text; the longest that Go prints is shorter.
 MAX_DURATION_LENGTH: Final = 64
 MAX_URL_LENGTH: Final = 2048
+#: A domain, a slash, and a name of 63 characters.
+MAX_LABEL_KEY_LENGTH: Final = 317
+#: Tenants whose weight a profile may name; all others have a weight of 1.
+MAX_TENANT_WEIGHTS: Final = 1_000
 MAX_PATH_LENGTH: Final = 4096
 #: Characters of a certificate, a key or a bundle of CAs in base64; a whole system's bundle has 300,000, and an object must fit into etcd.
 MAX_PEM_LENGTH: Final = 524_288

@@ -39,6 +39,7 @@ from placewright.framework.registry import InstalledPlugins
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.profiles.arguments import broken_constraints
 from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue, known_plugin
+from placewright.profiles.fairnesscheck import check_fairness
 from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
 from placewright.profiles.podscheck import check_pods
 from placewright.profiles.preemptioncheck import check_preemption
@@ -67,6 +68,7 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
     yield from (problem.inside("spec") for problem in broken_constraints(spec, worded=True))
     yield from _check_weights(spec.weights or {}, catalogue, on_disk)
     yield from _check_backoff(spec.backoff)
+    yield from check_fairness(spec.fairness)
     yield from check_extenders(spec.extenders)
     yield from check_pods(spec)
     yield from check_preemption(spec.preemption)

@@ -78,6 +78,12 @@ RULES: Final[Mapping[tuple[str, str], tuple[ValidationRule, ...]]] = {
             "maxVictims is at most maxEvictionsPerMinute: no minute has room for more",
         ),
     ),
+    ("Fairness", ""): (
+        ValidationRule(
+            "(has(self.by) && self.by == 'Label') == (has(self.label) && size(self.label) > 0)",
+            "by: Label and label, the key of the pods' label, go together",
+        ),
+    ),
     ("ExtenderSpec", ""): (
         ValidationRule(
             f"{_given(*_VERBS)} || ({_COUNTS})",

@@ -23,7 +23,7 @@ def check_invariants(queue: SchedulingQueue) -> None:
     Raises:
         InvariantError: a pod is in no sub-queue or in two, or an index disagrees with the pods.
     """
-    lanes = (problem for lane in queue.profile_queues() for problem in (*_queue_of(lane), *_index(lane)))
+    lanes = (problem for lane in queue.profile_queues() for problem in (*_queue_of(lane), *_index(lane), *_turns_of(lane)))
     found = [*_places(queue), *_names(queue), *_pod_groups(queue), *lanes]
     if queue.in_flight.events_kept and not len(queue.in_flight):
         found.append(f"{queue.in_flight.events_kept} events are kept although no pod is in flight")
@@ -84,3 +84,15 @@ def _index(lane: ProfileQueue) -> Iterator[str]:
             yield f"pod {queued.uid} is not indexed under all of {sorted(queued.rejecting_plugins)}"
         if not queued.rejecting_plugins:
             yield f"pod {queued.uid} waits for an event that no plugin asks for"
+
+
+def _turns_of(lane: ProfileQueue) -> Iterator[str]:
+    for turns in () if lane.fair is None else lane.fair.turns():
+        at = f"at priority {turns.priority}"
+        if turns.weights != sum(tenant.weight for tenant in turns.tenants.values()):
+            yield f"the weights {at} do not add up to {turns.weights}"
+        for tenant in turns.tenants.values():
+            if not len(tenant.lanes):
+                yield f"tenant {tenant.name!r} takes turns {at} without a pod"
+            if tenant.entry is None and not tenant.sleeps_in:
+                yield f"tenant {tenant.name!r} neither has a turn {at} nor waits for room"

@@ -102,6 +102,20 @@ class KeyedHeap(Generic[T]):
         self._surface()
         return self._entries[0] if self._entries else None
 
+    def entry_of(self, uid: str) -> Entry:
+        """Return the entry of an item.
+
+        Args:
+            uid: the item's.
+
+        Returns:
+            The entry.
+
+        Raises:
+            KeyError: there is no such item.
+        """
+        return self._live[uid][0]
+
     def entries(self) -> Iterator[tuple[Entry, T]]:
         """Iterate over all items with their entries, in no particular order."""
         return iter(self._live.values())
@@ -203,6 +217,29 @@ class LanedHeap(Generic[T, L]):
     def __iter__(self) -> Iterator[T]:
         """All items, in no particular order."""
         return (item for heap in self._lanes.values() for item in heap)
+
+    def uids(self) -> list[str]:
+        """Return the uids of all items, in order of arrival."""
+        return list(self._of)
+
+    def holds(self, lane: L) -> bool:
+        """Return whether the lane has items."""
+        return lane in self._lanes
+
+    def position_of(self, uid: str) -> int:
+        """Count the items up to this one in the common order, whether or not their lanes have room. O(items).
+
+        Args:
+            uid: the item's.
+
+        Returns:
+            1 for the first item.
+
+        Raises:
+            KeyError: there is no such item.
+        """
+        key, arrival, _ = self._lanes[self._of[uid]].entry_of(uid)
+        return 1 + sum((each[0], each[1]) < (key, arrival) for heap in self._lanes.values() for each, _ in heap.entries())
 
     def push(self, uid: str, key: SortKey, item: T) -> None:
         """Add an item, or give the item of the same uid another key. An item whose key is equal keeps its turn.

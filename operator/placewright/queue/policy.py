@@ -7,7 +7,7 @@ The framework's runtime of a profile satisfies `QueuePolicy`. The queue looks a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -20,6 +20,12 @@ SortKey = tuple[Any, ...]
 
 #: Doublings at most: 2**60 seconds exceed any maximum, and without a limit 2.0**n overflows for a pod that failed 1,024 times.
 _MAX_DOUBLINGS: Final = 60
+#: The charge for the whole cluster. An integer, so that sums of charges never drift; large, because a charge is divided by weights.
+WHOLE_CLUSTER: Final = 2**50
+
+
+class NoPolicy(RuntimeError):
+    """A queue without a profile was asked a question that only a profile answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,44 @@ class BackoffPolicy:
         return min(self.initial_seconds * 2.0 ** min(failures - 1, _MAX_DOUBLINGS), self.max_seconds)
 
 
+class TenantPolicy(Protocol):
+    """A profile's tenants: the names of pods' tenants, their weights, and the charge for a pod. No method may raise."""
+
+    @property
+    def by(self) -> str:
+        """The kind of tenant. Two policies of one kind name the same tenant for the same pod."""
+
+    def tenant_of(self, pod: PodInfo) -> str:
+        """Name the tenant of a pod.
+
+        Args:
+            pod: waiting.
+
+        Returns:
+            The tenant; "" for pods that no tenant claims, which are a tenant of their own.
+        """
+
+    def weight(self, tenant: str) -> int:
+        """Return the weight of a tenant.
+
+        Args:
+            tenant: as `tenant_of` names it.
+
+        Returns:
+            1 or more.
+        """
+
+    def charge(self, pod: PodInfo) -> int:
+        """Compute the charge for handing out a pod.
+
+        Args:
+            pod: about to be tried.
+
+        Returns:
+            A part of `WHOLE_CLUSTER`, 1 or more.
+        """
+
+
 class QueuePolicy(Protocol):
     """One profile as the queue sees it. No method may raise: an implementation turns a plugin's exception into an error status."""
 
@@ -73,6 +117,14 @@ class QueuePolicy(Protocol):
 
         A plugin that is missing here counts as no longer enabled: pods that only such plugins rejected are tried again.
         """
+
+    @property
+    def order(self) -> Hashable:
+        """The origin of sort keys and lanes. While it stays equal, waiting pods keep their keys and lanes when the profile changes."""
+
+    @property
+    def tenants(self) -> TenantPolicy | None:
+        """The tenants that take turns; None where the order is that of the sort keys alone."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Ask the profile's PreEnqueue plugins whether a pod may be tried.

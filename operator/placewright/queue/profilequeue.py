@@ -7,16 +7,18 @@ profile parks all its pods as unschedulable until a profile claims the name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from placewright.queue.heap import KeyedHeap, LanedHeap
+from placewright.queue.fairheap import FairHeap
+from placewright.queue.heap import KeyedHeap
 from placewright.queue.hints import Hints, Requeue, Timed
 from placewright.queue.inflight import InFlightEvent
-from placewright.queue.policy import Policies, QueuePolicy, SortKey
-from placewright.queue.queued import WINDOW_SECONDS, QueuedPod, SubQueue, window_of
+from placewright.queue.ordertransition import ActiveOrder, OrderTransition, new_order
+from placewright.queue.policy import BackoffPolicy, NoPolicy, Policies, QueuePolicy, SortKey
+from placewright.queue.queued import WINDOW_SECONDS, QueuedPod, Sizes, SubQueue, window_of
 from placewright.queue.room import Lane, ProfileRoom, RoomSizes
 from placewright.queue.suspects import Suspicion
 from placewright.queue.unschedulablepods import UnschedulablePods
@@ -29,26 +31,14 @@ class Making(NamedTuple):
     Attributes:
         sizes: places in each profile's room.
         ready: called when a pod may be handed out that could not be handed out before.
+        clock: seconds, monotonic.
         timed: wraps hints to report how long they take; None for no report.
     """
 
     sizes: RoomSizes
     ready: Callable[[], None]
+    clock: Callable[[], float]
     timed: Timed | None
-
-
-class Sizes(NamedTuple):
-    """How many pods each sub-queue holds."""
-
-    active: int
-    backoff: int
-    unschedulable: int
-    gated: int
-    in_flight: int
-
-
-class NoPolicy(RuntimeError):
-    """A queue without a profile was asked a question that only a profile answers."""
 
 
 class ProfileQueue:
@@ -62,12 +52,13 @@ class ProfileQueue:
     Attributes:
         name: the scheduler name.
         room: how many of the profile's pods may be on their way to nodes at once, by namespace.
-        active: pods to be tried, in the profile's order.
+        active: pods to be tried, in the profile's order; where the profile has fairness, in the order of its tenants' turns.
         backoff: pods that a plugin rejected, by the window in which their backoff ends, then in the profile's order.
         error_backoff: pods that came back because of an error; never tried early.
         suspects: pods that are tried only when no other pod is active (`queue.suspects`), by the end of their wait.
         unschedulable: pods that wait for an event, by rejecting plugin.
         gated: pods that a PreEnqueue plugin gates, by that plugin.
+        fair: the tenants' turns, which `active` is or becomes; None where the profile has no fairness.
         held: True while no pod is handed out, because a pod of this queue is being decided and the next decision would not know
             of it.
         hints: the profile's queueing hints.
@@ -75,21 +66,24 @@ class ProfileQueue:
     """
 
     __slots__ = (
-        "_policy", "_ready", "_timed", "active", "backoff", "error_backoff", "gated", "held", "hints", "name", "room", "suspects",
-        "unschedulable", "wait_limit",
+        "_clock", "_policy", "_ready", "_sorted_by", "_timed", "active", "backoff", "error_backoff", "fair", "gated", "held", "hints",
+        "name", "room", "suspects", "unschedulable", "wait_limit",
     )  # fmt: skip
 
     def __init__(self, name: str, policy: QueuePolicy | None, made: Making) -> None:
         self.name: Final = name
         self._timed = made.timed
         self._ready = made.ready
+        self._clock = made.clock
         self.room: Final = ProfileRoom(made.sizes, self._has_room)
-        self.active: LanedHeap[QueuedPod, Lane] = LanedHeap(self.lane_of, self.room.may_enter, lambda: self.room.full)
+        self.active: ActiveOrder | OrderTransition = new_order(policy.tenants if policy else None, self.lane_of, self.room, self._clock)
+        self.fair: FairHeap | None = self.active if isinstance(self.active, FairHeap) else None
         self.backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.suspects: KeyedHeap[QueuedPod] = KeyedHeap()
         self.held = False
         self._policy = policy
+        self._sorted_by: tuple[Hashable, BackoffPolicy | None] = (policy.order, policy.backoff) if policy else (None, None)
         self.hints = Hints(policy.interests if policy else {}, made.timed)
         self.unschedulable = UnschedulablePods(self.hints.keys_of)
         self.gated = UnschedulablePods(self.hints.keys_of)
@@ -118,13 +112,13 @@ class ProfileQueue:
         return self._policy
 
     def adopt(self, policy: QueuePolicy | None) -> None:
-        """Replace the profile. Active pods and pods in backoff are sorted anew; without a profile (None) all pods are parked."""
-        if policy is not None:
-            self._policy = policy
-            self.active.rekey(lambda queued: queued.turn(policy))
-            for heap in (self.backoff, self.error_backoff):
-                heap.rekey(lambda queued: _backoff_key(queued, policy))
+        """Replace the profile; without a profile (None) all pods are parked.
+
+        Pods in backoff are sorted anew where their order changes. Active pods begin to move to the new order then: see `sort_some`.
+        """
         self._policy = policy
+        if policy is not None:
+            self._adopt_order(policy)
         self.hints = Hints(policy.interests if policy else {}, self._timed)
         for waiting in (self.unschedulable, self.gated):
             waiting.index_anew(self.hints.keys_of)
@@ -140,6 +134,29 @@ class ProfileQueue:
         elif after is not None:
             self.wait_limit = WaitLimit(after, (*self.unschedulable, *self.gated))
 
+    def _adopt_order(self, policy: QueuePolicy) -> None:
+        (keys, backoff), tenants, before = self._sorted_by, policy.tenants, self.fair
+        if keys != policy.order or backoff != policy.backoff:
+            for heap in (self.backoff, self.error_backoff):
+                heap.rekey(lambda queued: _backoff_key(queued, policy))
+        self._sorted_by = (policy.order, policy.backoff)
+        if keys != policy.order or (before and before.policy.by) != (tenants and tenants.by):
+            then = new_order(tenants, self.lane_of, self.room, self._clock)
+            self.active = OrderTransition(self.active, then, lambda queued: queued.turn(policy)) if len(self.active) else then
+            self.fair = then if isinstance(then, FairHeap) else None
+        elif before is not None and tenants is not None:
+            before.policy = tenants
+
+    def sort_some(self, most: int | None = None) -> int:
+        """Move active pods, at most `most`, to the order of the present profile; return how many were looked at, 0 when all are in it."""
+        moving = self.active
+        if not isinstance(moving, OrderTransition):
+            return 0
+        looked_at = moving.move(most)
+        if not looked_at or most is None:
+            self.active = moving.then
+        return looked_at
+
     def pop(self) -> tuple[QueuedPod, Lane]:
         """Hand out the first active pod that has room, with its lane; the caller knows that there is one."""
         found = self.active.pop()
@@ -150,17 +167,12 @@ class ProfileQueue:
         """Hand out the pod whose backoff ends next, with its lane; the caller knows that there is one."""
         queued = self.backoff.pop()
         assert queued is not None  # the caller has seen that there is one
+        if self.fair is not None:
+            self.fair.charge(queued)
         return queued, self.lane_of(queued)
 
     def lane_of(self, queued: QueuedPod) -> Lane:
-        """Find the pod's lane: pods of one namespace, and of one binding extender, wait for the same places.
-
-        Args:
-            queued: of this profile.
-
-        Returns:
-            The lane.
-        """
+        """Find the lane of a pod of this profile: pods of one namespace, and of one binding extender, wait for the same places."""
         pod, policy = queued.pod, self._policy
         return Lane(pod.namespace, "" if policy is None else policy.binding_extender(pod))
 
@@ -183,9 +195,7 @@ class ProfileQueue:
     def waiting(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
         """Iterate over all pods with their sub-queues."""
         yield from ((SubQueue.ACTIVE, queued) for queued in self.active)
-        yield from ((SubQueue.BACKOFF, queued) for queued in self.backoff)
-        yield from ((SubQueue.BACKOFF, queued) for queued in self.error_backoff)
-        yield from ((SubQueue.BACKOFF, queued) for queued in self.suspects)
+        yield from ((SubQueue.BACKOFF, queued) for heap in (self.backoff, self.error_backoff, self.suspects) for queued in heap)
         yield from ((SubQueue.UNSCHEDULABLE, queued) for queued in self.unschedulable)
         yield from ((SubQueue.GATED, queued) for queued in self.gated)
 
@@ -227,6 +237,14 @@ class ProfileQueue:
             or self.error_backoff.remove(uid)
             or self.suspects.remove(uid)
         )
+
+    def take_along(self, queued: QueuedPod) -> Lane:
+        """Take out a pod that goes with the pod of its group whose turn it is, and return its lane. Its tenant is charged."""
+        self.take(queued.uid)
+        queued.ungate()
+        if self.fair is not None:
+            self.fair.charge(queued)
+        return self.lane_of(queued)
 
     def enter(self, queued: QueuedPod, how: Requeue, now: float) -> SubQueue:
         """Put a pod into the sub-queue that it belongs to now, out of whichever structure held it.

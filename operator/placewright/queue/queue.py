@@ -82,7 +82,7 @@ class SchedulingQueue(QueueView):
         slices: int | None = None, sizes: RoomSizes = STATED_SIZES, wall: Callable[[], float] | None = None,
     ) -> None:  # fmt: skip
         self._ready = asyncio.Event()
-        super().__init__(ProfileQueues(policies, Making(sizes, self._ready.set, timed)))
+        super().__init__(ProfileQueues(policies, Making(sizes, self._ready.set, clock, timed)))
         self.nominator = Nominator()
         self.pod_groups = QueuedPodGroups()
         self._policies = policies
@@ -229,9 +229,7 @@ class SchedulingQueue(QueueView):
         pod_group.tried_at = self._clock() if pod_group.tried_at is None else pod_group.tried_at
         taken = [q for q in pod_group.members.values() if q is popped or self._may_go_with(q, queue)]
         for queued in (member for member in taken if member is not popped):
-            queue.take(queued.uid)
-            queued.ungate()
-            self._hand_out(queued, queue, queue.lane_of(queued))
+            self._hand_out(queued, queue, queue.take_along(queued))
         return sorted(taken, key=lambda q: -q.pod.priority)
 
     def pod_group_failed(self, ref: GroupRef, lacks: str = "", *, filtered: bool = False) -> None:
@@ -414,6 +412,7 @@ class SchedulingQueue(QueueView):
         self.sweeps.sweep_all()  # events so far are judged by the hints that were in effect when they happened
         anybody = not queue.served or reconsidered is None
         queue.adopt(self._policies(scheduler_name))
+        self.sweeps.sort(queue)  # many pods move to another order in slices
         if not queue.served:
             self._queues.drop_if_idle(queue)
             return

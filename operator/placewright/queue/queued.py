@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from placewright.api.objects import PodKey
 from placewright.api.podgroups import FORM_OF, Form, GroupObject, GroupRef
@@ -44,6 +44,16 @@ class SubQueue(enum.StrEnum):
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
     IN_FLIGHT = "in-flight"
+
+
+class Sizes(NamedTuple):
+    """How many pods each sub-queue holds."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
 
 
 @dataclass(slots=True, eq=False)

@@ -13,8 +13,8 @@ from collections.abc import Set as AbstractSet
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
 from placewright.queue.inflight import InFlightPods
-from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, Sizes
-from placewright.queue.queued import QueuedPod, SubQueue
+from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
+from placewright.queue.queued import QueuedPod, Sizes, SubQueue
 from placewright.queue.wakeups import WakeUps
 
 

@@ -27,6 +27,7 @@ from placewright.framework.events import UNSCHEDULABLE_TIMEOUT, WILDCARD, Cluste
 from placewright.queue.eventreach import Reached, concerns, reach
 from placewright.queue.hints import Requeue
 from placewright.queue.movelabels import PROFILE_UPDATE
+from placewright.queue.ordertransition import OrderTransition
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.recentevents import RecentEvents
@@ -121,12 +122,18 @@ class EventSweeps:
         self._kept_bytes = 0
         self._sweep: _Sweep | None = None
         self._requeueings: deque[_Requeueing] = deque()
+        #: Profiles whose active pods move to a new order, each with the number of the event that the change counts as.
+        self._unsorted: deque[tuple[int, ProfileQueue]] = deque()
         self._stirred = asyncio.Event()
         self._swept = asyncio.Event()
 
     @property
     def behind(self) -> bool:
-        """True while pods are still to be told of an event."""
+        """True while pods are still to be told of an event, or to be moved to their profile's new order."""
+        return bool(self._unsorted) or self._untold
+
+    @property
+    def _untold(self) -> bool:
         return self._sweep is not None or bool(self._kept) or bool(self._requeueings)
 
     def tell(self, event: ClusterEvent, old: Any, new: Any, except_uid: str, up_to_priority: int | None) -> int:
@@ -220,6 +227,21 @@ class EventSweeps:
         for queued in [queued for place, queued in queue.waiting() if place is not SubQueue.GATED and which(queued.pod)]:
             self._requeue(queue, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
 
+    def sort(self, queue: ProfileQueue) -> None:
+        """Move active pods to the new order of their profile; many of them in slices.
+
+        Args:
+            queue: the profile's.
+        """
+        if self._a_slice is None or len(queue.active) <= self._a_slice:
+            queue.sort_some()
+            return
+        if not isinstance(queue.active, OrderTransition):
+            return
+        self.happened += 1
+        self._unsorted.append((self.happened, queue))
+        self._stirred.set()
+
     def catch_up(self, queue: ProfileQueue, queued: QueuedPod) -> None:
         """Tell a waiting pod of the kept events that it has not been told of.
 
@@ -232,16 +254,24 @@ class EventSweeps:
                 self._tell_one(queue, queued, told)
 
     def sweep_some(self) -> None:
-        """Tell the next slice of pods."""
-        left = self._a_slice or A_SLICE
-        while left > 0 and self.behind:
-            left -= self._step(left)
+        """Move the next slice of pods to their new order, or tell the next slice."""
+        if self._unsorted:
+            if not self._unsorted[0][1].sort_some(self._a_slice or A_SLICE):
+                self._unsorted.popleft()
+        else:
+            self._tell_some()
         self._swept.set()
+
+    def _tell_some(self) -> None:
+        left = self._a_slice or A_SLICE
+        while left > 0 and self._untold:
+            left -= self._step(left)
 
     def sweep_all(self) -> None:
         """Tell all pods that are still to be told, now."""
-        while self.behind:
-            self.sweep_some()
+        while self._untold:
+            self._tell_some()
+        self._swept.set()
 
     async def caught_up(self) -> None:
         """Return when waiting pods have been told of all events up to this call. `run` has to be running."""
@@ -262,7 +292,8 @@ class EventSweeps:
     def _first(self) -> int | None:
         """Return the number of the earliest event that pods are still to be told of."""
         firsts = (next(self._outstanding(), None), self._requeueings[0] if self._requeueings else None)
-        return min((each.number for each in firsts if each is not None), default=None)
+        numbers = [each.number for each in firsts if each is not None]
+        return min([*numbers, self._unsorted[0][0]] if self._unsorted else numbers, default=None)
 
     # --- whom -----------------------------------------------------------------------------------------------------------------------
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEventWithHint
-from placewright.framework.runtime.guard import why
+from placewright.framework.runtime.guard import is_ours, why
 from placewright.framework.runtime.profileruntime import POD_LIMITS, ProfileRuntime
 from placewright.framework.status import Status, error
-from placewright.queue.policy import BackoffPolicy, SortKey
+from placewright.queue.policy import BackoffPolicy, SortKey, TenantPolicy
+from placewright.scheduler.tenants import ProfileTenants
 
 
 class ProfilePolicy:
@@ -25,6 +26,8 @@ class ProfilePolicy:
         self._backoff = BackoffPolicy(backoff.initial_seconds, backoff.max_seconds)
         self._paused = runtime.profile.settings.paused
         self._give_up_after = runtime.profile.settings.give_up_after_seconds
+        fairness = runtime.profile.settings.fairness
+        self._tenants = None if fairness is None else ProfileTenants(fairness, runtime.cluster)
 
     @property
     def backoff(self) -> BackoffPolicy:
@@ -45,6 +48,17 @@ class ProfilePolicy:
     def interests(self) -> Mapping[str, Sequence[ClusterEventWithHint] | None]:
         """The plugins' events, and an empty table for `POD_LIMITS`: no event helps a pod that is beyond a limit."""
         return {**self._runtime.interests, POD_LIMITS: ()}
+
+    @property
+    def order(self) -> Hashable:
+        """The QueueSort plugin and the extenders. A plugin that is not ours is asked again by each generation, in case it failed before."""
+        profile, plugin = self._runtime.profile, self._runtime.queue_sort
+        return (plugin.name, profile.args[plugin.name], profile.extenders) if is_ours(type(plugin)) else self._runtime
+
+    @property
+    def tenants(self) -> TenantPolicy | None:
+        """The tenants that take turns; None without `spec.fairness`."""
+        return self._tenants
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Run PreEnqueue. A plugin that raises gates the pod until any event that could help any pod."""

@@ -12,6 +12,7 @@ from placewright.api.errors import BindError
 from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.events import WILDCARD, Action, ClusterEventWithHint, EventResource, interest
 from placewright.framework.interface import (
@@ -129,6 +130,11 @@ class ProfileRuntime:
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
         self.preparing = tuple([plugin for plugin in self._plugins.values() if isinstance(plugin, PreparingPlugin)])
         self.totals_kind = narrowest(-1, sum(MAX_NODE_SCORE * self.weight(plugin) for plugin in self.score))
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster that the plugins see."""
+        return self._handle.cluster
 
     def _at(self, point: ExtensionPoint, base: type[P]) -> tuple[P, ...]:
         plugins = (self._plugins[name] for name in self.profile.at(point))

@@ -1,0 +1,92 @@
+"""The tenants of one profile, by `spec.fairness`: a pod's tenant, its weight, and the charge for handing the pod out.
+
+A pod is charged in full each time that it is handed out, and nothing is given back when its attempt fails: an attempt takes the
+scheduler's time whether or not it succeeds, and a tenant whose failed pods were cheaper could take the turns of others with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from placewright.api.fairness import LABEL, PODS, Fairness
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.queue.policy import WHOLE_CLUSTER
+
+#: The least charge, as a part of the cluster: more than any cluster has places for pods.
+_SMALLEST_PART: Final = 10_000_000
+
+
+class ProfileTenants:
+    """Implements `queue.policy.TenantPolicy` on the settings of a profile.
+
+    Args:
+        fairness: of the profile; it takes turns.
+        cluster: whose nodes say how large a pod's share is.
+    """
+
+    def __init__(self, fairness: Fairness, cluster: Cluster) -> None:
+        self._label: Final = (fairness.label or "") if fairness.by == LABEL else None
+        self._weights: Final[Mapping[str, int]] = fairness.weights or {}
+        self._by_pods: Final = fairness.share == PODS
+        self._cluster: Final = cluster
+        self._totals: dict[str, int] = {}
+        self._places = 0
+        self._counted_at = -1
+
+    @property
+    def by(self) -> str:
+        """The kind of tenant: namespaces, or the label's key after a mark that no key begins with."""
+        return "namespace" if self._label is None else f"={self._label}"
+
+    def tenant_of(self, pod: PodInfo) -> str:
+        """Name the tenant of a pod.
+
+        Args:
+            pod: waiting.
+
+        Returns:
+            Its namespace, or the value of the label; "" for a pod without the label, or with an empty value.
+        """
+        return pod.namespace if self._label is None else (pod.pod.metadata.labels or {}).get(self._label, "")
+
+    def weight(self, tenant: str) -> int:
+        """Return the weight of a tenant.
+
+        Args:
+            tenant: as `tenant_of` names it.
+
+        Returns:
+            1 where the profile names no other.
+        """
+        return self._weights.get(tenant, 1)
+
+    def charge(self, pod: PodInfo) -> int:
+        """Compute the charge for a pod: its dominant share of the cluster, after Dominant Resource Fairness (Ghodsi et al., 2011).
+
+        The shares are those of its requests, and of one place among the pods that the nodes can hold. So a pod without requests
+        costs a place. A resource that no node offers does not count.
+
+        Args:
+            pod: about to be tried.
+
+        Returns:
+            A part of `WHOLE_CLUSTER`, the whole at most; the same for each pod where the profile charges by pods.
+        """
+        if self._by_pods:
+            return WHOLE_CLUSTER // _SMALLEST_PART
+        position = self._cluster.node_journal.position
+        if position != self._counted_at:
+            self._count(position)
+        totals = self._totals
+        parts = [amount * WHOLE_CLUSTER // totals[name] for name, amount in pod.requests.items() if name in totals]
+        return min(max(*parts, self._places, WHOLE_CLUSTER // _SMALLEST_PART), WHOLE_CLUSTER)
+
+    def _count(self, position: int) -> None:
+        """Add up what all nodes can allocate, after a node changed."""
+        resources = self._cluster.resources
+        self._totals = {name: int(resources.column(name).allocatable.sum()) for name in resources.names()}
+        places = int(self._cluster.pod_limit.sum())
+        self._places = WHOLE_CLUSTER // places if places else 0
+        self._counted_at = position
