@@ -74,6 +74,22 @@ async def test_every_kind_of_repair_and_what_was_dropped_is_told(stage: Stage) -
     assert after.values("placewright_writer_restarts_total", "writer") == {"events", "status", "group status"}
 
 
+async def test_waits_are_told_by_tenant_where_a_profile_has_fairness(stage: Stage) -> None:
+    names = stage.pods(3)
+    async with watched(stage) as running:
+        await stage.until(lambda: stage.placed(*names))
+        assert running.seen().values("placewright_tenant_pods_total", "tenant") == set()
+        generation = stage.edit_profile(fairness={"by": "Namespace"})
+        await stage.until(lambda: stage.show_profile()["status"]["activeGeneration"] == generation)
+        names = stage.pods(4)
+        await stage.until(lambda: stage.placed(*names))
+        scrape = running.seen()
+    labels = {"scheduler_name": "placewright", "tenant": "default"}
+    assert scrape.value("placewright_tenant_pods_total", **labels) == 4
+    assert scrape.value("placewright_tenant_wait_seconds_total", **labels) > 0
+    assert scrape.value("placewright_tenants_waiting", scheduler_name="placewright") == 0
+
+
 async def test_watches_are_told_by_group_and_resource(stage: Stage) -> None:
     async with watched(stage) as running:
         await stage.until(lambda: running.engine.started)

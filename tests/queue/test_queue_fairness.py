@@ -67,7 +67,8 @@ def test_a_burst_delays_a_single_pod_of_another_tenant_by_one_pod() -> None:
 
 def test_a_higher_priority_goes_first_whoever_it_belongs_to() -> None:
     world = fair()
-    world.add(pod("a0").namespace("a"), pod("b0").namespace("b"), pod("a1").namespace("a").priority(9), pod("a2").namespace("a").priority(9))
+    world.add(pod("a0").namespace("a"), pod("b0").namespace("b"))
+    world.add(pod("a1").namespace("a").priority(9), pod("a2").namespace("a").priority(9))
     assert world.popped_names() == ["a1", "a2", "a0", "b0"]
 
 
@@ -220,9 +221,8 @@ def test_a_plain_model_hands_out_the_same_pods(steps: list[tuple[Any, ...]]) -> 
 # --- the bound ---------------------------------------------------------------------------------------------------------------------------
 
 #: One move of an adversary between two decisions: old tenants' pods, new tenants with a pod or two, and how large they are.
-moves = st.lists(
-    st.tuples(st.sampled_from(["old", "new", "new pair", "back", "nothing"]), st.integers(0, 5), st.integers(1, 20)), min_size=1, max_size=12
-)
+kinds = st.sampled_from(["old", "new", "new pair", "back", "nothing"])
+moves = st.lists(st.tuples(kinds, st.integers(0, 5), st.integers(1, 20)), min_size=1, max_size=12)
 
 
 def longest_wait(moves: list[tuple[str, int, int]], *, same_size: bool, weights: dict[str, int], others: int) -> tuple[int, int]:

@@ -29,7 +29,7 @@ LABEL_KEY: Final = (
 
 
 class Fairness(KubeObject, frozen=True):
-    """Whose turn it is among pods of one priority. Tenants take turns in proportion to their weights."""
+    """The tenants of a profile. They take turns among pods of one priority, in proportion to their weights."""
 
     by: Annotated[
         str,

@@ -79,6 +79,26 @@ class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     together: int = 0
 
 
+class TurnFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """When the turn of an active pod comes, in a profile whose tenants take turns.
+
+    Attributes:
+        tenant: the pod's namespace, or the value of the profile's label; empty for a pod without the label.
+        turn: of the tenant, among the `tenants` that wait at the pod's priority; 1 is next.
+        position: of the pod, among the `pods` of its tenant that wait at that priority; 1 is next.
+        ahead: pods of higher priorities, which go first.
+        no_room: its pods wait for a place in the profile's room, too.
+    """
+
+    tenant: str
+    turn: int
+    tenants: int
+    position: int
+    pods: int
+    ahead: int = 0
+    no_room: bool = False
+
+
 class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The pod's place in the queue.
 
@@ -92,6 +112,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         held: the reason why the profile takes no pods, where one of its plugins did not return.
         suspect: the reason why the pod is tried after all others, where a decision about a pod like it ended a process.
         given_up_seconds: since the pod was given up, so that only an event that may help brings it back; None where it was not.
+        turn: of an active pod, where the profile has fairness.
     """
 
     place: str
@@ -108,6 +129,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     held: str = ""
     suspect: str = ""
     given_up_seconds: float | None = None
+    turn: TurnFacts | None = None
 
 
 class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

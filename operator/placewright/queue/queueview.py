@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
+from placewright.queue.fairheap import FairTurn
 from placewright.queue.inflight import InFlightPods
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, Sizes, SubQueue
@@ -92,6 +93,19 @@ class QueueView:
             return SubQueue.IN_FLIGHT
         queue = self._queues.get(queued.pod.scheduler_name)
         return queue.place_of(uid) if queue is not None else None
+
+    def turn_of(self, uid: str) -> FairTurn | None:
+        """Tell when an active pod's turn comes, in a profile whose tenants take turns.
+
+        Args:
+            uid: the pod's.
+
+        Returns:
+            The turn; None when the pod is not active, or its profile has no fairness.
+        """
+        queued = self._pods.get(uid)
+        queue = None if queued is None else self._queues.get(queued.pod.scheduler_name)
+        return None if queue is None or queue.fair is None else queue.fair.turn_of(uid)
 
     def pods(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
         """Iterate over all pods with their sub-queues, read from the sub-queues themselves."""

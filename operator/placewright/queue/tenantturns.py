@@ -1,10 +1,13 @@
 """Turns of the tenants that wait at one priority: start-time fair queueing, whose virtual time moves with each hand-out (decision 46).
 
 Each waiting tenant has a start tag, and the tenant with the lowest tag is next. Its tag then grows by the charge for the pod over the
-tenant's weight, so in the long run tenants are charged in proportion to their weights. The virtual time is the tag of the tenant that
-was served last, and a step further for each pod: the smallest charge, divided by the weights of all that wait. A tenant that begins to wait starts at the virtual time: it gets its turn soon, and has gathered nothing while it was idle. A tenant
-that stops waiting with a higher tag owes the difference; the debt is kept until the virtual time reaches it, so that pods that come
-one at a time gain nothing over pods that wait.
+tenant's weight, so in the long run tenants are charged in proportion to their weights.
+
+The virtual time is the tag of the tenant that was served last, and a step further for each pod: the smallest charge, divided by the
+weights of all that wait. A tenant that begins to wait starts there: its turn comes soon, and it has gathered nothing while it was idle.
+
+A tenant that stops waiting with a higher tag owes the difference. The debt is kept until the virtual time reaches it, so that pods that
+come one at a time gain nothing over pods that wait.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from placewright.api.pods import PodInfo
 from placewright.engine.decisionmarks import why_last
 from placewright.engine.engine import Engine
 from placewright.explain.claimfacts import claim_facts
-from placewright.explain.explanation import Explanation, Now, Queued, Tried, evaluated, tried
+from placewright.explain.explanation import Explanation, Now, Queued, Tried, TurnFacts, evaluated, tried
 from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes
 from placewright.explain.groupshortage import shortages
 from placewright.explain.records import OVERALL, AttemptRecord, Records
@@ -177,7 +177,13 @@ def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluato
         held="" if evaluator is not None else _held(engine, pod.scheduler_name),
         suspect=_suspect(engine, queued),
         given_up_seconds=None if queued.given_up_at is None else round(now - queued.given_up_at, 3),
+        turn=_turn(engine, queued),
     )
+
+
+def _turn(engine: Engine, queued: QueuedPod) -> TurnFacts | None:
+    turn = engine.queue.turn_of(queued.uid)
+    return None if turn is None else TurnFacts(*turn)
 
 
 def _held(engine: Engine, scheduler_name: str) -> str:

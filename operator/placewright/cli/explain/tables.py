@@ -11,7 +11,7 @@ from rich.console import Console
 from placewright.cli.profiles.output import print_table, say, table
 from placewright.cli.terminal import plain
 from placewright.explain.claimfacts import UNCOUNTED, ClaimFact, FreeDevices
-from placewright.explain.explanation import Explanation, Now, Queued, Ranked, Tried
+from placewright.explain.explanation import Explanation, Now, Queued, Ranked, Tried, TurnFacts
 from placewright.explain.groupshortage import Holder, Shortage
 from placewright.explain.nearestmiss import Miss
 from placewright.scheduler.decisiondetail import NodeRefusal
@@ -113,6 +113,13 @@ def _claim(fact: ClaimFact) -> str:
     return f"{name}: {asked}; has {has}" + ("; this is being written" if fact.writing else f"; pods that use it: {fact.users}")
 
 
+def _turn(turn: TurnFacts) -> str:
+    tenant = f"tenant {turn.tenant!r}" if turn.tenant else "the pods without a tenant"
+    others = f", behind {turn.ahead} pods of higher priority" if turn.ahead else ""
+    room = ", and waits for a place: as many of its pods as may be are on their way" if turn.no_room else ""
+    return f"pod {turn.position} of {turn.pods} of {tenant}, whose turn is {turn.turn} of {turn.tenants}{others}{room}"
+
+
 def _queued(queue: Queued, scheduler_name: str) -> str:
     said = [f"{queue.place} for {_span(queue.waiting_seconds)}"]
     if queue.attempts:
@@ -126,6 +133,8 @@ def _queued(queue: Queued, scheduler_name: str) -> str:
         said.append(f"room is being made on {queue.nominated_node}")
     if queue.suspect:
         said.append(queue.suspect)
+    if queue.turn is not None:
+        said.append(_turn(queue.turn))
     if queue.profile == "missing":
         meant = f" (did you mean {queue.meant!r}?)" if queue.meant else ""
         held = f": {queue.held}" if queue.held else ""

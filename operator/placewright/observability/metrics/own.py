@@ -129,6 +129,21 @@ UNDER_WAY: Final = gauge(
     "Pods in their profile's room: 'on_their_way' to their nodes, or 'aside', waiting for volumes, devices, their group or Retry-After.",
     "scheduler_name", "standing",
 )  # fmt: skip
+TENANT_WAIT: Final = counter(
+    "placewright_tenant_wait_seconds_total",
+    "Seconds that active pods waited for their tenant's turn, where a profile has fairness; '(other)': tenants beyond the 50 by name.",
+    "scheduler_name", "tenant",
+)  # fmt: skip
+TENANT_PODS: Final = counter(
+    "placewright_tenant_pods_total",
+    "Pods that were handed out at their tenant's turn; the seconds divided by these are the mean wait.",
+    "scheduler_name", "tenant",
+)  # fmt: skip
+TENANTS_WAITING: Final = gauge(
+    "placewright_tenants_waiting",
+    "Tenants that have an active pod, where a profile has fairness, counted at each priority.",
+    "scheduler_name",
+)
 BINDINGS_UNRESOLVED: Final = gauge(
     "placewright_bindings_unresolved", "Bindings without an answer, which may exist; their pods keep their place meanwhile."
 )

@@ -32,6 +32,7 @@ def gauges(engine: Engine) -> Iterator[Metric]:
     yield single(own.TAKEOVER_SECONDS, engine.takeover.seconds_without_decisions)
     yield from _api_server(engine)
     yield from _queue(engine)
+    yield from _tenants(engine)
     yield from _cache(engine)
     yield from _bindings(engine)
     yield from _writing(engine)
@@ -67,6 +68,14 @@ def _given_up(engine: Engine) -> Iterator[Metric]:
     given_up = {active.profile.name: len(limit.given_up) for active, limit in limits if active is not None and limit is not None}
     yield counted(own.GIVEN_UP, _by_name(given_up))
     yield counted(own.PODS_GIVEN_UP, _by_name(dict.fromkeys(given_up, 0) | engine.scheduler.given_up.counts))
+
+
+def _tenants(engine: Engine) -> Iterator[Metric]:
+    fair = {queue.name: queue.fair for queue in engine.queue.profile_queues() if queue.served and queue.fair is not None}
+    waits = {(name, tenant): wait for name, heap in fair.items() for tenant, wait in heap.waits}
+    yield counted(own.TENANT_WAIT, {labels: wait.seconds for labels, wait in waits.items()})
+    yield counted(own.TENANT_PODS, {labels: float(wait.pods) for labels, wait in waits.items()})
+    yield counted(own.TENANTS_WAITING, {(name,): float(sum(len(turns.tenants) for turns in heap.turns())) for name, heap in fair.items()})
 
 
 def _cache(engine: Engine) -> Iterator[Metric]:
