@@ -67,7 +67,8 @@ CASES = {
     "an unknown field of spec": (
         MANIFEST + "spec: {weigths: {}}",
         ("a.yaml: spec.weigths: found an unknown field; allowed schedulerName, preset, plugins, pluginConfig, percentageOfNodesToScore, "
-        "weights, backoff, giveUpAfterSeconds, fairness, extenders, pods, preemption, paused, mode, shadows, shadow (did you mean 'weights'?)"),
+        "weights, backoff, giveUpAfterSeconds, fairness, extenders, pods, preemption, paused, mode, shadows, shadow "
+        "(did you mean 'weights'?)"),
     ),
     "an unknown field deep inside": (
         CONFIG + "profiles: [{plugins: {score: {enable: []}}}]",
