@@ -110,7 +110,7 @@ async def test_nothing_is_looked_at_while(why: str, world: World) -> None:
     if why == "pods wait to be tried":
         world.pods(pod("new"))
     if why == "news is yet to be told":
-        world.queue.sweeps.flush(0.0)
+        world.queue.sweeps.flush_in_slices(0.0)
     assert await watch.beats(5) == 0
 
 

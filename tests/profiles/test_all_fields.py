@@ -45,8 +45,10 @@ HELD: Final = frozenset(STATED) | {"percentageOfNodesToScore", "paused"}
 
 def drawn(schema: Mapping[str, Any], name: str = "") -> Any:
     """A value that the schema allows and that is not its default."""
+    if name == "operator":
+        return "In"  # the one that values go with
     if "enum" in schema:
-        return next(each for each in schema["enum"] if each not in (None, schema.get("default")))
+        return next(each for each in reversed(schema["enum"]) if each not in (None, schema.get("default")))
     kind = schema.get("type")
     if kind == "object":
         if "properties" in schema:
@@ -56,8 +58,7 @@ def drawn(schema: Mapping[str, Any], name: str = "") -> Any:
         return [drawn(schema["items"], name)]
     least = schema.get("minimum", 0)
     number = min(least + 7, schema.get("maximum", least + 7))
-    text = "In" if name == "operator" else "example"
-    return {"boolean": not schema.get("default", False), "integer": number, "number": number}.get(str(kind), text)
+    return {"boolean": not schema.get("default", False), "integer": number, "number": number}.get(str(kind), "example")
 
 
 def stated(field: str) -> dict[str, Any]:

@@ -95,5 +95,6 @@ def test_it_shows_where_profiles_are_shown_compared_and_converted() -> None:
     assert [(each.what, each.before, each.after) for each in differences(before, after)] == [("pods", None, pods)]
     _, findings = to_configuration([profile({"pods": pods})], CATALOGUE)
     assert [finding.text for finding in findings if "pods" in finding.text] == [
-        'pods {"podSelector": {"matchLabels": {"app": "web"}}, "priority": 3}: kube-scheduler has no such setting'
+        'pods.podSelector {"matchLabels": {"app": "web"}}: kube-scheduler has no such setting',
+        "pods.priority 3: kube-scheduler has no such setting",
     ]

@@ -278,7 +278,7 @@ def test_a_nominated_pod_is_left_out_as_long_as_its_victims_leave_and_no_longer(
 
 def test_all_pods_are_left_out_while_events_are_yet_to_be_told() -> None:
     world = freed(full())
-    world.queue.sweeps.flush(0.0)
+    world.queue.sweeps.flush_in_slices(0.0)
     assert look(world) is Left.BEHIND
 
 

@@ -187,13 +187,17 @@ class EventSweeps:
         """
         late = [(queue, queued) for queue in self._queues if queue.served for queued in queue.waiting_since(oldest)]
         if self._a_slice is not None and len(late) > self._a_slice:
-            self.happened += 1
-            self._keep(NumberedEvent(self.happened, UNSCHEDULABLE_TIMEOUT, None, None, oldest=oldest))
+            self.flush_in_slices(oldest)
             return 0
         for queue, queued in late:
             queued.flushed = True
             self._requeue(queue, queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
         return len(late)
+
+    def flush_in_slices(self, oldest: float) -> None:
+        """Keep the timeout as an event of pods that have waited since before `oldest`, in seconds on the queue's clock."""
+        self.happened += 1
+        self._keep(NumberedEvent(self.happened, UNSCHEDULABLE_TIMEOUT, None, None, oldest=oldest))
 
     def requeue_all(self, queue: ProfileQueue, pods: Iterable[QueuedPod], label: str) -> None:
         """Try waiting pods of one profile again after their backoff; many of them in slices.
