@@ -1,84 +1,15 @@
-"""Makers for the tests of this room: containers, pods and API objects in a few words, and JSON as the official client would write it."""
+"""API objects as the official client would write them: the fullest of each kind, and fields that were left out."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import kubernetes.client
 import msgspec
 
-from placewright.api.decode import convert
-from placewright.api.objects import KubeObject, Pod, PodSpec
-from placewright.api.pods import PodInfo
-
-Body = dict[str, Any]
-MIB = 1024 * 1024
-
-
-# --- pods ------------------------------------------------------------------------------------------------------------------------
-
-
-class PodMaker:
-    """Builds a pod step by step; ask for its `spec`, its whole `body`, the decoded pod, or its `info`."""
-
-    def __init__(self, name: str = "p", namespace: str = "n") -> None:
-        self.body: Body = {"metadata": {"name": name, "namespace": namespace, "uid": "u"}, "spec": {}, "status": {}}
-
-    def meta(self, **fields: Any) -> Self:
-        self.body["metadata"] |= fields
-        return self
-
-    def says(self, **fields: Any) -> Self:
-        self.body["spec"] |= fields
-        return self
-
-    def status(self, **fields: Any) -> Self:
-        self.body["status"] |= fields
-        return self
-
-    def container(self, name: str = "", /, **requests: Any) -> Self:
-        return self._one("containers", name, requests, None)
-
-    def init(self, name: str = "", /, **requests: Any) -> Self:
-        return self._one("initContainers", name, requests, None)
-
-    def sidecar(self, name: str = "", /, **requests: Any) -> Self:
-        return self._one("initContainers", name, requests, "Always")
-
-    def as_a_whole(self, **requests: Any) -> Self:
-        return self.says(resources={"requests": requests})
-
-    def volume(self, **source: Any) -> Self:
-        volumes = self.body["spec"].setdefault("volumes", [])
-        volumes.append({"name": f"v{len(volumes)}", **source})
-        return self
-
-    def _one(self, field: str, name: str, requests: Body, restart: str | None) -> Self:
-        containers = self.body["spec"].setdefault(field, [])
-        restarts = {"restartPolicy": restart} if restart else {}
-        containers.append({"name": name or f"{field}-{len(containers)}", "resources": {"requests": requests}, **restarts})
-        return self
-
-    @property
-    def pod(self) -> Pod:
-        return convert(self.body, Pod)
-
-    @property
-    def spec(self) -> PodSpec:
-        return self.pod.spec
-
-    @property
-    def info(self) -> PodInfo:
-        return PodInfo(self.pod)
-
-
-def pod(name: str = "p", namespace: str = "n") -> PodMaker:
-    return PodMaker(name, namespace)
-
-
-# --- what the official client knows ------------------------------------------------------------------------------------------------
+from placewright.api.objects import KubeObject
 
 _SCALARS: dict[str, Any] = {"str": "x", "int": 7, "float": 1.5, "bool": True, "datetime": "2026-01-01T00:00:00Z", "object": {"k": "v"}}
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from api.makers import PodMaker, pod
 from placewright.api.decode import DecodeError, convert
 from placewright.api.extenders import (
     DEFAULT_TIMEOUT,
@@ -18,6 +17,8 @@ from placewright.api.extenders import (
     ManagedResource,
     NodeVictims,
 )
+from placewright.testing import pod
+from placewright.testing.pods import PodMaker
 
 GPU = ManagedResource(name="example.com/gpu")
 
@@ -67,35 +68,35 @@ def test_an_extender_is_called_by_its_url() -> None:
 # --- who is asked about which pod --------------------------------------------------------------------------------------------------
 
 
-def limits(name: str, field: str = "containers") -> PodMaker:
-    return pod().says(**{field: [{"resources": {"limits": {name: "1"}}}]})
+P, ONE = pod("p"), {GPU.name: "1"}
+STARTS_WITH_ONE = P.spec(initContainers=[{"name": "i", "resources": {"limits": ONE}}])
 
 
 @pytest.mark.parametrize(
     ("asking", "interested"),
     [
-        (pod(), False),
-        (pod().container(cpu="1"), False),
-        (pod().container().container(**{GPU.name: "1"}), True),
-        (pod().container(**{GPU.name: "0"}), True),  # an extender manages a resource by its name; the amount does not matter
-        (pod().container().init(**{GPU.name: "1"}), True),
-        (pod().container().sidecar(**{GPU.name: "1"}), True),
-        (limits(GPU.name), True),
-        (limits(GPU.name, "initContainers"), True),
-        (limits("example.com/fpga"), False),
-        (pod().container(**{"example.com/gpu-mem": "1"}), False),
-        (pod().container().as_a_whole(**{GPU.name: "1"}), False),
-        (pod().container().says(overhead={GPU.name: "1"}), False),
+        (P.spec(containers=[]), False),
+        (P.requests(cpu="1"), False),
+        (P.container("c", **ONE), True),
+        (P.requests({GPU.name: "0"}), True),  # an extender manages a resource by its name; the amount does not matter
+        (P.init_container("i", **ONE), True),
+        (P.sidecar("s", **ONE), True),
+        (P.limits(ONE), True),
+        (STARTS_WITH_ONE, True),
+        (P.limits({"example.com/fpga": "1"}), False),
+        (P.requests({"example.com/gpu-mem": "1"}), False),
+        (P.spec(resources={"requests": ONE}), False),
+        (P.overhead(**ONE), False),
     ],
 )
 def test_an_extender_is_asked_about_pods_that_name_what_it_manages(asking: PodMaker, *, interested: bool) -> None:
-    assert manages(GPU.name).interested_in(asking.info) is interested
-    assert manages("example.com/other", GPU.name).interested_in(asking.info) is interested
+    assert manages(GPU.name).interested_in(asking.build()) is interested
+    assert manages("example.com/other", GPU.name).interested_in(asking.build()) is interested
 
 
 def test_an_extender_that_manages_nothing_is_asked_about_every_pod() -> None:
-    assert manages().interested_in(pod().info)
-    assert manages().interested_in(pod().container(cpu="1").info)
+    assert manages().interested_in(P.build())
+    assert manages().interested_in(P.requests(cpu="1").build())
 
 
 # --- secrets -----------------------------------------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from placewright.api.decode import convert
-from placewright.api.objects import Pod
+from placewright import testing as kit
 from placewright.api.podextent import EXTENT_LIMITS, SMALL, ExtentLimit, PodExtent, estimated_work
 from placewright.api.pods import PodInfo
 from randomcases import cases
@@ -19,8 +18,7 @@ Body = dict[str, Any]
 
 
 def pod(labels: dict[str, str] | None = None, **spec: Any) -> PodInfo:
-    meta = {"name": "p", "namespace": "default", "uid": "u", "labels": labels or {}}
-    return PodInfo(convert({"metadata": meta, "spec": {"containers": [{"name": "c"}], **spec}}, Pod))
+    return kit.pod("p", labels=labels, **spec).build()
 
 
 def terms(count: int, **term: Any) -> Body:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.makers import MIB, PodMaker, pod
-from placewright.api.objects import PodStatus
+from placewright.api.objects import PodSpec, PodStatus
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import (
     canonical,
@@ -23,6 +22,11 @@ from placewright.api.requests import (
     scoring_requests_of_containers,
     spec_in_effect,
 )
+from placewright.testing import pod
+from placewright.testing.pods import PodMaker
+
+MIB = 1024 * 1024
+BARE, ONE = pod("p").spec(containers=[]), pod("p").requests(cpu="1")
 
 WORTH = {
     "0": Fraction(0), "0.4m": Fraction(4, 10000), "1": Fraction(1), "1500m": Fraction(3, 2), "1Ki": Fraction(1024), "2k": Fraction(2000),
@@ -39,15 +43,19 @@ PODS = st.fixed_dictionaries(
 )
 
 
-def made(said: Mapping[str, Any]) -> PodMaker:
-    found = pod()
-    for requests in said["containers"]:
-        found.container(**requests)
-    for is_sidecar, requests in said["starts"]:
-        (found.sidecar if is_sidecar else found.init)(**requests)
-    if said["whole"] is not None:
-        found.as_a_whole(**said["whole"])
-    return found.says(overhead=said["overhead"])
+def spec_of(maker: PodMaker) -> PodSpec:
+    return maker.decoded().spec
+
+
+def requesting(requests: Mapping[str, str], **more: str) -> dict[str, Any]:
+    return {"resources": {"requests": requests}, **more}
+
+
+def made(said: Mapping[str, Any]) -> PodSpec:
+    starts = [requesting(requests, **({"restartPolicy": "Always"} if sidecar else {})) for sidecar, requests in said["starts"]]
+    whole = {} if said["whole"] is None else requesting(said["whole"])
+    containers = [requesting(requests) for requests in said["containers"]]
+    return spec_of(BARE.spec(containers=containers, initContainers=starts, overhead=said["overhead"], **whole))
 
 
 def neediest_moment(name: str, containers: Iterable[Fraction], starts: Iterable[tuple[bool, Fraction]]) -> Fraction:
@@ -79,7 +87,7 @@ def in_units(name: str, amount: Fraction) -> int:
 
 @given(PODS)
 def test_requests_are_those_of_the_neediest_moment_rounded_up_once(said: dict[str, Any]) -> None:
-    found = pod_requests(made(said).spec)
+    found = pod_requests(made(said))
     assert set(found) <= set(COUNTED), "nobody counts pods or bananas"
     assert {name: found.get(name, 0) for name in COUNTED} == {name: in_units(name, by_hand(said, name)) for name in COUNTED}
 
@@ -94,14 +102,14 @@ def test_scoring_counts_silence_as_a_default_unless_somebody_speaks_of_the_pod(s
     for name, default in defaults.items():
         spoken = whole and any(name in requests for requests in everybody)
         expected.append(in_units(name, by_hand(said, name, None if spoken else default)))
-    assert list(scoring_requests(made(said).spec)) == expected
+    assert list(scoring_requests(made(said))) == expected
 
 
 @given(PODS)
 def test_what_containers_ask_for_does_not_depend_on_what_is_said_of_the_pod(said: dict[str, Any]) -> None:
     alone = said | {"whole": None}
-    assert scoring_requests_of_containers(made(said).spec) == scoring_requests_of_containers(made(alone).spec)
-    found = scoring_requests_of_containers(made(said).spec)
+    assert scoring_requests_of_containers(made(said)) == scoring_requests_of_containers(made(alone))
+    found = scoring_requests_of_containers(made(said))
     assert found.get("cpu", 0) == in_units("cpu", by_hand(alone, "cpu", Fraction(1, 10)))
     assert found.get("vendor.com/gpu", 0) == in_units("vendor.com/gpu", by_hand(alone, "vendor.com/gpu"))
 
@@ -110,34 +118,33 @@ def test_what_containers_ask_for_does_not_depend_on_what_is_said_of_the_pod(said
 
 
 def test_a_pod_without_containers_asks_for_its_overhead_alone() -> None:
-    bare = pod().says(overhead={"cpu": "250m", "vendor.com/gpu": "1"})
-    assert pod_requests(bare.spec) == {"cpu": 250, "vendor.com/gpu": 1}
-    assert scoring_requests(bare.spec) == (250, 0)
-    assert (pod_requests(pod().spec), scoring_requests(pod().spec)) == ({}, (0, 0))
+    bare = spec_of(BARE.overhead(**{"cpu": "250m", "vendor.com/gpu": "1"}))
+    assert pod_requests(bare) == {"cpu": 250, "vendor.com/gpu": 1}
+    assert scoring_requests(bare) == (250, 0)
+    assert (pod_requests(spec_of(BARE)), scoring_requests(spec_of(BARE))) == ({}, (0, 0))
 
 
 def test_a_pod_level_request_of_zero_replaces_what_containers_ask_for() -> None:
-    assert pod_requests(pod().container(cpu="4").as_a_whole(cpu="0").spec) == {"cpu": 0}
-    assert scoring_requests(pod().container(cpu="4").as_a_whole(cpu="0").spec) == (0, 200 * MIB)
+    found = spec_of(pod("p").requests(cpu="4").spec(**requesting({"cpu": "0"})))
+    assert (pod_requests(found), scoring_requests(found)) == ({"cpu": 0}, (0, 200 * MIB))
 
 
 def test_limits_alone_request_nothing() -> None:
     """The API server makes requests of limits when a pod is created; who was created without one has none."""
-    found = pod().says(containers=[{"resources": {"limits": {"cpu": "4"}}}], resources={"limits": {"cpu": "8"}})
-    assert pod_requests(found.spec) == {}
-    assert scoring_requests(found.spec) == (100, 200 * MIB)
+    found = spec_of(pod("p").limits(cpu="4").spec(resources={"limits": {"cpu": "8"}}))
+    assert (pod_requests(found), scoring_requests(found)) == ({}, (100, 200 * MIB))
 
 
 def test_a_sidecar_started_late_is_not_beside_what_started_before_it() -> None:
-    found = pod().container(cpu="1").init(cpu="10").sidecar(cpu="2").init(cpu="5").sidecar(cpu="3").init(cpu="4")
-    assert pod_requests(found.spec) == {"cpu": 10_000}
-    assert pod_requests(found.init(cpu="6").spec) == {"cpu": 11_000}
+    found = ONE.init_container("a", cpu="10").sidecar("b", cpu="2").init_container("c", cpu="5").sidecar("d", cpu="3")
+    assert pod_requests(spec_of(found.init_container("e", cpu="4"))) == {"cpu": 10_000}
+    assert pod_requests(spec_of(found.init_container("e", cpu="6"))) == {"cpu": 11_000}
 
 
 def test_only_the_restart_policy_always_makes_a_sidecar() -> None:
     for policy, cpu in (("Always", 3000), ("OnFailure", 2000), ("Never", 2000), (None, 2000)):
         starting = {"resources": {"requests": {"cpu": "2"}}, "restartPolicy": policy}
-        assert pod_requests(pod().container(cpu="1").says(initContainers=[starting]).spec) == {"cpu": cpu}
+        assert pod_requests(spec_of(ONE.spec(initContainers=[starting]))) == {"cpu": cpu}
 
 
 @pytest.mark.parametrize(
@@ -165,16 +172,16 @@ def test_cpu_is_counted_in_thousandths_and_all_else_in_whole_units() -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        pod().init(cpu="x"), pod().sidecar(memory="x"), pod().container().container(**{"v.com/gpu": "x"}), pod().as_a_whole(memory="x"),
-        pod().says(overhead={"bananas": "x"}), pod().container(bananas="x"),
+        pod("p").init_container("i", cpu="x"), pod("p").sidecar("s", memory="x"), pod("p").container("c", **{"v.com/gpu": "x"}),
+        pod("p").spec(**requesting({"memory": "x"})), pod("p").overhead(bananas="x"), pod("p").requests(bananas="x"),
     ],
 )  # fmt: skip
 def test_a_bad_quantity_is_told_wherever_it_stands_also_of_what_nobody_counts(broken: PodMaker) -> None:
     for read in (pod_requests, scoring_requests):
         with pytest.raises(QuantityError, match="'x' is not a quantity"):
-            read(broken.spec)
+            read(spec_of(broken))
     with pytest.raises(QuantityError):
-        _ = broken.info
+        broken.build()
 
 
 # --- resize in place: when the spec itself is in effect ----------------------------------------------------------------------------
@@ -187,55 +194,53 @@ def report(name: str, allocated: Any = None, **runs: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "settled",
     [
-        pod().container("c", cpu="1"),
-        pod().container("c", cpu="1").status(phase="Running", containerStatuses=[]),
-        pod().container("c", cpu="1").status(containerStatuses=[report("c", {"cpu": "1"}, cpu="1")]),
-        pod().container("c", cpu="1").status(containerStatuses=[report("c", cpu="1")]),
-        pod().container("c", cpu="1").status(containerStatuses=[report("other", {"cpu": "9"}, cpu="9")]),
-        pod().container("c", cpu="1").init("i", cpu="1").status(initContainerStatuses=[report("i", {"cpu": "9"}, cpu="9")]),
-        pod().container("c", cpu="1").status(resources={"requests": {"cpu": "9"}}),
-        pod().container("c", cpu="1").status(allocatedResources={"cpu": "9"}).as_a_whole(cpu="2"),
-        pod().status(containerStatuses=[report("c")]),
+        ONE,
+        ONE.status(phase="Running", containerStatuses=[]),
+        ONE.status(containerStatuses=[report("main", {"cpu": "1"}, cpu="1")]),
+        ONE.status(containerStatuses=[report("main", cpu="1")]),
+        ONE.status(containerStatuses=[report("other", {"cpu": "9"}, cpu="9")]),
+        ONE.init_container("i", cpu="1").status(initContainerStatuses=[report("i", {"cpu": "9"}, cpu="9")]),
+        ONE.status(resources={"requests": {"cpu": "9"}}),
+        ONE.status(allocatedResources={"cpu": "9"}).spec(**requesting({"cpu": "2"})),
+        BARE.status(containerStatuses=[report("main")]),
     ],
 )
 def test_a_pod_that_is_not_being_resized_counts_by_its_very_spec(settled: PodMaker) -> None:
-    found = settled.pod
+    found = settled.decoded()
     assert spec_in_effect(found.spec, found.status) is found.spec
 
 
 def test_what_is_in_effect_of_a_resized_container_is_the_most_of_each_resource() -> None:
-    resized = pod().container("c", cpu="1", memory="3").container("d", cpu="1").status(
-        containerStatuses=[report("c", {"cpu": "1500m", "memory": "1"}, cpu="1", memory="2"), report("d", cpu="1")]
-    )  # fmt: skip
-    found = spec_in_effect(resized.spec, resized.pod.status)
+    reports = [report("main", {"cpu": "1500m", "memory": "1"}, cpu="1", memory="2"), report("d", cpu="1")]
+    resized = ONE.requests(memory="3").container("d", cpu="1").status(containerStatuses=reports).decoded()
+    found = spec_in_effect(resized.spec, resized.status)
     assert found is not resized.spec
     first, second = found.containers or ()
-    assert (first.name, first.resources.requests) == ("c", {"cpu": "1500m", "memory": "3"})
+    assert (first.name, first.resources.requests) == ("main", {"cpu": "1500m", "memory": "3"})
     assert second == (resized.spec.containers or ())[1]
 
 
 def test_more_that_is_set_aside_counts_also_where_the_container_runs_with_what_was_wished() -> None:
     for runs, allocated, cpu in (("1", "3", 3000), ("2", "1", 2000), ("1", "1", 1000), ("1000m", "1", 1000)):
-        found = pod().says(nodeName="n").container("c", cpu="1").status(containerStatuses=[report("c", {"cpu": allocated}, cpu=runs)])
-        assert found.info.requests == {"cpu": cpu}
+        found = ONE.on("n").status(containerStatuses=[report("main", {"cpu": allocated}, cpu=runs)])
+        assert found.build().requests == {"cpu": cpu}
 
 
 def test_what_is_said_of_the_pod_as_a_whole_stands_while_a_container_is_resized() -> None:
-    found = pod().says(nodeName="n").container("c", cpu="1").as_a_whole(cpu="5")
-    assert found.status(containerStatuses=[report("c", cpu="9")]).info.requests == {"cpu": 5000}
+    found = ONE.on("n").spec(**requesting({"cpu": "5"}))
+    assert found.status(containerStatuses=[report("main", cpu="9")]).build().requests == {"cpu": 5000}
 
 
 def test_limits_stay_on_a_container_that_is_not_resized() -> None:
-    limited = {"name": "c", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}
-    found = pod().says(containers=[limited]).status(containerStatuses=[report("c", {"cpu": "1"}, cpu="1")]).pod
+    found = ONE.limits(cpu="2").status(containerStatuses=[report("main", {"cpu": "1"}, cpu="1")]).decoded()
     assert spec_in_effect(found.spec, found.status) is found.spec
 
 
 def test_the_first_condition_that_speaks_of_a_resize_decides() -> None:
     def asked(*reasons: str, kind: str = "PodResizePending") -> int:
         conditions = [{"type": "Ready", "reason": "Infeasible"}, *({"type": kind, "reason": reason} for reason in reasons)]
-        found = pod().says(nodeName="n").container("c", cpu="9")
-        return found.status(conditions=conditions, containerStatuses=[report("c", cpu="1")]).info.requests["cpu"]
+        found = pod("p", on="n").requests(cpu="9")
+        return found.status(conditions=conditions, containerStatuses=[report("main", cpu="1")]).build().requests["cpu"]
 
     assert asked() == 9000
     assert asked("Infeasible") == asked("Infeasible", "Deferred") == 1000
@@ -244,13 +249,13 @@ def test_the_first_condition_that_speaks_of_a_resize_decides() -> None:
 
 
 def test_a_wish_for_the_whole_pod_that_can_never_be_counts_as_what_is_set_aside_and_only_for_what_it_names() -> None:
-    found = pod().says(nodeName="n").container("c", cpu="1").as_a_whole(cpu="9", memory="9")
-    found.status(resources={"requests": {"cpu": "2", "vendor.com/gpu": "5"}}, allocatedResources={"cpu": "3"})
-    assert found.info.requests == {"cpu": 9000, "memory": 9}
-    found.status(conditions=[{"type": "PodResizePending", "reason": "Infeasible"}])
-    assert found.info.requests == {"cpu": 3000, "memory": 0}
+    found = ONE.on("n").spec(**requesting({"cpu": "9", "memory": "9"}))
+    found = found.status(resources={"requests": {"cpu": "2", "vendor.com/gpu": "5"}}, allocatedResources={"cpu": "3"})
+    assert found.build().requests == {"cpu": 9000, "memory": 9}
+    found = found.status(conditions=[{"type": "PodResizePending", "reason": "Infeasible"}])
+    assert found.build().requests == {"cpu": 3000, "memory": 0}
 
 
 def test_a_status_of_nothing_is_no_status() -> None:
-    spec = pod().container(cpu="1").spec
+    spec = spec_of(ONE)
     assert spec_in_effect(spec, PodStatus()) is spec

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from placewright.api.decode import convert
+from placewright import testing as kit
 from placewright.api.objects import Node, NodeName, Pod
+from placewright.testing.nodes import NodeMaker
 from placewright_lab.controlplane.admission import Admission, Refusal
 
 Object = dict[str, Any]
 
 
 def node(*, labels: Object | None = None, taints: list[Object] | None = None, gpus: int = 0) -> Node:
-    amounts = {"cpu": "4", "memory": "8Gi", "pods": "3"} | ({"example.com/gpu": str(gpus)} if gpus else {})
-    body = {"metadata": {"name": "n", "labels": labels or {}}, "spec": {"taints": taints or []}, "status": {"allocatable": amounts}}
-    return convert(body, Node)
+    made = NodeMaker("n").labels(labels).spec(taints=taints or []).offers(cpu="4", memory="8Gi", pods="3")
+    return (made.offers({"example.com/gpu": str(gpus)}) if gpus else made).build()
 
 
 def pod(uid: str, *, ports: list[Object] | None = None, requests: Object | None = None, **spec: Any) -> Pod:
     container = {"name": "main", "ports": ports or [], "resources": {"requests": requests or {}}}
-    return convert({"metadata": {"uid": uid, "name": uid}, "spec": {"nodeName": "n", "containers": [container], **spec}}, Pod)
+    return kit.pod(uid, on="n", containers=[container], **spec).uid(uid).decoded()
 
 
 def admission(there: Node) -> Admission:

@@ -14,12 +14,11 @@ from aiohttp import web
 from fake_api import FakeApi, answer, refuse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pods import pod_json
 
-from placewright.api.decode import convert
+from placewright import testing as kit
 from placewright.api.errors import BindError
 from placewright.api.fairshares import FairShares
-from placewright.api.objects import NodeName, Pod
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.binder import ALL_PLACES, CONCURRENCY, HttpBinder
@@ -31,9 +30,7 @@ DONE = answer({}, 201)
 
 
 def pod(name: str, *, namespace: str = "shop", profile: str = "default") -> PodInfo:
-    body = pod_json(name, uid=f"uid-{namespace}-{name}")
-    body["metadata"]["namespace"], body["spec"]["schedulerName"] = namespace, profile
-    return PodInfo(convert(body, Pod))
+    return kit.pod(name).namespace(namespace).scheduler(profile).build()
 
 
 def of(namespace: str, profile: str = "default", importance: int = 0) -> Whose:
