@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import msgspec
 
+from placewright import testing as kit
 from placewright.api.annotations import DECISION, Decision
-from placewright.api.objects import (
-    Condition,
-    Container,
-    Node,
-    NodeStatus,
-    ObjectMeta,
-    Pod,
-    PodKey,
-    PodSpec,
-    PodStatus,
-    ResourceRequirements,
-)
+from placewright.api.objects import Node, Pod, PodKey
+from placewright.testing.nodes import NodeMaker
 
 
 def node(name: str, **allocatable: str) -> Node:
     resources = {key.replace("gpu", "openb/gpu-milli"): value for key, value in allocatable.items()}
-    return Node(metadata=ObjectMeta(name=name), status=NodeStatus(allocatable={**resources}))
+    return NodeMaker(name).offers(resources).build()
 
 
 def pod(name: str, node_name: str = "", *, generation: int | None = None, profile: str = "default", cpu: str = "1") -> Pod:
-    annotations = None
+    made = kit.pod(name, on=node_name, cpu=cpu)
     if generation is not None:
-        decision = Decision(profile=profile, generation=generation, score=10)
-        annotations = {DECISION: msgspec.json.encode(decision).decode()}
-    container = Container(name="c", resources=ResourceRequirements(requests={"cpu": cpu}))
-    meta = ObjectMeta(name=name, namespace="default", annotations=annotations)
-    return Pod(metadata=meta, spec=PodSpec(node_name=node_name, containers=[container]))
+        made = made.annotations({DECISION: msgspec.json.encode(Decision(profile=profile, generation=generation, score=10)).decode()})
+    return made.decoded()
 
 
 def without_place(name: str, message: str, reason: str = "Unschedulable") -> Pod:
-    condition = Condition(type="PodScheduled", status="False", reason=reason, message=message)
-    return Pod(metadata=ObjectMeta(name=name, namespace="default"), status=PodStatus(conditions=[condition]))
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    return kit.pod(name).status(conditions=[condition]).decoded()
 
 
 def key(name: str) -> PodKey:

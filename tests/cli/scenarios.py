@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from placewright import testing as kit
+
 NODES = 4
 PODS = 6
 
@@ -27,12 +29,8 @@ def profile_file(folder: Path, name: str, **spec: Any) -> Path:
 
 
 def _node(index: int) -> dict[str, Any]:
-    labels = {"kubernetes.io/hostname": f"n{index}", "topology.kubernetes.io/zone": f"zone-{index % 2}"}
-    status = {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "20"}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{index}", "labels": labels}, "status": status}
+    return kit.node(f"n{index}", pods="20").zone(f"zone-{index % 2}").manifest
 
 
 def _pod(index: int, cpu: str) -> dict[str, Any]:
-    resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
-    spec = {"containers": [{"name": "c", "image": "i", "resources": resources}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{index}", "namespace": "shop"}, "spec": spec}
+    return kit.pod(f"web-{index}", cpu=cpu, memory="1Gi").namespace("shop").manifest

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placewright import testing as kit
 from placewright.api.decode import convert
 from placewright.api.objects import NodeName, Pod
 from placewright.api.podgroups import (
@@ -30,14 +31,12 @@ N1, N2 = NodeName("n1"), NodeName("n2")
 
 
 def member(uid: str, group: str = "train", node: str = "", phase: str = "", version: str = "1") -> PodInfo:
-    labels = {"scheduling.x-k8s.io/pod-group": group} if group else {}
-    meta = {"name": uid, "namespace": "shop", "uid": uid, "labels": labels, "resourceVersion": version}
-    return PodInfo(convert({"metadata": meta, "spec": {"nodeName": node}, "status": {"phase": phase}}, Pod))
+    made = kit.pod(uid, on=node).namespace("shop").uid(uid).phase(phase).version(version)
+    return (made.in_coscheduling_group(group) if group else made).build()
 
 
 def declare(cluster: Cluster, name: str = "train", minimum: int = 3, **metadata: Any) -> CoschedulingPodGroup:
-    meta = {"name": name, "namespace": "shop", "uid": f"uid-{name}", **metadata}
-    item = convert({"metadata": meta, "spec": {"minMember": minimum}}, CoschedulingPodGroup)
+    item = kit.coscheduling_group(name, minimum).namespace("shop").uid(f"uid-{name}").metadata(**metadata).build()
     cluster.objects.put(item)
     return item
 
@@ -193,8 +192,7 @@ def test_a_workloads_groups_are_found_by_the_workloads_name(workload: str) -> No
 
 
 def native(name: str, priority: int | None = None) -> NativePodGroup:
-    meta = {"name": name, "namespace": "shop"}
-    return convert({"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": priority}}, NativePodGroup)
+    return kit.pod_group(name, 2).namespace("shop").spec(priority=priority).build()
 
 
 def test_every_form_has_its_table_and_is_read_from_it_alone() -> None:

@@ -9,12 +9,14 @@ from typing import Any
 import volume_worlds
 from storage_worlds import StorageDice
 
+from placewright import testing as kit
 from placewright.api.annotations import DOMAIN_LIMITS
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
 from placewright.offline.world import read_object
 from placewright.testing import random_pod
+from placewright.testing.nodes import NodeMaker
 from placewright.testing.randomobjects import NODE_NAMES
 
 Body = dict[str, Any]
@@ -45,8 +47,7 @@ def as_object(manifest: Body) -> ClusterObject:
 
 def plain_pod(dice: random.Random, spec: Body, **metadata: Any) -> PodInfo:
     """A pod with some label and this spec."""
-    meta = {"name": "p", "namespace": "default", "uid": "p", "labels": {"app": dice.choice("ab")}, **metadata}
-    return as_pod({"metadata": meta, "spec": {"containers": [{"name": "main"}], **spec}})
+    return kit.pod("p", labels={"app": dice.choice("ab")}, **spec).metadata(**metadata).build()
 
 
 # --- fields that few pods and nodes have -------------------------------------------------------------------------------------
@@ -78,15 +79,14 @@ def pod_that_asks_the_kubelet(dice: random.Random) -> PodInfo:
 
 def node_with_features(dice: random.Random) -> Node:
     features = [name for name in ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport") if dice.random() < 0.5]
-    return as_node({"metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}, "declaredFeatures": features}})
+    return NodeMaker("n").offers(pods="9").features(*features).build()
 
 
 def node_that_avoids(dice: random.Random) -> Node:
     """As any, and it would rather not have the pods of some ReplicaSets."""
-    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}}}
     who = [{"podSignature": {"podController": {"kind": "ReplicaSet", "uid": uid}}} for uid in ("web", "db") if dice.random() < 0.4]
     quoted = str({"preferAvoidPods": who}).replace("'", '"')
-    return as_node({**node, "metadata": {"name": "n", "annotations": {AVOID: quoted}}})
+    return NodeMaker("n").offers(pods="9").annotations({AVOID: quoted}).build()
 
 
 def owned_pod(dice: random.Random) -> PodInfo:
@@ -99,10 +99,9 @@ def owned_pod(dice: random.Random) -> PodInfo:
 
 def pod_that_may_be_ready(dice: random.Random) -> PodInfo:
     """Of the default scheduler or another, and half of them Ready where they stand on a node."""
-    status: Body = {"conditions": [{"type": "Ready", "status": "True"}]} if dice.random() < 0.5 else {}
-    spec = {"containers": [{"name": "main"}], "schedulerName": dice.choice(("default-scheduler", "default-scheduler", "other"))}
-    meta = {"name": "p", "namespace": "default", "uid": "p", "labels": {"app": dice.choice("ab")}}
-    return as_pod({"metadata": meta, "spec": spec, "status": status})
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]} if dice.random() < 0.5 else {}
+    made = kit.pod("p").scheduler(dice.choice(("default-scheduler", "default-scheduler", "other")))
+    return made.labels(app=dice.choice("ab")).status(**ready).build()
 
 
 def spread_pod(dice: random.Random) -> PodInfo:
@@ -167,7 +166,7 @@ def big_pod(dice: random.Random) -> PodInfo:
 
 
 def small_node(dice: random.Random) -> Node:
-    return as_node({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": dice.choice("24"), "memory": "8Gi", "pods": "9"}}})
+    return NodeMaker("n").offers(cpu=dice.choice("24"), memory="8Gi", pods="9").build()
 
 
 # --- groups ------------------------------------------------------------------------------------------------------------------
@@ -178,10 +177,7 @@ def pod_of_a_group(dice: random.Random) -> PodInfo:
 
 
 def pod_group(dice: random.Random) -> ClusterObject:
-    name = dice.choice("gh")
-    meta = {"name": name, "namespace": "default", "uid": name}
-    body = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": meta}
-    return as_object({**body, "spec": {"minMember": dice.choice((1, 2, 3))}})
+    return kit.coscheduling_group(dice.choice("gh"), dice.choice((1, 2, 3))).build()
 
 
 # --- volumes -----------------------------------------------------------------------------------------------------------------
@@ -201,10 +197,9 @@ def storage(dice: random.Random) -> ClusterObject:
 def zoned_storage(dice: random.Random) -> ClusterObject:
     """A claim that is bound to one of two volumes, or one of these, of a zone."""
     if dice.random() < 0.5:
-        meta = {"name": dice.choice(("c0", "c1")), "namespace": "default"}
-        return as_object({"kind": "PersistentVolumeClaim", "metadata": meta, "spec": {"volumeName": dice.choice(("v0", "v1"))}})
+        return kit.persistent_volume_claim(dice.choice(("c0", "c1"))).bound_to(dice.choice(("v0", "v1"))).build()
     labels = {"topology.kubernetes.io/zone": dice.choice(("z1", "z2", "z1__z2"))} if dice.random() < 0.9 else {}
-    return as_object({"kind": "PersistentVolume", "metadata": {"name": dice.choice(("v0", "v1")), "labels": labels}, "spec": {}})
+    return kit.persistent_volume(dice.choice(("v0", "v1"))).labels(labels).build()
 
 
 def pod_with_bound_claims(dice: random.Random) -> PodInfo:
@@ -215,14 +210,13 @@ def pod_with_bound_claims(dice: random.Random) -> PodInfo:
 def limited_storage(dice: random.Random) -> ClusterObject:
     """A claim bound to a volume of the same number, a volume of a CSI driver, or how many of these a node takes."""
     number = dice.choice("0123")
-    source = {"csi": {"driver": "a", "volumeHandle": f"h{number}"}}
-    claim = {"metadata": {"name": f"c{number}", "namespace": "default"}, "spec": {"volumeName": f"v{number}"}}
-    node = {"name": "a", "allocatable": {"count": dice.choice((0, 1, 2))}}
-    return as_object(dice.choice([
-        {"kind": "PersistentVolumeClaim", **claim},
-        {"kind": "PersistentVolume", "metadata": {"name": f"v{number}"}, "spec": source},
-        {"kind": "CSINode", "metadata": {"name": dice.choice(NODE_NAMES[:4])}, "spec": {"drivers": [node]}},
-    ]))  # fmt: skip
+    most = dice.choice((0, 1, 2))
+    made: ClusterObject = dice.choice([
+        kit.persistent_volume_claim(f"c{number}").bound_to(f"v{number}"),
+        kit.persistent_volume(f"v{number}").csi("a", f"h{number}"),
+        kit.csi_node(dice.choice(NODE_NAMES[:4])).driver("a", count=most),
+    ]).build()  # fmt: skip
+    return made
 
 
 def zoned_node(dice: random.Random) -> Node:
@@ -259,8 +253,8 @@ def provisioning(dice: random.Random) -> ClusterObject:
 
 
 def node_of_a_zone(dice: random.Random) -> Node:
-    labels = {"kubernetes.io/hostname": "n"} | ({"topology.kubernetes.io/zone": dice.choice("ab")} if dice.random() < 0.8 else {})
-    return as_node({"metadata": {"name": "n", "labels": labels}, "status": {"allocatable": {"pods": "9"}}})
+    made = kit.node("n", pods="9")
+    return (made.zone(dice.choice("ab")) if dice.random() < 0.8 else made).build()
 
 
 # --- devices -----------------------------------------------------------------------------------------------------------------
@@ -323,5 +317,5 @@ def pod_with_a_share(dice: random.Random) -> PodInfo:
 
 
 def node_with_shares(dice: random.Random) -> Node:
-    offers = {"cpu": "16", "memory": "16Gi", "pods": "9"} | ({SHARES: dice.choice(("1000", "2000", "4000"))} if dice.random() < 0.8 else {})
-    return as_node({"metadata": {"name": "n"}, "status": {"allocatable": offers}})
+    made = NodeMaker("n").offers(cpu="16", memory="16Gi", pods="9")
+    return (made.offers({SHARES: dice.choice(("1000", "2000", "4000"))}) if dice.random() < 0.8 else made).build()

@@ -16,14 +16,14 @@ from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.status import SUCCESS, Code, Status
-from placewright.offline.world import world_from
 from placewright.plugins.volumebinding import VolumeBinding
 from placewright.plugins.volumebinding.plugin import VolumeBindingArgs
-from plugins.volume_worlds import COMPLETED, HOST, SELECTED
+from placewright.testing import PluginCase, node, persistent_volume, persistent_volume_claim, pod, storage_class
+from placewright.testing.objectmaker import PlainMaker
+from placewright.testing.volumes import VolumeClaimMaker, VolumeMaker
+from plugins.volume_worlds import SELECTED
 
-Body = dict[str, Any]
 N1, N2 = NodeName("n1"), NodeName("n2")
-MADE = {"kind": "StorageClass", "metadata": {"name": "made"}, "provisioner": "maker", "volumeBindingMode": "WaitForFirstConsumer"}
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Desk:
 
     def fits(self, name: str) -> tuple[CycleState, set[str]]:
         """A new cycle of a pod, and where it fits."""
-        state, pod, rows = CycleState(), self.pods[f"default/{name}"], self.cluster.rows()
+        state, pod, rows = CycleState(), self.pods[name], self.cluster.rows()
         assert self.plugin.pre_filter(state, pod, self.cluster).status.ok
         fits = self.plugin.filter(state, pod, self.cluster, rows)
         return state, {str(self.cluster.names[row]) for row in rows[fits]}
@@ -78,17 +78,16 @@ class Desk:
     def reserve(self, name: str, node: NodeName) -> CycleState:
         state, nodes = self.fits(name)
         assert node in nodes
-        assert self.plugin.reserve(state, self.pods[f"default/{name}"], node) is SUCCESS
+        assert self.plugin.reserve(state, self.pods[name], node) is SUCCESS
         return state
 
     async def pre_bind(self, state: CycleState, node: NodeName) -> Status:
-        return await self.plugin.pre_bind(state, self.pods["default/web"], node)
+        return await self.plugin.pre_bind(state, self.pods["web"], node)
 
-    def show(self, *objects: Body) -> None:
+    def show(self, *objects: PlainMaker[Any]) -> None:
         """The API server shows these."""
-        for kind in world_from(objects, "test").cluster.objects.storage.tables.values():
-            for item in kind.values():
-                self.cluster.objects.put(item)
+        for each in objects:
+            self.cluster.objects.put(each.build())
 
 
 @dataclass
@@ -97,56 +96,40 @@ class Handle:
     volumes: Writer
 
 
-def claim(name: str, version: int = 10, *, bound: str = "", **annotations: str) -> Body:
-    extra = {COMPLETED: "yes"} if bound else {}
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": str(version), "annotations": annotations | extra}
-    spec = {"storageClassName": "made", "resources": {"requests": {"storage": "1Gi"}}, "volumeName": bound}
-    return {"kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+def claim(name: str, version: int = 10, **annotations: str) -> VolumeClaimMaker:
+    return persistent_volume_claim(name).storage_class("made").annotations(annotations).version(str(version))
 
 
-def volume(name: str, host: str = "", version: int = 10, /, **ref: str) -> Body:
-    spec: Body = {"capacity": {"storage": "1Gi"}, "storageClassName": "made"}
-    if ref:
-        spec["claimRef"] = {"namespace": "default", **ref}
-    if host:
-        terms = [{"matchExpressions": [{"key": HOST, "operator": "In", "values": [host]}]}]
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
-    meta = {"name": name, "resourceVersion": str(version)}
-    return {"kind": "PersistentVolume", "metadata": meta, "spec": spec, "status": {"phase": "Available"}}
+def volume(name: str, host: str, version: int = 10) -> VolumeMaker:
+    return persistent_volume(name).storage_class("made").on(host).version(str(version))
 
 
-def desk(*objects: Body, static: bool = True) -> Desk:
-    nodes = [{"kind": "Node", "metadata": {"name": name, "labels": {HOST: name}}} for name in ("n1", "n2")]
-    users = {"web": "data", "other": "more"}
-    pods = [
-        {
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default", "uid": name},
-            "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": used}}]},
-        }
-        for name, used in users.items()
-    ]
-    storage_class = MADE | ({"provisioner": "kubernetes.io/no-provisioner"} if static else {})
-    world = world_from([*nodes, storage_class, claim("data"), claim("more"), *objects, *pods], "test")
+def desk(*objects: PlainMaker[Any], static: bool = True) -> Desk:
+    made = storage_class("made")
+    case = PluginCase(
+        VolumeBinding, nodes=[node("n1"), node("n2")],
+        objects=[made if static else made.provisioner("maker"), claim("data"), claim("more"), *objects],
+    )  # fmt: skip
+    pods = {"web": pod("web").volume_claims("data").build(), "other": pod("other").volume_claims("more").build()}
     writer = Writer()
-    handle: Any = Handle(world.cluster, writer)
-    return Desk(world.cluster, world.pending, VolumeBinding(VolumeBindingArgs(), handle), writer)
+    handle: Any = Handle(case.cluster, writer)
+    return Desk(case.cluster, pods, VolumeBinding(VolumeBindingArgs(), handle), writer)
 
 
 def test_the_next_pod_sees_what_is_assumed_and_sees_it_freed_when_it_is_given_back() -> None:
     it = desk(volume("a", "n1"), volume("b", "n2"))
     state = it.reserve("web", N1)
     assert it.fits("other")[1] == {"n2"}
-    it.plugin.unreserve(state, it.pods["default/web"], N1)
+    it.plugin.unreserve(state, it.pods["web"], N1)
     assert it.fits("other")[1] == {"n1", "n2"}
-    it.plugin.unreserve(state, it.pods["default/web"], N1)  # a second time is no harm
+    it.plugin.unreserve(state, it.pods["web"], N1)  # a second time is no harm
 
 
 def test_a_claim_whose_volume_is_to_be_made_is_bound_to_its_node_for_all_pods_that_use_it() -> None:
     it = desk(static=False)
     state = it.reserve("web", N2)
     assert it.fits("web")[1] == {"n2"}
-    it.plugin.unreserve(state, it.pods["default/web"], N2)
+    it.plugin.unreserve(state, it.pods["web"], N2)
     assert it.fits("web")[1] == {"n1", "n2"}
 
 
@@ -155,7 +138,7 @@ def test_of_two_pods_that_share_a_claim_the_second_gives_back_nothing_of_the_fir
         it = desk(volume("a", "n1"), static=static) if static else desk(static=False)
         it.reserve("web", N1)
         second = it.reserve("web", N1)
-        it.plugin.unreserve(second, it.pods["default/web"], N1)
+        it.plugin.unreserve(second, it.pods["web"], N1)
         assert it.fits("web")[1] == {"n1"}
 
 
@@ -164,17 +147,16 @@ def test_a_pod_that_gives_up_late_leaves_alone_what_another_pod_has_assumed_sinc
     late = it.reserve("web", N1)
     it.show(volume("a", "n1", 11))  # somebody freed it again
     it.reserve("other", N1)
-    it.plugin.unreserve(late, it.pods["default/web"], N1)
+    it.plugin.unreserve(late, it.pods["web"], N1)
     assert it.fits("web")[1] == set()
 
 
 async def test_a_static_volume_is_told_its_claim_and_the_pod_goes_on_once_the_claim_has_it() -> None:
     it = desk(volume("a", "n1"))
     state = it.reserve("web", N1)
-    mine = {"name": "data", "uid": "uid-data"}
     it.writer.controller = [
-        lambda: it.show(claim("data", 30, bound="a")),  # the volume's own news are late
-        lambda: it.show(volume("a", "n1", 20, **mine)),
+        lambda: it.show(claim("data", 30).bound_to("a")),  # the volume's own news are late
+        lambda: it.show(volume("a", "n1", 20).bound_to("data")),
     ]
     assert (await it.pre_bind(state, N1)).ok
     (written,) = it.writer.bound
@@ -186,7 +168,7 @@ async def test_a_static_volume_is_told_its_claim_and_the_pod_goes_on_once_the_cl
 
 
 async def test_a_volume_that_a_person_pre_bound_is_not_said_to_be_bound_by_a_controller() -> None:
-    it = desk(volume("a", "n1", name="data"))
+    it = desk(volume("a", "n1").spec(claimRef={"namespace": "default", "name": "data"}))
     await it.pre_bind(it.reserve("web", N1), N1)
     (written,) = it.writer.bound
     assert written.spec.claim_ref is not None and written.spec.claim_ref.uid == "uid-data"
@@ -198,7 +180,7 @@ async def test_a_claim_is_told_its_node_and_the_pod_goes_on_once_its_volume_is_t
     state = it.reserve("web", N2)
     it.writer.controller = [
         lambda: it.show(claim("data", 20, **{SELECTED: "n2"})),
-        lambda: it.show(claim("data", 21, bound="fresh", **{SELECTED: "n2"})),
+        lambda: it.show(claim("data", 21, **{SELECTED: "n2"}).bound_to("fresh")),
         lambda: it.show(volume("fresh", "n2", 22)),
     ]
     assert (await it.pre_bind(state, N2)).ok
@@ -206,10 +188,8 @@ async def test_a_claim_is_told_its_node_and_the_pod_goes_on_once_its_volume_is_t
 
 
 async def test_a_claim_that_the_pod_names_twice_is_told_its_node_once() -> None:
-    uses = [{"name": name, "persistentVolumeClaim": {"claimName": "data"}} for name in ("v", "w")]
     it = desk(static=False)
-    twice = {"kind": "Pod", "metadata": {"name": "web", "namespace": "default", "uid": "web"}, "spec": {"volumes": uses}}
-    it.pods |= world_from([twice], "test").pending
+    it.pods["web"] = pod("web").volume_claims("data", "data").build()
     await it.pre_bind(it.reserve("web", N2), N2)
     assert [each.metadata.name for each in it.writer.selected] == ["data"]
 
@@ -220,12 +200,12 @@ async def test_a_claim_that_the_pod_names_twice_is_told_its_node_once() -> None:
         ([], "context deadline exceeded"),
         ([volume("a", "n1", 20)], 'ClaimRef got reset for pv "a"'),
         (
-            [volume("a", "n2", 20, name="data", uid="uid-data")],
+            [volume("a", "n2", 20).bound_to("data")],
             'pv "a" node affinity doesn\'t match node "n1": no matching NodeSelectorTerms',
         ),
     ],
 )
-async def test_what_goes_wrong_with_a_static_volume_is_said(shown: list[Body], message: str) -> None:
+async def test_what_goes_wrong_with_a_static_volume_is_said(shown: list[PlainMaker[Any]], message: str) -> None:
     it = desk(volume("a", "n1"))
     state = it.reserve("web", N1)
     it.writer.controller = [lambda: it.show(*shown)]
@@ -240,12 +220,12 @@ async def test_what_goes_wrong_with_a_static_volume_is_said(shown: list[Body], m
         ([claim("data", 20)], 'provisioning failed for PVC "data"'),
         ([claim("data", 20, **{SELECTED: "n1"})], 'provisioning failed for PVC "data"'),
         (
-            [claim("data", 20, bound="far", **{SELECTED: "n2"}), volume("far", "n1")],
+            [claim("data", 20, **{SELECTED: "n2"}).bound_to("far"), volume("far", "n1")],
             'pv "far" node affinity doesn\'t match node "n2": no matching NodeSelectorTerms',
         ),
     ],
 )
-async def test_what_goes_wrong_with_a_volume_to_be_made_is_said(shown: list[Body], message: str) -> None:
+async def test_what_goes_wrong_with_a_volume_to_be_made_is_said(shown: list[PlainMaker[Any]], message: str) -> None:
     it = desk(static=False)
     state = it.reserve("web", N2)
     it.writer.controller = [lambda: it.show(*shown)]
@@ -283,12 +263,12 @@ async def test_a_refused_write_rolls_back_and_frees_the_volume() -> None:
     state = it.reserve("web", N1)
     status = await it.pre_bind(state, N1)
     assert (status.code, status.message) == (Code.ERROR, "binding volumes: 409 Conflict")
-    it.plugin.unreserve(state, it.pods["default/web"], N1)
+    it.plugin.unreserve(state, it.pods["web"], N1)
     assert it.fits("other")[1] == {"n1"}
 
 
 async def test_a_pod_whose_claims_are_bound_writes_nothing() -> None:
-    it = desk(claim("data", bound="a"), volume("a", "n1"))
+    it = desk(claim("data").bound_to("a"), volume("a", "n1"))
     state = it.reserve("web", N1)
     assert (await it.pre_bind(state, N1)).ok
     assert (it.writer.bound, it.writer.selected, it.writer.seconds) == ([], [], 0)

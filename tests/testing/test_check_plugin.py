@@ -14,6 +14,7 @@ from placewright.framework.interface import Plugin
 from placewright.framework.scalar import ScalarFilter
 from placewright.framework.status import SUCCESS, Status, unschedulable
 from placewright.plugins.imagelocality import ImageLocality
+from placewright.plugins.schedulinggates import SchedulingGates
 from placewright.profiles.problem import ProfileError
 from placewright.testing import BrokenPromiseError, Promise, check_plugin, node, pod, random_pod
 from testing import brokenplugins as broken
@@ -117,6 +118,12 @@ def test_a_filter_that_never_rejected_anything_is_said_so_and_makers_reach_it() 
 def test_makers_that_are_not_built_are_built() -> None:
     report = check_plugin(broken.TwoPods, clusters=1, pods=lambda dice: pod("p").priority(dice.randrange(2)))
     assert report.cases[Promise.SIGN]
+
+
+def test_a_change_of_a_pod_that_a_maker_made_is_news_to_the_queue() -> None:
+    report = check_plugin(SchedulingGates, clusters=4, pods=lambda dice: pod("p").gates(*dice.sample("gh", dice.randrange(3))))
+    assert report.gated > 30
+    assert report.cases[Promise.HINTS]
 
 
 def test_a_score_that_tells_no_nodes_apart_is_said_so() -> None:

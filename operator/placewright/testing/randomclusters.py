@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -61,18 +61,30 @@ class Sources:
 
     def pod(self, dice: random.Random) -> PodInfo:
         """A pod that waits."""
-        return built_pod(self.pods(dice))
+        made = built_pod(self.pods(dice))
+        return PodInfo(_unversioned(made.pod)) if made.pod.metadata.resource_version else made
 
     def node(self, dice: random.Random, name: str) -> Node:
         """A node of this name."""
         made = self.nodes(dice)
-        return _node_named(made if isinstance(made, Node) else made.build(), name)
+        return _node_named(_unversioned(made if isinstance(made, Node) else made.build()), name)
 
     def object(self, dice: random.Random) -> ClusterObject:
         """An object that is neither pod nor node."""
         made = self.objects(dice)
         item: ClusterObject = made.build() if isinstance(made, PlainMaker) else made
+        return _unversioned(item)
+
+
+def _unversioned(item: K) -> K:
+    """The object without a resourceVersion.
+
+    A change is drawn from two objects and keeps the metadata of one; the event handlers would take an equal version for the same news.
+    """
+    if not isinstance(item, msgspec.Struct):
         return item
+    meta: Any = getattr(item, "metadata")  # noqa: B009 - a struct of any kind
+    return msgspec.structs.replace(item, metadata=msgspec.structs.replace(meta, resource_version=""))
 
 
 def _node_named(node: Node, name: str) -> Node:
