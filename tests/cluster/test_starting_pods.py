@@ -136,10 +136,10 @@ def test_a_node_that_goes_and_comes_again_has_its_starting_pods_again() -> None:
 
 def test_the_cluster_lets_go_of_a_follower_that_is_held_by_nothing_else() -> None:
     scene = Scene()
-    assert len(scene.cluster.pod_followers) == 1
+    assert len(scene.cluster.pod_followers.known) == 1
     del scene.starting
     gc.collect()
-    assert not scene.cluster.pod_followers
+    assert scene.cluster.pod_followers.known == ()
 
 
 def test_pods_that_became_ready_leave_nothing_behind() -> None:

@@ -18,7 +18,7 @@ NODE = NodeName("a")
 
 def of(record: TurnedAwayPods, owner: Owner = JOB, name: NodeName = NODE) -> tuple[int, int] | None:
     """(pods, rounds)."""
-    found = record.of(owner)
+    found = record.owners.get(owner)
     entry = None if found is None else found.nodes.get(name)
     return None if entry is None else (entry.pods, entry.rounds)
 
@@ -54,7 +54,7 @@ def test_a_node_that_goes_takes_its_entries_along() -> None:
     assert (of(record), of(record, name=NodeName("b"))) == (None, (1, 1))
     record.node_gone(NodeName("b"))
     assert not record
-    assert record.of(JOB) is None
+    assert record.owners.get(JOB) is None
 
 
 def test_a_pod_of_the_owner_that_becomes_ready_cleans_the_record_of_its_node_and_a_pod_of_another_owner_does_not() -> None:
@@ -98,8 +98,8 @@ def test_a_flood_of_failing_pods_pushes_out_the_oldest_of_its_own_namespace_and_
         record.note(Owner("hostile", "Job", f"job-{number}"), NodeName(f"node-{number % 5000}"), "OutOfcpu", 1.0)
     assert len(record) == MOST_OF_A_NAMESPACE + 1
     assert of(record) == (1, 1)
-    assert record.of(Owner("hostile", "Job", "job-19999")) is not None
-    assert record.of(Owner("hostile", "Job", "job-0")) is None
+    assert record.owners.get(Owner("hostile", "Job", "job-19999")) is not None
+    assert record.owners.get(Owner("hostile", "Job", "job-0")) is None
 
 
 def test_many_namespaces_together_keep_within_the_bound_and_the_oldest_entries_go() -> None:

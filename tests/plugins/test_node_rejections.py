@@ -163,7 +163,7 @@ def test_the_nodes_that_are_left_out_agree_with_a_plain_rule_on_random_histories
             if dice.random() < 0.5:
                 record.note(Owner("default", "Job", job), name, "OutOfcpu", it.claims.now())
             evaluation = it.profiles["default-scheduler"].evaluate(of_job("web", job).build())
-            found = record.of(Owner("default", "Job", job))
+            found = record.owners.get(Owner("default", "Job", job))
             entries = {} if found is None else found.nodes
             out = {
                 node_name for node_name, entry in entries.items()

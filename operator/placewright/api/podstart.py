@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from placewright.api.objects import Condition
-from placewright.api.pods import PodInfo
+from placewright.api.pods import FINISHED_PHASES, PodInfo
 
 #: A kubelet puts this annotation on the object that shows a pod from a file of its own. No scheduler placed such a pod.
 MIRROR: Final = "kubernetes.io/config.mirror"
@@ -25,9 +25,12 @@ def is_ready(pod: PodInfo) -> bool:
 
 def may_be_starting(pod: PodInfo) -> bool:
     """Return whether a pod on a node is still to become Ready; not for pods that are being deleted, have ended, or are a kubelet's own."""
-    if pod.terminating or pod.finished or is_ready(pod):
+    meta, status = pod.pod.metadata, pod.pod.status
+    if meta.deletion_timestamp is not None or status.phase in FINISHED_PHASES:
         return False
-    return MIRROR not in (pod.pod.metadata.annotations or {})
+    if status.conditions and is_ready(pod):  # most pods come here when they are assumed, and have no conditions yet
+        return False
+    return not meta.annotations or MIRROR not in meta.annotations
 
 
 def bound_at(pod: PodInfo) -> float | None:
@@ -39,7 +42,7 @@ def bound_at(pod: PodInfo) -> float | None:
     Returns:
         Seconds since 1970; None where the condition is not True, or its time cannot be read.
     """
-    condition = _holds(pod, _SCHEDULED)
+    condition = _holds(pod, _SCHEDULED) if pod.pod.status.conditions else None
     if condition is None or not condition.last_transition_time:
         return None
     try:

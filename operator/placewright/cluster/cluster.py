@@ -311,7 +311,7 @@ class Cluster(NodeRows):
         if known is not None and known.node == pod.node_name:
             pod = with_noted_devices(pod, known.pod, assumed=known.assumed)
             self._replace(known, pod)
-            if not _counts_alike(known.pod, pod) or (self.pod_followers and is_ready(known.pod) != is_ready(pod)):
+            if not _counts_alike(known.pod, pod) or (self.pod_followers.known and is_ready(known.pod) != is_ready(pod)):
                 self._recount(known, pod)
             elif (row := self._row_of.get(known.node)) is not None:
                 self.version_journal.append(row)
@@ -393,7 +393,7 @@ class Cluster(NodeRows):
         if row is not None:
             self._count(pod, row, 1)
             self.pod_journal.append(row)
-        if self.pod_followers:
+        if self.pod_followers.known:
             self.pod_followers.pod_enters(pod, row)
 
     def _leave(self, placement: PodOnNode) -> None:
@@ -414,7 +414,7 @@ class Cluster(NodeRows):
         if row is not None:
             self._count(pod, row, -1)
             self.pod_journal.append(row)
-        if self.pod_followers:
+        if self.pod_followers.known:
             self.pod_followers.pod_leaves(pod, row)
 
     def _recount(self, known: PodOnNode, pod: PodInfo) -> None:

@@ -65,36 +65,39 @@ class PodFollower:
 
 
 class PodFollowers(PodFollower):
-    """The followers of one cluster, as one; falsy while there are none."""
+    """The followers of one cluster, as one.
+
+    Attributes:
+        known: the followers. An attribute and no method, because it is looked at for every pod, also where there are none. It is replaced
+            and not changed, because a follower may end while others are told.
+    """
 
     def __init__(self) -> None:
-        #: Replaced and not changed, because a follower may end while others are told.
-        self._known: list[ref[PodFollower]] = []
-
-    def __len__(self) -> int:
-        return len(self._known)
+        self.known: tuple[ref[PodFollower], ...] = ()
 
     def add(self, follower: PodFollower) -> None:
         """Tell a follower of everything from now on, for as long as it exists."""
-        self._known = [*self._known, ref(follower, self._ended)]
+        self.known = (*self.known, ref(follower, self._ended))
 
     def _ended(self, gone: ref[PodFollower]) -> None:
-        self._known = [each for each in self._known if each is not gone]
+        self.known = tuple([each for each in self.known if each is not gone])
 
     def drop(self, follower: PodFollower) -> None:
         """Tell a follower of nothing any more; harmless for one that is not told."""
-        self._known = [each for each in self._known if each() is not follower]
+        self.known = tuple([each for each in self.known if each() is not follower])
 
     def _all(self) -> Iterator[PodFollower]:
-        for each in self._known:
+        for each in self.known:
             follower = each()
             if follower is not None:
                 yield follower
 
     def pod_enters(self, pod: PodInfo, row: int | None) -> None:
         """Implements `PodFollower.pod_enters`."""
-        for follower in self._all():
-            follower.pod_enters(pod, row)
+        for each in self.known:
+            follower = each()
+            if follower is not None:
+                follower.pod_enters(pod, row)
 
     def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
         """Implements `PodFollower.pod_changes`."""

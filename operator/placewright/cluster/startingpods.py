@@ -17,10 +17,13 @@ from placewright.api.pods import PodInfo
 from placewright.api.podstart import bound_at, may_be_starting
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.dryrun import Moves
+from placewright.cluster.journal import Log
 from placewright.cluster.podfollowers import PodFollower
 from placewright.cluster.resources import grown
 
 _FIRST_ROOM: Final = 64
+#: A reader looks at each attempt, and few pods start or become Ready in between.
+_KEPT_CHANGES: Final = 1024
 #: Ends of pods that are Ready by now stay in the heap until there are so many times as many as pods that start.
 _STALE: Final = 2
 
@@ -37,11 +40,11 @@ class StartingPods(PodFollower):
         now: seconds since 1970.
 
     Attributes:
-        version: grows with every change of a count.
+        changes: (schedulerName, row, 1 or -1) for each change of a count, in order; without nodes that come or go.
     """
 
     def __init__(self, cluster: Cluster, seconds: float, now: Callable[[], float]) -> None:
-        self.version = 0
+        self.changes: Log[tuple[str, int, int]] = Log(_KEPT_CHANGES)
         self._cluster = cluster
         self._seconds = seconds
         self._now = now
@@ -67,22 +70,26 @@ class StartingPods(PodFollower):
         if counts is None:
             counts = self._counts[scheduler_name] = np.zeros(max(self._cluster.size, _FIRST_ROOM), np.int64)
             for pod, node, _ in tuple(self._cluster.placements()):
-                if pod.scheduler_name == scheduler_name:
+                if pod.scheduler_name == scheduler_name and may_be_starting(pod):
                     self._begin(pod, self._cluster.row(node))
-        if len(counts) < self._cluster.size:
-            counts = self._widened(scheduler_name, self._cluster.size)
-        return counts[: self._cluster.size]
+        size = self._cluster.size
+        if len(counts) < size:
+            counts = self._widened(scheduler_name, size)
+        return counts[:size]
 
     def expire(self) -> None:
         """Count pods no longer whose time has passed, and journal their rows. Not in a dry run, which takes back what it did by pod."""
-        if not self._ends or self._ends[0][0] > self._now() or self._cluster.dry_run_rows():
+        if not self.may_expire(now := self._now()) or self._cluster.dry_run_rows():
             return
-        now = self._now()
         while self._ends and self._ends[0][0] <= now:
             _, uid = heapq.heappop(self._ends)
             since = self._since.get(uid)
             if since is not None and since + self._seconds <= now:
                 self._end_of(uid)
+
+    def may_expire(self, now: float) -> bool:
+        """Return whether `expire` may have something to do; it is cheap, as it is asked before each attempt."""
+        return bool(self._ends) and self._ends[0][0] <= now
 
     def next_end(self) -> float | None:
         """Return when the next pod counts no longer if it is not Ready before, in seconds since 1970; None where no pod is starting."""
@@ -102,7 +109,7 @@ class StartingPods(PodFollower):
 
     def pod_enters(self, pod: PodInfo, row: int | None) -> None:
         """Implements `PodFollower.pod_enters`."""
-        if pod.scheduler_name in self._counts:
+        if pod.scheduler_name in self._counts and may_be_starting(pod):
             self._begin(pod, row)
 
     def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
@@ -110,7 +117,8 @@ class StartingPods(PodFollower):
         if new.scheduler_name not in self._counts:
             return
         if new.uid not in self._since:
-            self._begin(new, row)
+            if may_be_starting(new):
+                self._begin(new, row)
         elif not may_be_starting(new):
             self._drop(new, row)
 
@@ -127,7 +135,6 @@ class StartingPods(PodFollower):
 
     def row_ends(self, row: int) -> None:
         """Implements `PodFollower.row_ends`."""
-        self.version += 1
         for counts in self._counts.values():
             if row < len(counts):
                 counts[row] = 0
@@ -139,8 +146,6 @@ class StartingPods(PodFollower):
                 self._add(pod.scheduler_name, row, sign)
 
     def _begin(self, pod: PodInfo, row: int | None) -> None:
-        if not may_be_starting(pod):
-            return
         now = self._now()
         since = min(now, bound_at(pod) or now)
         if since + self._seconds <= now:
@@ -159,7 +164,7 @@ class StartingPods(PodFollower):
             heapq.heapify(self._ends)
 
     def _add(self, scheduler_name: str, row: int, delta: int) -> None:
-        self.version += 1
+        self.changes.append((scheduler_name, row, delta))
         counts = self._counts[scheduler_name]
         if row >= len(counts):
             counts = self._widened(scheduler_name, row + 1)

@@ -63,7 +63,11 @@ _Key = tuple[Owner, NodeName]
 
 
 class TurnedAwayPods(PodFollower):
-    """The record of one cluster; falsy while it is empty. While it follows the cluster, pods that become Ready clean it."""
+    """The record of one cluster. While it follows the cluster, pods that become Ready clean it.
+
+    Attributes:
+        owners: their records; an owner without nodes has none. Only this class writes it.
+    """
 
     def __init__(self, most: int = MOST_ENTRIES, most_of_a_namespace: int = MOST_OF_A_NAMESPACE) -> None:
         """Start empty.
@@ -75,7 +79,7 @@ class TurnedAwayPods(PodFollower):
         self._most = most
         self._most_of_a_namespace = most_of_a_namespace
         self._changes = 0
-        self._owners: dict[Owner, OwnerRecord] = {}
+        self.owners: dict[Owner, OwnerRecord] = {}
         #: All entries, and those of each namespace; in both the one that changed longest ago comes first.
         self._order: OrderedDict[_Key, None] = OrderedDict()
         self._by_namespace: dict[str, OrderedDict[_Key, None]] = {}
@@ -83,10 +87,6 @@ class TurnedAwayPods(PodFollower):
 
     def __len__(self) -> int:
         return len(self._order)
-
-    def of(self, owner: Owner) -> OwnerRecord | None:
-        """Return the record of an owner; None where no node turned its pods away."""
-        return self._owners.get(owner)
 
     def note(self, owner: Owner, node: NodeName, reason: str, now: float) -> None:
         """Count a pod that a node turned away.
@@ -98,7 +98,7 @@ class TurnedAwayPods(PodFollower):
             now: seconds since 1970.
         """
         self.forget_old(now)
-        record = self._owners.setdefault(owner, OwnerRecord())
+        record = self.owners.setdefault(owner, OwnerRecord())
         before = record.nodes.get(node)
         if before is None:
             after = TurnedAway(1, 1, now, now, reason)
@@ -147,7 +147,7 @@ class TurnedAwayPods(PodFollower):
         """
         while self._order:
             owner, node = oldest = next(iter(self._order))
-            if self._owners[owner].nodes[node].last + QUIET_SECONDS > now:
+            if self.owners[owner].nodes[node].last + QUIET_SECONDS > now:
                 return
             self._drop(oldest)
 
@@ -177,7 +177,7 @@ class TurnedAwayPods(PodFollower):
         owners.remove(owner)
         if not owners:
             del self._by_node[node]
-        record = self._owners[owner]
+        record = self.owners[owner]
         self._set(record, node, None)
         if not record.nodes:
-            del self._owners[owner]
+            del self.owners[owner]

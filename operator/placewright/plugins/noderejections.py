@@ -103,10 +103,10 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
 
     def sign(self, pod: PodInfo) -> Hashable:
         """The nodes that are left out now; nothing for nearly all pods. Time is looked at here and nowhere else, once for each attempt."""
-        if not self._record:
+        if not self._record.owners:
             return ()
         owner = owner_of(pod.pod.metadata)
-        record = self._record.of(owner)
+        record = self._record.owners.get(owner)
         return () if record is None else self._brought_up_to_date(owner, record).nodes
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
@@ -124,7 +124,7 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """Names each node with its pods, the kubelet's reason and the seconds that are left, where they are few."""
         owner = owner_of(pod.pod.metadata)
-        record, now = self._record.of(owner), self.handle.now()
+        record, now = self._record.owners.get(owner), self.handle.now()
         named = rows[:_NAMED]
         found = [Rejection(unresolvable(self._reason(owner, record, cluster.names[row], now)), rows[at : at + 1])
                  for at, row in enumerate(named.tolist())]  # fmt: skip
@@ -145,7 +145,7 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
 
     def _nodes_for(self, pod: PodInfo) -> frozenset[NodeName]:
         """The nodes that `sign` last found for the pod's owner, so that a column belongs to its signature though time has passed since."""
-        record = self._record.of(owner_of(pod.pod.metadata)) if self._record else None
+        record = self._record.owners.get(owner_of(pod.pod.metadata))
         if record is None:
             return _NO_NODES
         known = self._left_out.get(record)

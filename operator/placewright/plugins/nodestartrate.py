@@ -9,11 +9,11 @@ pod sooner.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import may_be_starting
@@ -29,11 +29,20 @@ from placewright.framework.events import (
     QueueingHint,
     interest,
 )
-from placewright.framework.interface import ROUNDING_SECONDS, BoolColumn, CycleState, Handle, Reads, Rejection, Rows
+from placewright.framework.interface import (
+    ROUNDING_SECONDS,
+    BoolColumn,
+    CycleState,
+    Handle,
+    IntColumn,
+    Reads,
+    Rejection,
+    Rows,
+)
 from placewright.framework.memory import NodeMemory
 from placewright.framework.rowwise import RowVerdict, RowwiseFilter
 from placewright.framework.status import Status, unresolvable
-from placewright.framework.topology import MISSING, Domains, domains
+from placewright.framework.topology import MISSING, Codes, domains
 
 NAME: Final = "NodeStartRate"
 #: Happens when a pod has been bound for so long that it does not count any more.
@@ -81,35 +90,44 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
     def __init__(self, args: NodeStartRateArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._starting = StartingPods(handle.cluster, args.start_seconds, handle.now)
-        self._memory = NodeMemory()
+        self._limits = (
+            StartLimit(self._starting, "", args.max_starting, f"node(s) had {args.max_starting} pods starting"),
+            *(_limit_of(domain, self._starting) for domain in args.domains),
+        )
         self._rings_at = -np.inf
         if args.domains:  # a pod that starts on one node of a rack fills it for all of them
             self.reads = Reads.CLUSTER  # type: ignore[misc]  # of nearly all plugins it is the class's
 
     def sign(self, pod: PodInfo) -> Hashable:
         """The schedulerName, whose pods are counted. Called before each attempt, so pods stop counting here when their time has passed."""
-        self._starting.expire()
-        self._wake_in_time()
+        now = self.handle.now()
+        if self._starting.may_expire(now):
+            self._starting.expire()
+        if now >= self._rings_at:
+            self._wake_in_time(now)
         return pod.scheduler_name
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
-        """With domains: the counts, and the nodes."""
-        return (self._starting.version, cluster.node_journal.position)
+        """With domains: how often a node or a domain filled or had room again. Nearly all pods that start change neither."""
+        return (*[limit.crossings(cluster) for limit in self._limits], cluster.node_journal.position)
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where the node and all its domains start fewer pods than they may."""
+        if self.reads is not Reads.CLUSTER:
+            below: BoolColumn = self._starting.on_rows(pod.scheduler_name)[rows] < self.args.max_starting
+            return below
         passes = np.ones(len(rows), np.bool_)
-        for _, allowed in self._verdicts(pod, cluster, rows):
-            passes &= allowed
+        for limit in self._limits:
+            passes &= limit.allows(pod.scheduler_name, cluster, rows)
         return passes
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """Names the first limit that is reached: the node's, then the domains' in their order."""
-        return _first_reached(self._verdicts(pod, cluster, rows), rows)
+        return _first_reached([(limit.status, limit.allows(pod.scheduler_name, cluster, rows)) for limit in self._limits], rows)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
         """Judges rows with the starting pods that are on them at call time."""
-        return _StartVerdict(self, pod, cluster)
+        return _StartVerdict(self._starting, self._limits, pod.scheduler_name, cluster)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """A pod of the profile that becomes Ready or leaves; a node that comes; time. With domains also nodes that change their label."""
@@ -121,64 +139,111 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
             interest(NAME, Action.UPDATE),
         )
 
-    def _wake_in_time(self) -> None:
+    def _wake_in_time(self, now: float) -> None:
         """Have waiting pods woken when the next pod stops counting. One alarm at a time is enough, as it leads to the next attempt."""
-        now = self.handle.now()
-        if now >= self._rings_at and (end := self._starting.next_end()) is not None:
+        if (end := self._starting.next_end()) is not None:
             self._rings_at = end
             self.handle.wake_after(end - now + ROUNDING_SECONDS, TIME_PASSED)
 
-    def _verdicts(self, pod: PodInfo, cluster: Cluster, rows: Rows) -> Iterator[tuple[Status, BoolColumn]]:
-        """Each limit's status, and the rows that it lets pass."""
-        counts = self._starting.on_rows(pod.scheduler_name)
-        yield self.full_node, counts[rows] < self.args.max_starting
-        for domain in self.args.domains:
-            place = self.place_of(domain, cluster)
-            codes = place.codes[rows]
-            yield self.full_domain(domain), (codes == MISSING) | (self.sums(place, counts)[codes] < domain.max_starting)
 
-    # --- what the judge of single rows uses, too ------------------------------------------------------------------------------------
+class StartLimit:
+    """How many pods may start at a time on the nodes that share a label's value, or on each node.
 
-    @property
-    def full_node(self) -> Status:
-        """The status of nodes that start as many pods as they may."""
-        return unresolvable(f"node(s) had {self.args.max_starting} pods starting")
+    Args:
+        starting: the pods that are counted.
+        topology_key: the label; empty for each node by itself.
+        most: pods of one profile in one domain.
+        reason: of the nodes of a full domain.
 
-    def full_domain(self, domain: StartDomain) -> Status:
-        """The status of nodes whose domain starts as many pods as it may."""
-        return unresolvable(f"node(s) had {domain.max_starting} pods starting with the same {domain.topology_key}")
+    Attributes:
+        topology_key, most: as given.
+        status: of the nodes of a full domain.
+    """
 
-    def place_of(self, domain: StartDomain, cluster: Cluster) -> Domains:
-        """The domain's label by row."""
-        return domains(self._memory, cluster, domain.topology_key)
+    def __init__(self, starting: StartingPods, topology_key: str, most: int, reason: str) -> None:
+        self.topology_key = topology_key
+        self.most = most
+        self.status = unresolvable(reason)
+        self._starting = starting
+        self._memory = NodeMemory()
+        self._sums: dict[str, _Sums] = {}
 
-    def starting(self, pod: PodInfo) -> NDArray[np.int64]:
-        """Pods of the same profile that start, by row; shape (size,), not to be written."""
-        return self._starting.on_rows(pod.scheduler_name)
+    def codes(self, cluster: Cluster) -> Codes:
+        """Return the domain of each row, `MISSING` for a node without the label; shape (size,). Rows of their own have no missing one."""
+        return domains(self._memory, cluster, self.topology_key).codes if self.topology_key else cluster.all_rows
 
-    @staticmethod
-    def sums(place: Domains, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Add up counts of rows by code; shape (distinct,)."""
-        return np.bincount(place.codes, weights=counts, minlength=place.distinct).astype(np.int64)
+    def by_domain(self, scheduler_name: str, cluster: Cluster) -> IntColumn:
+        """Return the starting pods of a profile by domain; not to be written."""
+        sums = self._sums.get(scheduler_name)
+        if sums is None:
+            sums = self._sums[scheduler_name] = _Sums()
+        counts = self._starting.on_rows(scheduler_name)  # first, as it may count pods for the first time
+        position, nodes = self._starting.changes.position, cluster.node_journal.position
+        changes = self._starting.changes.since(sums.position) if nodes == sums.nodes else None
+        if changes is None:
+            sums.by_code = np.bincount(self.codes(cluster), weights=counts, minlength=1).astype(np.int64)
+            sums.crossings += 1
+        elif len(changes):
+            self._follow(sums, scheduler_name, changes, self.codes(cluster))
+        sums.position, sums.nodes = position, nodes
+        return sums.by_code
+
+    def _follow(self, sums: _Sums, scheduler_name: str, changes: Iterable[tuple[str, int, int]], codes: Codes) -> None:
+        by_code, most = sums.by_code, self.most
+        for name, row, delta in changes:
+            if name == scheduler_name:
+                code = codes.item(row)  # Python's integers: several times as fast as numpy's one by one
+                before = by_code.item(code)
+                by_code[code] = before + delta
+                sums.crossings += (before < most) != (before + delta < most)
+
+    def crossings(self, cluster: Cluster) -> int:
+        """Return how often a domain filled or had room again; equal numbers mean equal answers, as long as no node changes."""
+        for name in self._sums:
+            self.by_domain(name, cluster)
+        return sum(sums.crossings for sums in self._sums.values())
+
+    def allows(self, scheduler_name: str, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """Return where a further pod of the profile may start; shape (len(rows),)."""
+        return self.allowed(self.codes(cluster)[rows], self.by_domain(scheduler_name, cluster)[self.codes(cluster)[rows]])
+
+    def allowed(self, codes: Codes, counts: IntColumn) -> BoolColumn:
+        """Judge domains.
+
+        Args:
+            codes: of the judged rows, shape (k,).
+            counts: starting pods in their domains, shape (k,).
+
+        Returns:
+            True where one more may start, shape (k,); a node without the label is in no domain.
+        """
+        below: BoolColumn = counts < self.most
+        return below | (codes == MISSING) if self.topology_key else below
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Starting pods of one profile by domain, and up to where they were followed."""
+
+    by_code: IntColumn = field(default_factory=lambda: np.zeros(0, np.int64))
+    position: int = -1
+    nodes: int = -1
+    crossings: int = 0
 
 
 class _StartVerdict(RowVerdict):
-    """Judges rows for one pod: starting pods of the judged row as they are now, of all others as they were when this was made."""
+    """Judges rows for one profile: starting pods of the judged row as they are now, of all others as they were when this was made."""
 
-    def __init__(self, plugin: NodeStartRate, pod: PodInfo, cluster: Cluster) -> None:
-        self._plugin = plugin
-        self._pod = pod
-        self._before = plugin.starting(pod).copy()
-        places = [(domain, plugin.place_of(domain, cluster)) for domain in plugin.args.domains]
-        self._domains = [(domain, place, plugin.sums(place, self._before)) for domain, place in places]
+    def __init__(self, starting: StartingPods, limits: Sequence[StartLimit], scheduler_name: str, cluster: Cluster) -> None:
+        self._starting = starting
+        self._name = scheduler_name
+        self._before = starting.on_rows(scheduler_name).copy()
+        self._limits = [(limit, limit.codes(cluster), limit.by_domain(scheduler_name, cluster).copy()) for limit in limits]
 
     def _verdicts(self, rows: Rows) -> Iterator[tuple[Status, BoolColumn]]:
-        now = self._plugin.starting(self._pod)[rows]
-        yield self._plugin.full_node, now < self._plugin.args.max_starting
-        for domain, place, sums in self._domains:
-            codes = place.codes[rows]
-            around = sums[codes] + now - self._before[rows]
-            yield self._plugin.full_domain(domain), (codes == MISSING) | (around < domain.max_starting)
+        change = self._starting.on_rows(self._name)[rows] - self._before[rows]
+        for limit, codes, by_domain in self._limits:
+            yield limit.status, limit.allowed(codes[rows], by_domain[codes[rows]] + change)
 
     def passes(self, rows: Rows) -> BoolColumn:
         """Implements `RowVerdict.passes`."""
@@ -190,6 +255,11 @@ class _StartVerdict(RowVerdict):
     def explain(self, rows: Rows) -> list[Rejection]:
         """Implements `RowVerdict.explain`."""
         return _first_reached(self._verdicts(rows), rows)
+
+
+def _limit_of(domain: StartDomain, starting: StartingPods) -> StartLimit:
+    reason = f"node(s) had {domain.max_starting} pods starting with the same {domain.topology_key}"
+    return StartLimit(starting, domain.topology_key, domain.max_starting, reason)
 
 
 def _first_reached(verdicts: Iterable[tuple[Status, BoolColumn]], rows: Rows) -> list[Rejection]:

@@ -13,7 +13,7 @@ from collections.abc import (
     MutableMapping,
     Sequence,
 )
-from typing import Any
+from typing import Any, Final
 
 from placewright.api.devices import AllocationResult, ResourceClaim
 from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
@@ -205,7 +205,8 @@ class ProfileHandle:
         wake: Wake = never_woken,
         evictions: Evictions | None = None,
     ) -> None:
-        self._now = claims.now if now is None else now
+        #: Implements `Handle.now`, by the clock that timestamps in claims go by where none was given. No method: a call less for each pod.
+        self.now: Final = claims.now if now is None else now
         self._wake = wake
         self.guarding = Guarding() if guarding is None else guarding
         self._evictions = Evictions(cluster) if evictions is None else evictions
@@ -242,10 +243,6 @@ class ProfileHandle:
     def claims(self) -> ClaimWriter:
         """The port that gives claims their devices."""
         return self._claims
-
-    def now(self) -> float:
-        """Implements `Handle.now`, by the clock that timestamps in claims go by where none was given."""
-        return self._now()
 
     def wake_after(self, seconds: float, event: ClusterEvent, subject: Any = None) -> None:
         """Implements `Handle.wake_after`."""
