@@ -16,6 +16,8 @@ from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
 from placewright.api.podgroups import Form, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import Action, ClusterEvent
 from placewright.framework.interface import Plugin
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
@@ -26,6 +28,7 @@ from placewright.framework.runtime.handle import (
     NoVolumeWriter,
     ProfileHandle,
     build_evaluator,
+    never_woken,
 )
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SUCCESS, Status, unschedulable
@@ -209,3 +212,17 @@ async def test_work_beside_everything_else_is_put_away_unstarted() -> None:
 def test_no_group_has_members() -> None:
     assert list(NoPodGroupMembers().members(GROUP)) == []
     assert NoPodGroupMembers().ready_members(GROUP, pod("p")) == {"default-scheduler": 1}
+
+
+def test_the_time_of_a_plugin_is_that_of_its_handle_and_stands_still_where_none_was_given() -> None:
+    cluster = Cluster()
+    timeless, timed = (ProfileHandle(cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), now=now) for now in (None, lambda: 7.0))
+    assert (timeless.now(), timed.now()) == (0.0, 7.0)
+
+
+def test_an_event_that_a_plugin_asks_for_later_goes_to_those_who_wake_pods_and_nowhere_without_them() -> None:
+    asked: list[tuple[float, ClusterEvent, object]] = []
+    event = ClusterEvent("Seats", Action.UPDATE, "SeatsFree")
+    for wake in (never_woken, lambda *what: asked.append(what)):
+        ProfileHandle(Cluster(), NoBinder(), NoNominations(), (), NoVolumeWriter(), wake=wake).wake_after(5.0, event, "row")
+    assert asked == [(5.0, event, "row")]

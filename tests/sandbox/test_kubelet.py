@@ -6,7 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from kubesandbox.controllers.kubelet import RUN_SECONDS, Kubelets, KubeletTimes, simulated_node
+from kubesandbox.controllers.kubelet import (
+    RUN_SECONDS,
+    START_SECONDS,
+    TURNS_AWAY,
+    Kubelets,
+    KubeletTimes,
+    simulated_node,
+)
 from kubesandbox.storage.writes import DeleteOptions
 from sandbox.claims import Claims, pod_with, settled
 from sandbox.makers import Core, Object, pod
@@ -38,6 +45,11 @@ async def until(core: Core, wanted: Callable[[Object | None], bool], name: str =
     return found
 
 
+def noted(item: Object, key: str, value: str) -> Object:
+    item["metadata"]["annotations"] = {key: value}
+    return item
+
+
 def phase(wanted: str) -> Callable[[Object | None], bool]:
     return lambda found: found is not None and found["status"]["phase"] == wanted
 
@@ -62,6 +74,33 @@ async def test_pods_get_different_addresses() -> None:
             core.create("pods", pod(name, node="node-0000"))
         found = [await until(core, phase("Running"), name) for name in "ab"]
     assert len({each["status"]["podIP"] for each in found if each}) == 2
+
+
+async def test_a_pod_or_a_node_may_start_later_than_others() -> None:
+    core = Core()
+    async with kubelets(core):
+        core.create("nodes", noted(simulated_node(1, "2023-11-14T22:13:20Z"), START_SECONDS, "3600"))
+        core.create("pods", pod("quick", node="node-0000"))
+        core.create("pods", pod("node-is-slow", node="node-0001"))
+        core.create("pods", noted(pod("slow", node="node-0000"), START_SECONDS, "3600"))
+        core.create("pods", noted(pod("odd", node="node-0000"), START_SECONDS, "soon"))
+        await until(core, phase("Running"), "quick")
+        await until(core, phase("Running"), "odd")
+    assert [phase("Pending")(core.get("pods", name)) for name in ("slow", "node-is-slow")] == [True, True]
+
+
+async def test_a_node_that_turns_pods_away_fails_them_with_its_reason_until_the_annotation_goes() -> None:
+    core = Core()
+    async with kubelets(core):
+        core.create("nodes", noted(simulated_node(1, "2023-11-14T22:13:20Z"), TURNS_AWAY, "OutOfcpu"))
+        core.create("pods", pod("web", node="node-0001"))
+        found = await until(core, phase("Failed"))
+        core.writes.modify(core.type("nodes"), "", "node-0001", lambda node: node["metadata"].pop("annotations"))
+        core.create("pods", pod("next", node="node-0001"))
+        await until(core, phase("Running"), "next")
+    assert found is not None
+    assert found["status"]["reason"] == "OutOfcpu"
+    assert "containerStatuses" not in found["status"]
 
 
 async def test_an_unbound_pod_is_nobodys() -> None:

@@ -91,7 +91,7 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
         super().__init__(args, handle)
         self._starting = StartingPods(handle.cluster, args.start_seconds, handle.now)
         self._limits = (
-            StartLimit(self._starting, "", args.max_starting, f"node(s) had {args.max_starting} pods starting"),
+            StartLimit(self._starting, "", args.max_starting, f"node(s) had {_pods(args.max_starting)} starting"),
             *(_limit_of(domain, self._starting) for domain in args.domains),
         )
         self._rings_at = -np.inf
@@ -257,8 +257,12 @@ class _StartVerdict(RowVerdict):
         return _first_reached(self._verdicts(rows), rows)
 
 
+def _pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
+
+
 def _limit_of(domain: StartDomain, starting: StartingPods) -> StartLimit:
-    reason = f"node(s) had {domain.max_starting} pods starting with the same {domain.topology_key}"
+    reason = f"node(s) had {_pods(domain.max_starting)} starting with the same {domain.topology_key}"
     return StartLimit(starting, domain.topology_key, domain.max_starting, reason)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
+from placewright.api.podstart import is_ready
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
 from placewright.cluster.turnedaway import TurnedAwayPods
@@ -80,6 +81,9 @@ class ShadowCluster:
         """
         if pod.uid in self.waiting:
             return
+        before = self.cluster.placement(pod.uid)
+        if before is not None and is_ready(pod) and not is_ready(before.pod):
+            self.roomier = True
         where = self.chosen.get(pod.uid, node)
         if pod.node_name == where:
             self.cluster.set_pod(pod)
