@@ -26,7 +26,7 @@ async def desk(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     """Three nodes, a live profile, its shadow, and nobody at work."""
     monkeypatch.setattr(shadow_module, "REPORT_SECONDS", 0.05)
     async with new_stage() as stage:
-        stage.nodes(3).profile(weights={"ImageLocality": 3}, backoff={"initialSeconds": 2})
+        stage.nodes(3).profile(weights={"ImageLocality": 3}, backoff={"initialSeconds": 2}, preemption={"policy": "Never"})
         stage.profile("packed", mode="Shadow", shadows="default", shadow={"budgetPercent": 50}, **PACKED)
         made = Desk(stage, capsys)
         made.namespace()
@@ -58,6 +58,7 @@ async def test_after_promoting_the_next_pods_are_placed_by_the_shadows_settings_
     assert (decision.profile, decision.generation) == ("default", 2)
     spec = stage.show_profile()["spec"]
     assert (spec["weights"], spec["pluginConfig"]) == (PACKED["weights"], PACKED["pluginConfig"])
+    assert spec["preemption"]["policy"] == "Never", "a shadow tries no rules of preemption, and takes none away"
     assert (spec["backoff"]["initialSeconds"], spec["schedulerName"], spec["mode"]) == (2, "placewright", "Live")
     assert "shadow packed: since" in ran.out
     assert "profile default: weights.NodeResourcesFit: 1 → 50" in ran.out

@@ -301,6 +301,26 @@ async def test_where_the_extenders_agree_to_nothing_nobody_is_evicted() -> None:
     assert told(world, "vip")[1].endswith(". no new claims to deallocate, preemption: no candidate node for preemption")
 
 
+async def test_victims_that_extenders_choose_are_held_to_the_rules_of_the_profile() -> None:
+    class Chooses(FakeExtender):
+        async def preempt(
+            self,
+            pod: PodInfo,
+            victims: Mapping[NodeName, NodeVictims],
+            pods_on: Callable[[NodeName], Iterable[PodInfo]] | None = None,
+        ) -> dict[NodeName, NodeVictims]:
+            assert pods_on is not None
+            assert list(victims) == ["a"], "the profile protects the pod on b"
+            return {NodeName("b"): NodeVictims(tuple(pods_on(NodeName("b"))), 0)}
+
+    protect = {"protect": {"matchLabels": {"tier": "high"}}}
+    world = crowded(Chooses())
+    world.pods(pod("high").requests(cpu="4").on("b").priority(5).labels(tier="high"))
+    world.use_profile(generation=2, asking=[Chooses()], preemption=protect)
+    assert await preempting(world) is None
+    assert told(world, "vip")[1].endswith("preemption: Victims are protected by spec.preemption.protect")
+
+
 async def test_an_extender_that_fails_ends_the_preemption() -> None:
     dead = FakeExtender()
     dead.fail(ExtenderError("connection refused"), "preempt", always=True)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import CycleState, Diagnosis, NoArgs, PostFilterPlugin, PostFilterResult
+from placewright.framework.status import SUCCESS, unschedulable
 from placewright.queue.queued import SubQueue
 from placewright.testing import World, assert_bound, assert_evicted, assert_waiting, node, pod, profile
 
@@ -82,6 +87,46 @@ def test_a_time_that_was_stated_passes_without_effect_once_the_pod_is_gone_or_tr
     assert len(stage.queue.wake_ups) == 1
     stage.remove("vip")
     assert (len(stage.queue.wake_ups), stage.queue.wake_ups.next_time()) == (0, None)
+
+
+class Ruthless(PostFilterPlugin[NoArgs]):
+    """Evicts all pods of the node `a`, and asks no rules."""
+
+    name = "Ruthless"
+
+    def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
+        return PostFilterResult(SUCCESS, NodeName("a"), tuple(cluster.pods_on(NodeName("a"))))
+
+
+class Patient(PostFilterPlugin[NoArgs]):
+    """Makes no room, and wants to be asked again."""
+
+    name = "Patient"
+
+    def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
+        return PostFilterResult(unschedulable("a node is on its way"), retry_after=20.0)
+
+
+def test_victims_of_a_plugin_that_asks_no_rules_are_held_to_them() -> None:
+    def evicted(**rules: Any) -> list[str]:
+        plain = profile().disable("DefaultPreemption").spec(preemption=rules)
+        stage = World(Ruthless, nodes=[node("a", cpu="2")], profile=plain).add(running("x", app="web"), running("y"), important())
+        if not stage.evictor.evicted:
+            assert_waiting(stage, "vip", because="preemption: ")
+        return [victim for victim, _, _ in stage.evictor.evicted]
+
+    assert sorted(evicted()) == ["x", "y"]
+    assert evicted(protect={"matchLabels": {"app": "web"}}) == []
+    assert evicted(maxVictims=1) == []
+
+
+def test_a_plugin_that_waits_for_a_time_is_asked_again_then() -> None:
+    stage = World(Patient, nodes=[node("a", cpu="1")]).add(important(cpu="2"))
+    assert_waiting(stage, "vip", because="a node is on its way")
+    stage.advance(19)
+    assert len(stage.log.attempts) == 1
+    stage.advance(2)
+    assert len(stage.log.attempts) == 2
 
 
 def test_without_rules_no_time_is_stated_and_no_eviction_is_kept() -> None:

@@ -101,6 +101,18 @@ async def test_a_pod_that_is_given_up_is_explained_as_such(stage: Stage) -> None
     assert listed["pods"][0]["secondsSinceGivenUp"] < 60
 
 
+async def test_a_pod_that_may_not_preempt_yet_is_explained_with_the_rule_and_the_time(stage: Stage) -> None:
+    stage.edit_profile(preemption={"waitSeconds": 600})
+    async with desk(stage) as asked:
+        await asked.until_ready()
+        stage.pod("large", cpu="64")
+        await stage.until(lambda: stage.condition("large"))
+        found = await read(asked, "/debug/explain?pod=default/large")
+    assert 590 < found["queue"]["retrySeconds"] <= 600
+    assert "preemption: not eligible due to spec.preemption.waitSeconds=600." in found["tried"][0]["message"]
+    assert "tried again in 5 min at the latest" in _queued(Queued("unschedulable", 1.0, retry_seconds=300.0), "placewright")
+
+
 async def test_looking_changes_nothing(stage: Stage) -> None:
     async with desk(stage) as asked:
         await asked.until_ready()

@@ -43,7 +43,7 @@ SHADOW: Final = "Shadow"
 #: fields are merged with the defaults first (`profiles/resolve.py`).
 SETTINGS: Final = ("paused", "percentage_of_nodes_to_score", "backoff", "give_up_after_seconds", "fairness", "pods", "preemption")
 #: Fields of `spec`, as documents spell them, that decide where a pod goes: a shadow tries them, and `profiles promote` takes them over.
-DECIDING: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights", "preemption")
+DECIDING: Final = ("preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights")
 
 _NAME: Final[Mapping[str, Any]] = {"minLength": 1, "maxLength": MAX_NAME_LENGTH}
 #: A list that server-side apply merges by the name of its items, so that two owners can each own one.

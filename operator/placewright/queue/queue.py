@@ -489,7 +489,8 @@ class SchedulingQueue(QueueView):
         self.pod_groups.leave(queued)
         del self._uids[key]
         self.nominator.delete(uid)
-        self.wake_ups.drop(uid)
+        if self.wake_ups.times:
+            self.wake_ups.drop(uid)
 
     def _count(self, place: SubQueue, label: str) -> None:
         if self._on_incoming is not None:

@@ -22,7 +22,7 @@ _OUTDATED: Final = 64
 
 
 class WakeUps:
-    """The next time of each pod that has one. False while no pod has, which is nearly always.
+    """The next time of each pod that has one; nearly always no pod has.
 
     A time is dropped when the pod leaves the queue, and passes without effect when the pod was tried in between. There is one at most for
     each pod in the queue.
@@ -32,6 +32,9 @@ class WakeUps:
         find: a pod of the queue by its uid.
         put: moves a pod between sub-queues.
         clock: seconds, monotonic.
+
+    Attributes:
+        times: by uid, the time and the pod's attempts when it was stated; only read elsewhere.
     """
 
     def __init__(self, queues: ProfileQueues, find: Callable[[str], QueuedPod | None], put: Put, clock: Callable[[], float]) -> None:
@@ -39,12 +42,11 @@ class WakeUps:
         self._find = find
         self._put = put
         self._clock = clock
-        #: By uid, the time and the pod's attempts when it was set.
-        self._times: dict[str, tuple[float, int]] = {}
+        self.times: dict[str, tuple[float, int]] = {}
         self._order: list[tuple[float, str]] = []
 
     def __len__(self) -> int:
-        return len(self._times)
+        return len(self.times)
 
     def after(self, uid: str, seconds: float) -> None:
         """Try a pod again after so many seconds, if it is not tried before; a pod that the queue does not hold is ignored.
@@ -57,14 +59,14 @@ class WakeUps:
         if queued is None:
             return
         due = self._clock() + max(seconds, 0.0)
-        self._times[uid] = due, queued.attempts
+        self.times[uid] = due, queued.attempts
         heapq.heappush(self._order, (due, uid))
-        if len(self._order) > 2 * len(self._times) + _OUTDATED:
-            self._order = sorted((due, uid) for uid, (due, _) in self._times.items())
+        if len(self._order) > 2 * len(self.times) + _OUTDATED:
+            self._order = sorted((due, uid) for uid, (due, _) in self.times.items())
 
     def drop(self, uid: str) -> None:
         """Forget a pod's time; harmless for a pod without."""
-        self._times.pop(uid, None)
+        self.times.pop(uid, None)
 
     def of(self, uid: str) -> float | None:
         """Return the seconds until a pod is tried again at the latest; None for a pod that waits for events alone.
@@ -72,14 +74,14 @@ class WakeUps:
         Args:
             uid: of the pod.
         """
-        found, queued = self._times.get(uid), self._find(uid)
+        found, queued = self.times.get(uid), self._find(uid)
         if found is None or queued is None or found[1] != queued.attempts or queued.given_up_at is not None:
             return None
         return max(found[0] - self._clock(), 0.0)
 
     def next_time(self) -> float | None:
         """Return when `ring` next has something to do, in seconds of the clock; None while no pod has a time."""
-        while self._order and self._times.get(self._order[0][1], (None,))[0] != self._order[0][0]:
+        while self._order and self.times.get(self._order[0][1], (None,))[0] != self._order[0][0]:
             heapq.heappop(self._order)
         return self._order[0][0] if self._order else None
 
@@ -88,7 +90,7 @@ class WakeUps:
         now = self._clock()
         while (due := self.next_time()) is not None and due <= now:
             _, uid = heapq.heappop(self._order)
-            _, attempts = self._times.pop(uid)
+            _, attempts = self.times.pop(uid)
             queued = self._find(uid)
             if queued is not None and queued.attempts == attempts and queued.given_up_at is None:
                 self._bring_back(queued)

@@ -146,7 +146,7 @@ class Preemption:
                 await self.evictor.evict(victim, preemptor, node)
         except Exception:
             self.cluster.stays_after_all(victim.uid)
-            self.evictions.failed(victim.uid)
+            self.evictions.failed(victim)
             _logger.exception("pod %s, a victim of pod %s, is still on node %s", victim.key, preemptor.key, node)
             return False
         self.events.record(victim, EventType.NORMAL, PREEMPTED, _PREEMPTING, note)

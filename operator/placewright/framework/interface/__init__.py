@@ -83,8 +83,9 @@ means that no event of this plugin moves it. A test reads this table and tries e
 
 The last line is for a profile in which every Bind plugin skips. A pod that backs off is made active when its backoff ends: after 1, 2, 4,
 8, 10 seconds by default, counted by its rejections, or by its errors in a row. When nothing else is to be done, a rejected pod is tried
-before that; a pod that failed with an error never is. A pod in the unschedulable set is tried again after five minutes in any case. An
-event that happened while the pod was being tried counts as if it came right afterwards.
+before that; a pod that failed with an error never is. A pod in the unschedulable set is tried again after five minutes in any case, and at
+the time that PostFilter stated with `PostFilterResult.retry_after`. An event that happened while the pod was being tried counts as if it
+came right afterwards.
 """
 
 from __future__ import annotations

@@ -19,12 +19,12 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.ports import Seconds
 
 MINUTE: Final = 60.0
-#: After this an eviction is in its budget's status, or never will be, as for a victim that was not healthy. The disruption controller
-#: forgets evictions of the Eviction API after as long (`DeletionTimeout`).
-SHOWN_AT_LATEST: Final = 120.0
+#: After this an eviction counts against no budget any more, although the budget's status was never written since. The disruption controller
+#: writes it when pods that the budget selects are fewer, or fewer are healthy; an hour without it says that neither is the case.
+SHOWN_AT_LATEST: Final = 3600.0
 #: Until then the status of a budget may have been computed before the victim left, although it was written afterwards.
 SHOWN_AT_EARLIEST: Final = 5.0
-#: Evictions kept at most, of all profiles; some hundred bytes each.
+#: Evictions kept at most, of all namespaces; some hundred bytes each.
 MOST_KEPT: Final = 10_000
 _POD_SCHEDULED: Final = "PodScheduled"
 _GATED: Final = "SchedulingGated"
@@ -100,10 +100,11 @@ class Evictions:
         self._clock = clock
         self._first_tried = first_tried
         self._minutes: dict[str, _Minute] = {}
-        self._under_way: dict[str, Eviction] = {}
+        #: By namespace and uid. Only of namespaces with budgets; the oldest first in each.
+        self._under_way: dict[str, dict[str, Eviction]] = {}
 
     def __len__(self) -> int:
-        return len(self._under_way)
+        return sum(map(len, self._under_way.values()))
 
     # --- what is asked for -----------------------------------------------------------------------------------------------------------
 
@@ -117,26 +118,31 @@ class Evictions:
         if not self.needed:
             return
         now, victims = self._clock(), list(victims)
-        self._forget(now)
-        self._minutes.setdefault(scheduler_name, _Minute(deque())).asked.append((now, len(victims)))
-        for victim in victims:
-            versions = {
-                budget.metadata.uid: budget.metadata.resource_version
-                for budget in self.cluster.objects.disruption_budgets.values()
-                if budget.metadata.namespace == victim.namespace
-            }
-            self._under_way[victim.uid] = Eviction(victim.uid, victim.namespace, victim.name, victim.labels, now, versions)
-            if len(self._under_way) > MOST_KEPT:
-                del self._under_way[next(iter(self._under_way))]
-
-    def failed(self, uid: str) -> None:
-        """Note that a victim stays. It still counts as asked for."""
-        self._under_way.pop(uid, None)
-
-    def _forget(self, now: Seconds) -> None:
-        while self._under_way and (oldest := next(iter(self._under_way.values()))).at <= now - SHOWN_AT_LATEST:
-            del self._under_way[oldest.uid]
         self._minutes = {name: minute for name, minute in self._minutes.items() if minute.count(now)}
+        self._minutes.setdefault(scheduler_name, _Minute(deque())).asked.append((now, len(victims)))
+        for namespace in {victim.namespace for victim in victims}:
+            self._note([victim for victim in victims if victim.namespace == namespace], namespace, now)
+
+    def failed(self, victim: PodInfo) -> None:
+        """Note that a victim stays. It still counts as asked for."""
+        self._under_way.get(victim.namespace, {}).pop(victim.uid, None)
+
+    def _note(self, victims: Iterable[PodInfo], namespace: str, now: Seconds) -> None:
+        budgets = self.cluster.objects.disruption_budgets.values()
+        shown = {each.metadata.uid: each.metadata.resource_version for each in budgets if each.metadata.namespace == namespace}
+        known = self._under_way.pop(namespace, {}).values()
+        as_it_was = {each.uid for each in known if not shown.items().isdisjoint(each.versions.items())}
+        kept = {each.uid: each for each in known if self._counts(each, now, as_it_was=each.uid in as_it_was)}
+        if shown:
+            kept |= {each.uid: Eviction(each.uid, namespace, each.name, each.labels, now, shown) for each in victims}
+        if kept:
+            self._under_way[namespace] = kept  # behind all others, as it was used last
+        while len(self) > MOST_KEPT:
+            longest_unused = next(iter(self._under_way))
+            evictions = self._under_way[longest_unused]
+            del evictions[next(iter(evictions))]
+            if not evictions:
+                del self._under_way[longest_unused]
 
     # --- how many --------------------------------------------------------------------------------------------------------------------
 
@@ -170,19 +176,16 @@ class Evictions:
         Yields:
             The evictions, whether or not the budget selects the victim.
         """
-        now = self._clock()
-        for eviction in self._under_way.values():
-            if eviction.namespace == budget.metadata.namespace and self._is_under_way(eviction, budget, now):
+        now, meta = self._clock(), budget.metadata
+        for eviction in self._under_way.get(meta.namespace, {}).values():
+            if self._counts(eviction, now, as_it_was=eviction.versions.get(meta.uid) == meta.resource_version):
                 yield eviction
 
-    def _is_under_way(self, eviction: Eviction, budget: PodDisruptionBudget, now: Seconds) -> bool:
-        age = now - eviction.at
-        if age >= SHOWN_AT_LATEST:
-            return False
-        place = self.cluster.placement(eviction.uid)
-        if age < SHOWN_AT_EARLIEST or not (place is None or place.pod.terminating):
-            return True
-        return eviction.versions.get(budget.metadata.uid) == budget.metadata.resource_version
+    def _counts(self, eviction: Eviction, now: Seconds, *, as_it_was: bool) -> bool:
+        """Whether a status may not show the eviction: it is as it was, or was written too early."""
+        age, place = now - eviction.at, self.cluster.placement(eviction.uid)
+        early = age < SHOWN_AT_EARLIEST or not (place is None or place.pod.terminating)
+        return age < SHOWN_AT_LATEST and (as_it_was or early)
 
     # --- how long ------------------------------------------------------------------------------------------------------------------------
 

@@ -94,7 +94,8 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         budgets = Budgets(cluster.objects.disruption_budgets.values()) if limits is None else limits.budgets
         rows = rows_where_it_may_help(cluster, diagnosis)
         search = CandidateSearch(self.args.candidates_wanted(len(rows)))
-        trials = DryRun(self.handle, pod, budgets, self._known_outcomes(state, pod), limits)
+        known = self._known_outcomes(state, pod) if rules is None or rules.steady else None
+        trials = DryRun(self.handle, pod, budgets, known, limits)
         search.run(trials, cluster, rows, self.rng)
         if not search.candidates and search.problem:
             return PostFilterResult(error(f"preemption: {search.problem}"))
@@ -105,13 +106,8 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         return replace(_evicting(cluster, search.candidates), alternatives=Alternatives(victims, partial(_among, cluster, pod, limits)))
 
     def _known_outcomes(self, state: CycleState, pod: PodInfo) -> MutableMapping[int, Outcome] | None:
-        """Outcomes of trials for pods like this one.
-
-        None where groups stand on nodes, because a victim may take other pods along, or where a rule depends on more than the node.
-        """
-        cluster, rules = self.handle.cluster, self.handle.preemption_rules
-        if rules is not None and not rules.steady:
-            return None
+        """Outcomes of trials for pods like this one; None where groups stand on nodes, because a victim may take other pods along."""
+        cluster = self.handle.cluster
         budgets = [budget.metadata for budget in cluster.objects.disruption_budgets.values()]
         if cluster.pod_groups.placed_groups or not all(budget.resource_version for budget in budgets):
             return None
