@@ -211,6 +211,17 @@ def test_what_no_event_brings_back_is_tried_again_after_five_minutes_as_the_oper
     assert (outcome.fates["uid-a"].attempts, outcome.fates["uid-a"].bound) == (2, 330)
 
 
+def test_a_pod_that_is_given_up_is_told_apart_and_tried_by_events_alone() -> None:
+    patient, gives_up = profile(), profile(giveUpAfterSeconds=100)
+    scenario = Scenario("waits", [node("a", cpu="1"), pod("big", cpu="8"), pod("later", cpu="4")], [comes(200, node("b", cpu="4"))])
+    without, given_up = (simulate(scenario, each, in_tree()) for each in (patient, gives_up))
+    fates = {fate.pod.name: fate for fate in given_up.fates.values()}
+    assert (fates["big"].given_up, fates["big"].node) == (True, None)
+    assert (fates["later"].given_up, fates["later"].node) == (True, "b")
+    assert not any(fate.given_up for fate in without.fates.values())
+    assert fates["big"].attempts < next(fate.attempts for fate in without.fates.values() if fate.pod.name == "big")
+
+
 def test_a_claim_gets_its_volume_where_its_pod_goes_and_the_next_pod_follows_it() -> None:
     zones = [node("a", cpu="1", **{"topology.kubernetes.io/zone": "x"}), node("b", cpu="4", **{"topology.kubernetes.io/zone": "y"})]
     meta = {"name": "data", "namespace": "default"}

@@ -84,6 +84,9 @@ def show(console: Console, outcomes: list[Outcome]) -> None:
     for profile, found in reasons:
         _show_reasons(console, profile, found)
     for outcome in outcomes:
+        if given_up := [fate for fate in outcome.fates.values() if fate.given_up]:
+            left = sum(fate.pending for fate in given_up)
+            console.print(plain(f"{len(given_up)} pods were given up with {outcome.profile}; {left} of them have no node"), soft_wrap=True)
         if outcome.passed_over:
             count, first = len(outcome.passed_over), outcome.passed_over[0]
             console.print(plain(f"{count} pods wait for other schedulers than {outcome.profile}: {first}, for example"), soft_wrap=True)
@@ -158,5 +161,6 @@ def _fate(fate: Fate) -> dict[str, Any]:
         "score": fate.score,
         "parts": fate.parts,
         "preempted": fate.preempted,
+        **({"givenUp": True} if fate.given_up else {}),
         "preemptedOthers": fate.preempted_others,
     }

@@ -11,6 +11,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster, PodOnNode
 from placewright.cluster.objects import ClusterObject
 from placewright.scheduler.attempts import Attempt, Result
+from placewright.scheduler.giveupreports import EVENT_REASON
 from placewright.scheduler.ports import Clock, EventType
 
 
@@ -32,6 +33,7 @@ class Fate:
         rejected: True once it was tried and got no node, also when it got one later.
         preempted: True when it had to leave for another.
         preempted_others: keys of pods that had to leave for it.
+        given_up: True once it had waited longer than its profile's giveUpAfterSeconds, also when it got a node later.
     """
 
     pod: PodInfo
@@ -47,6 +49,7 @@ class Fate:
     rejected: bool = False
     preempted: bool = False
     preempted_others: list[PodKey] = field(default_factory=list)
+    given_up: bool = False
 
     @property
     def pending(self) -> bool:
@@ -175,7 +178,9 @@ class Fates:
         """Ignored: a pod's attempts tell its history."""
 
     def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
-        """Drop the event: a simulation has no reader of events."""
+        """Note that a pod is given up. All other events are dropped: a simulation has no reader of events."""
+        if reason == EVENT_REASON:
+            self.by_uid[pod.uid].given_up = True
 
     # --- at the end ---------------------------------------------------------------------------------------------------------
 

@@ -149,6 +149,9 @@ class Simulation:
     def outcome(self, profile: str, seed: int) -> Outcome:
         """The result, once `run` has ended."""
         self._fates.explain(self._why)
+        for _, queued in self._queue.pods():
+            if queued.given_up_at is not None:  # reports keep a pace, and the end may come first
+                self._fates.by_uid[queued.uid].given_up = True
         passed_over = [queued.key for _, queued in self._queue.pods() if queued.uid not in self._fates.by_uid]
         return Outcome(
             profile,
@@ -312,7 +315,9 @@ class Simulation:
         waits = (queued.timestamp for lane in lanes for queued in lane.unschedulable if queued.given_up_at is None)
         longest = min(waits, default=math.inf) + MAX_UNSCHEDULABLE_SECONDS
         flush = math.inf if math.isinf(longest) else (longest // FLUSH_SECONDS + 1) * FLUSH_SECONDS
-        return flush if backoff is None else min(flush, backoff)
+        deadline = self._queue.giving_up.next_deadline()
+        judged = math.inf if deadline is None else max(math.ceil(deadline), math.floor(self._loop.time()) + 1)
+        return min(flush, judged) if backoff is None else min(flush, judged, backoff)
 
     async def _wait(self, moment: float | None) -> None:
         """Until then, or until a binding that is under way brings something."""
