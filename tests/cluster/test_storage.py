@@ -16,12 +16,13 @@ from placewright.api.storage import (
 from placewright.api.workloads import Namespace
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.storage import claim_class, volume_class
+from placewright.testing import persistent_volume
 
 CLASS_OF_OLD = {"volume.beta.kubernetes.io/storage-class": "old"}
 
 
 def volume(name: str, storage_class: str = "", **spec: Any) -> PersistentVolume:
-    return convert({"metadata": {"name": name}, "spec": {"storageClassName": storage_class, **spec}}, PersistentVolume)
+    return persistent_volume(name).storage_class(storage_class).spec(**spec).version("").build()
 
 
 def test_volumes_are_found_by_name_and_by_class() -> None:
@@ -104,8 +105,7 @@ def test_a_class_has_its_fields_without_a_spec_around_them() -> None:
 
 
 def at(version: str, phase: str = "Available", storage_class: str = "fast") -> PersistentVolume:
-    body = {"metadata": {"name": "a", "resourceVersion": version}, "spec": {"storageClassName": storage_class}, "status": {"phase": phase}}
-    return convert(body, PersistentVolume)
+    return persistent_volume("a").storage_class(storage_class).status(phase=phase).version(version).build()
 
 
 def test_what_is_assumed_stands_in_the_place_of_what_is_shown_until_it_is_taken_back() -> None:

@@ -8,18 +8,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from placewright import testing as kit
 from placewright.api.decode import convert
 from placewright.api.devices import (
     AllocationResult,
     ConsumerReference,
-    DeviceClass,
     DeviceStatus,
     ResourceClaim,
     ResourceClaimStatus,
-    ResourceSlice,
 )
 from placewright.api.errors import ClaimError
-from placewright.api.objects import Node, NodeName, Pod, PodExtendedResourceClaimStatus
+from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.cluster.cluster import Cluster
@@ -117,18 +116,16 @@ class Claiming:
         self.server = Server()
         for number, count in enumerate(devices):
             self._node(f"n{number}", count)
-        spec = {"extendedResourceName": resource} if resource else {}
-        self.cluster.objects.put(convert({"metadata": {"name": "gpu"}, "spec": spec}, DeviceClass))
+        gpu = kit.device_class("gpu")
+        self.cluster.objects.put((gpu.serves(resource) if resource else gpu).build())
         handle = ProfileHandle(self.cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), self.server)
         self.evaluator = handle.evaluator(PROFILE, in_tree())
         self.table = self.cluster.objects.devices.claims
 
     def with_conditions(self, node: str, *conditions: str) -> None:
         """The node's first device has to be made ready for who gets it; `broken` says that it never will be."""
-        device = {"name": "d0", "bindingConditions": list(conditions), "bindingFailureConditions": ["broken"]}
-        pool = {"name": node, "generation": 2, "resourceSliceCount": 1}
-        spec = {"driver": "d", "nodeName": node, "pool": pool, "devices": [device]}
-        self.cluster.objects.put(convert({"metadata": {"name": node}, "spec": spec}, ResourceSlice))
+        made = kit.resource_slice(node, driver="d").pool(node, generation=2)
+        self.cluster.objects.put(made.device("d0", bindingConditions=list(conditions), bindingFailureConditions=["broken"]).build())
 
     def says(self, claim: str, **conditions: str) -> None:
         """The driver says so of the device that the claim has, whenever somebody looks."""
@@ -137,12 +134,8 @@ class Claiming:
         self.server.says[claim] = convert({"devices": devices}, ResourceClaimStatus).devices
 
     def _node(self, name: str, count: int) -> None:
-        amounts = {"cpu": "64", "memory": "64Gi", "pods": "110"}
-        self.cluster.set_node(convert({"metadata": {"name": name}, "status": {"allocatable": amounts}}, Node))
-        devices = [{"name": f"d{number}"} for number in range(count)]
-        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
-        spec = {"driver": "d", "nodeName": name, "pool": pool, "devices": devices}
-        self.cluster.objects.put(convert({"metadata": {"name": name}, "spec": spec}, ResourceSlice))
+        self.cluster.set_node(kit.node(name, cpu="64", memory="64Gi").build())
+        self.cluster.objects.put(kit.resource_slice(name, driver="d").devices(*(f"d{number}" for number in range(count))).build())
 
     def claim(self, name: str, count: int = 1, **meta: Any) -> ResourceClaim:
         """A claim that there is."""
@@ -160,8 +153,7 @@ class Claiming:
     def pod(self, name: str, *claims: str, labels: Body | None = None, **container: Any) -> PodInfo:
         named = [{"name": f"c{number}", "resourceClaimName": each} for number, each in enumerate(claims)]
         spec = {"resourceClaims": named, "containers": [{"name": "main", **container}], "initContainers": container.pop("init", [])}
-        meta = {"name": name, "namespace": "default", "uid": f"p-{name}", "labels": labels or {}}
-        return PodInfo(convert({"metadata": meta, "spec": spec}, Pod))
+        return kit.pod(name, labels=labels, **spec).uid(f"p-{name}").build()
 
     def fits(self, pod: PodInfo) -> list[str]:
         """Where it could go."""

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from placewright import testing as kit
 from placewright.api.decode import convert
 from placewright.api.devices import DeviceClass
 from placewright.api.objects import Node, Pod
@@ -34,8 +35,7 @@ def container(name: str, count: int, *, sidecar: bool = False, **more: str) -> B
 
 
 def pod(*containers: Body, init: tuple[Body, ...] = ()) -> PodInfo:
-    meta = {"name": "web", "namespace": "default", "uid": "web"}
-    return PodInfo(convert({"metadata": meta, "spec": {"containers": list(containers), "initContainers": list(init)}}, Pod))
+    return kit.pod("web", containers=list(containers), initContainers=list(init)).uid("web").build()
 
 
 def asked(one: PodInfo) -> tuple[dict[str, int], dict[str, list[str]]]:
@@ -90,8 +90,7 @@ def test_there_are_always_as_many_devices_as_run_at_once_and_each_container_has_
 
 def test_a_node_that_offers_the_resource_itself_is_used_up_as_ever_and_others_by_their_devices() -> None:
     at = Claiming(0, 1, 2, resource=GPU)
-    amounts = {"cpu": "64", "memory": "64Gi", "pods": "110", GPU: "2"}
-    at.cluster.set_node(convert({"metadata": {"name": "n0"}, "status": {"allocatable": amounts}}, Node))
+    at.cluster.set_node(kit.node("n0", cpu="64", memory="64Gi").offers({GPU: "2"}).build())
     two = at.pod("web", resources={"requests": {GPU: "2"}})
     assert at.fits(two) == ["n0", "n2"]
     decided = at.reserve(two, "n0")
@@ -104,8 +103,7 @@ def test_a_node_that_offers_the_resource_itself_is_used_up_as_ever_and_others_by
 def test_the_newest_class_of_a_resource_serves_it_and_every_class_the_resource_of_its_name() -> None:
     at = Claiming(1, resource=GPU)
     for name, age in (("b", "2026-01-02"), ("a", "2026-01-02"), ("c", "2026-01-01")):
-        meta = {"name": name, "creationTimestamp": f"{age}T00:00:00Z"}
-        at.cluster.objects.put(convert({"metadata": meta, "spec": {"extendedResourceName": GPU}}, DeviceClass))
+        at.cluster.objects.put(kit.device_class(name).created(f"{age}T00:00:00Z").serves(GPU).build())
     devices = at.cluster.objects.devices
     assert devices.class_of(GPU) == "a"
     assert devices.class_of("deviceclass.resource.kubernetes.io/c") == "c"
