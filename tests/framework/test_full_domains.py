@@ -14,12 +14,13 @@ from placewright.cluster.podselections import PodSelection
 from placewright.framework.memory import NodeMemory
 from placewright.framework.topology import counts_by_row, domains, tally_of
 from placewright.testing import node, pod
+from randomcases import cases
 
 HOST = "kubernetes.io/hostname"
 NODES = tuple(f"n{number}" for number in range(6))
 
 
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 @given(seed=st.integers(0, 2**32), changes=st.sampled_from((1, 4, 16)))
 def test_full_rows_are_those_that_a_count_of_all_rows_finds(seed: int, changes: int) -> None:
     dice = random.Random(seed)

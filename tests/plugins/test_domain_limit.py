@@ -33,6 +33,7 @@ from placewright.testing import (
     profile,
 )
 from placewright.testing.pods import PodMaker
+from randomcases import cases
 
 PROBLEM: Final = f"annotation {DOMAIN_LIMITS}: "
 ALLOWED: Final = 'a JSON list of limits, or as in "2 per kubernetes.io/hostname of app"'
@@ -126,7 +127,7 @@ def newcomer(dice: Dice) -> Body:
     return new
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(st.integers(0, 2**32))
 def test_it_agrees_with_a_scalar_reading_after_each_change(seed: int) -> None:
     dice = Dice(seed)

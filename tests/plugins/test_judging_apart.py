@@ -115,7 +115,7 @@ def picky(dice: Dice) -> Body:
     return new
 
 
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 @given(SEEDS)
 def test_limits_judge_a_row_as_if_it_alone_had_changed(seed: int) -> None:
     dice, world = Dice(seed), World()

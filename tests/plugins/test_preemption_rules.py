@@ -16,6 +16,7 @@ from placewright.framework.preemption.evictions import MINUTE, MOST_KEPT, SHOWN_
 from placewright.framework.preemption.refusals import LOOK_AGAIN
 from plugins.preempting import Scene, pod
 from plugins.preemption_model import SECONDS_A_DAY, Model, Rules, Standing
+from randomcases import cases
 
 DAY: Final = SECONDS_A_DAY
 APPS: Final = ("web", "db", "")
@@ -296,7 +297,7 @@ def both(cluster: list[list[Any]], allowed: dict[str, int], rules: Rules) -> tup
     return scene, Model(nodes, 1000, allowed, rules)
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(clusters, st.dictionaries(st.sampled_from(("web", "db")), st.integers(0, 2)), rules, st.integers(1, 4), st.sampled_from((400, 900)))
 def test_the_rules_are_filters_on_kube_schedulers_choice(
     cluster: list[list[Any]], allowed: dict[str, int], rules: Rules, priority: int, cpu: int
@@ -319,7 +320,7 @@ def test_the_rules_are_filters_on_kube_schedulers_choice(
 
 
 @pytest.mark.parametrize("spec", [None, {}])
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(cluster=clusters, priority=st.integers(1, 4))
 def test_rules_that_say_nothing_are_no_rules(spec: dict[str, Any] | None, cluster: list[list[Any]], priority: int) -> None:
     scene, model = both(cluster, {}, Rules())

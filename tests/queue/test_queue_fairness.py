@@ -16,6 +16,7 @@ from placewright.queue.fairheap import FairHeap
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.queue.room import Lane
 from placewright.queue.tenantturns import MOST_DEBTORS, Tenant, TenantTurns
+from randomcases import cases
 
 TENANTS = st.sampled_from("abcde")
 
@@ -267,14 +268,14 @@ def longest_wait(moves: list[tuple[str, int, int]], *, same_size: bool, weights:
     return before, most
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(moves, st.integers(0, 6))
 def test_no_flood_delays_a_pod_by_more_than_three_pods_for_each_tenant(moves: list[tuple[str, int, int]], others: int) -> None:
     before, most = longest_wait(moves, same_size=True, weights={}, others=others)
     assert before <= 3 * most
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(moves, st.integers(0, 6))
 def test_where_pods_differ_in_size_the_bound_grows_with_the_size_of_the_pod_before(moves: list[tuple[str, int, int]], others: int) -> None:
     before, most = longest_wait(moves, same_size=False, weights={}, others=others)

@@ -21,6 +21,7 @@ from placewright.scheduler.tenants import ProfileTenants
 from placewright.testing import World, node, pod, pod_group, profile
 from placewright.testing.pods import PodMaker
 from placewright.testing.profiles import ProfileMaker
+from randomcases import cases
 
 BY_PODS = profile().spec(fairness={"by": "Namespace", "share": "Pods"})
 
@@ -141,7 +142,7 @@ kinds = st.sampled_from(["burst", "new tenants", "too large", "groups", "importa
 floods = st.lists(st.tuples(kinds, st.integers(0, 3), st.integers(1, 12)), min_size=1, max_size=4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(floods, st.integers(1, 3))
 def test_no_flood_keeps_a_pod_that_fits_from_its_turn(floods: list[tuple[str, int, int]], pods: int) -> None:
     """Bindings take half a second, and the places for pods on their way are few; pods that do not fit are tried again and again."""

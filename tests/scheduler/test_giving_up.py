@@ -13,6 +13,7 @@ from placewright.api.givenup import PROFILE_CHANGED, SCHEDULED, WAITED_TOO_LONG
 from placewright.api.quantity import ceil_milli, nano
 from placewright.testing import World, assert_bound, assert_waiting, node, pod, pod_group, profile
 from placewright.testing.ports import FakeStatus
+from randomcases import cases
 
 LIMIT: Final = 600.0
 GIVES_UP: Final = profile("patient").spec(giveUpAfterSeconds=LIMIT)
@@ -113,7 +114,7 @@ def test_many_pods_are_given_up_at_once_and_told_in_turn() -> None:
 # --- the property --------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(
     arrivals=st.lists(st.tuples(st.integers(0, 3000), st.sampled_from([1, 8, 20, 40])), min_size=1, max_size=12),
     nodes=st.lists(st.tuples(st.integers(0, 3000), st.sampled_from([4, 16, 64])), max_size=4),

@@ -14,6 +14,7 @@ from placewright.queue.check import check_invariants
 from placewright.scheduler.podgroups import groupcheck
 from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
 from placewright.testing import device_class, resource_claim
+from randomcases import cases
 from scheduler.makers import PodMaker, World, node, pod
 
 from .makers import bound, group, member, members, tried
@@ -146,7 +147,7 @@ async def test_looking_at_a_group_changes_nothing() -> None:
     check_invariants(world.queue)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(cases(60)))
 async def test_the_check_and_the_scheduler_agree_on_random_clusters(seed: int) -> None:
     dice = random.Random(seed)
     world, names = World(), list[str]()
