@@ -22,6 +22,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "schema": ("cli/test_schema_command.py",),
     "snapshot": ("cli/test_snapshot_command.py", "simulate/test_snapshot_files.py", "kubectl/test_snapshot.py"),
     "record": ("cli/test_record_command.py",),
+    "console": ("console",),
     "simulate": ("cli/test_simulate.py", "simulate/test_group_figures.py"),
     "compare": ("cli/test_compare.py", "simulate/test_report.py", "simulate/test_sweep.py"),
     "diff": ("cli/test_diff.py",),
@@ -39,6 +40,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/upgrade.md": ("kubectl/test_operating_pages.py",),
     "docs/uninstall.md": ("kubectl/test_uninstalling.py::test_deleting_what_was_applied_leaves_profiles_and_definitions[base]",),
     "docs/endpoints.md": ("serving/test_pages.py", "serving/test_health.py", "observability/test_watchdog.py"),
+    "docs/console.md": ("console",),
     "docs/troubleshooting.md": ("cli/test_doctor.py",),
     "docs/leadership.md": (
         "faults/test_leader.py::test_leader_killed_in_mid_burst",

@@ -48,6 +48,7 @@ PROCESS: Final = frozenset({
     "cli/test_record_command.py",
     "cli/test_sandbox_command.py",
     "cli/test_scheduler_perf_command.py",
+    "console/test_console_browser.py",
     "controlplane/test_assets.py",
     "controlplane/test_conformance_programs.py",
     "controlplane/test_provide.py",

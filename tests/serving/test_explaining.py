@@ -12,9 +12,9 @@ import pytest
 from handlers.stage import Stage
 from placewright.api.decisionmarks import DecisionMark, marked
 from placewright.api.givenup import GIVEN_UP
-from placewright.cli.explain.tables import _queued
 from placewright.explain.explanation import Queued
 from placewright.explain.records import Records
+from placewright.explain.words import queue_line
 from placewright.profiles.profilestate import ProfileStanding, Reason
 from placewright.serving import explainpages
 from placewright.serving.explainpages import _held, explain_endpoint, records_endpoint
@@ -84,7 +84,7 @@ async def test_a_pod_whose_like_ended_a_process_is_not_evaluated_to_be_explained
     ended = "deciding this pod, or one like it, ended the scheduler's process 2 times: it is tried again when no other pod"
     assert found["queue"]["suspect"].startswith(ended)
     assert found["now"]["gated"].startswith(ended)
-    assert ended in _queued(Queued("backoff", 1.0, suspect=found["queue"]["suspect"]), "placewright")
+    assert ended in queue_line(Queued("backoff", 1.0, suspect=found["queue"]["suspect"]), "placewright")
 
 
 async def test_a_pod_that_is_given_up_is_explained_as_such(stage: Stage) -> None:
@@ -96,7 +96,7 @@ async def test_a_pod_that_is_given_up_is_explained_as_such(stage: Stage) -> None
         found = await read(asked, "/debug/explain?pod=default/large")
         listed = await read(asked, "/debug/queue")
     assert found["queue"]["givenUpSeconds"] < 60
-    said = _queued(Queued("unschedulable", 1.0, given_up_seconds=300.0), "placewright")
+    said = queue_line(Queued("unschedulable", 1.0, given_up_seconds=300.0), "placewright")
     assert "given up 5 min ago, tried again only after an event that may help" in said
     assert listed["pods"][0]["secondsSinceGivenUp"] < 60
 
@@ -110,7 +110,7 @@ async def test_a_pod_that_may_not_preempt_yet_is_explained_with_the_rule_and_the
         found = await read(asked, "/debug/explain?pod=default/large")
     assert 590 < found["queue"]["retrySeconds"] <= 600
     assert "preemption: not eligible due to spec.preemption.waitSeconds=600." in found["tried"][0]["message"]
-    assert "tried again in 5 min at the latest" in _queued(Queued("unschedulable", 1.0, retry_seconds=300.0), "placewright")
+    assert "tried again in 5 min at the latest" in queue_line(Queued("unschedulable", 1.0, retry_seconds=300.0), "placewright")
 
 
 async def test_looking_changes_nothing(stage: Stage) -> None:
@@ -226,4 +226,4 @@ def test_a_profile_that_is_held_is_the_answer_to_why_nobody_takes_the_pod() -> N
     assert _held(engine, "batch") == 'profile p is held: Filter plugin "Sleepy" did not return'
     assert _held(engine, "other") == ""
     queued = Queued("unschedulable", 3.0, profile="missing", held=_held(engine, "batch"))
-    assert "no profile takes pods of schedulerName 'batch': profile p is held: Filter plugin" in _queued(queued, "batch")
+    assert "no profile takes pods of schedulerName 'batch': profile p is held: Filter plugin" in queue_line(queued, "batch")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import json
 import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -22,6 +23,7 @@ _FLAGS = (
     "--remote-debugging-port=0", "--remote-debugging-address=127.0.0.1",
 )  # fmt: skip
 _HANG = 60
+_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 
 class Page:
@@ -46,13 +48,32 @@ class Page:
 
     async def show(self, path: Path, *, width: int = 1280, dark: bool = False, media: str = "screen") -> None:
         """Load a file and wait until it is there."""
-        await self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        await self.ask("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        await self.look(width=width, dark=dark, media=media)
         await self.ask("Page.navigate", url=path.as_uri())
+        await self.until(f"document.readyState === 'complete' && location.href === {json.dumps(path.as_uri())}")
+
+    async def look(self, *, width: int = 1280, height: int = 900, dark: bool = False, media: str = "screen", still: bool = False) -> None:
+        """A window of another size, or a person with other wishes."""
+        await self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        wishes = {"prefers-color-scheme": "dark" if dark else "light", "prefers-reduced-motion": "reduce" if still else "no-preference"}
+        features = [{"name": name, "value": value} for name, value in wishes.items()]
+        await self.ask("Emulation.setEmulatedMedia", media=media, features=features)
+
+    async def until(self, condition: str) -> None:
+        """Wait until an expression in the page is true."""
         async with asyncio.timeout(_HANG):
-            while await self.run("document.readyState") != "complete" or await self.run("location.href") != path.as_uri():
+            while not await self.run(f"Boolean({condition})"):
                 pass
+
+    async def click(self, x: float, y: float) -> None:
+        """The pointer goes there and presses."""
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            pressed = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
+            await self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **pressed)
+
+    async def picture(self) -> bytes:
+        """What is in the window, as PNG."""
+        return base64.b64decode((await self.ask("Page.captureScreenshot"))["data"])
 
     async def run(self, script: str) -> Any:
         """The value of an expression in the page."""
@@ -63,7 +84,7 @@ class Page:
     async def press(self, key: str) -> None:
         """A key, down and up."""
         for kind in ("rawKeyDown", "keyUp"):
-            await self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode={"Tab": 9, "Enter": 13}[key])
+            await self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=_KEYS[key])
 
     async def pdf(self) -> bytes:
         """As it is printed."""

@@ -222,13 +222,15 @@ def tried(record: AttemptRecord) -> Tried:
     )
 
 
-def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Now:
+def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, *, top: int = TOP, briefly: bool = False) -> Now:
     """Evaluate a pending pod on every node, without a change to the cluster. Preemption is not tried.
 
     Args:
         evaluator: of the pod's profile.
         cluster: with the nodes.
         pod: without a node.
+        top: most feasible nodes in `best`.
+        briefly: leave out `best`, `misses` and `devices`, which take most of the time.
 
     Returns:
         The verdicts, or the error of a plugin that failed.
@@ -239,14 +241,23 @@ def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Now:
             return Now(gated=cut(gate.message), nodes=cluster.node_count)
         if cluster.node_count == 0:
             return Now(message=NO_NODES)
-        return _evaluated(evaluator, cluster, evaluator.evaluate(pod))
+        evaluation = evaluator.evaluate(pod)
+        return _brief(evaluator, cluster, evaluation) if briefly else _evaluated(evaluator, cluster, evaluation, top)
     except (CycleError, InvalidScoreError) as problem:
         return Now(error=cut(str(problem)), nodes=cluster.node_count)
     except Exception as problem:  # noqa: BLE001 - a plugin may be out-of-tree code
         return Now(error=cut(why(problem)), nodes=cluster.node_count)
 
 
-def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> Now:
+def _brief(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> Now:
+    if evaluation.count:
+        return Now(feasible=evaluation.count, nodes=cluster.node_count)
+    diagnosis = evaluator.diagnose(evaluation)
+    message = cut(fit_error(diagnosis), 1024)
+    return Now(nodes=diagnosis.node_count, refusals=refusals(cluster, diagnosis), message=message)
+
+
+def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, top: int) -> Now:
     diagnosis = evaluator.diagnose(evaluation)
     diagnosis.node_count -= evaluation.count
     rejected = refusals(cluster, diagnosis)
@@ -254,7 +265,7 @@ def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -
     return Now(
         feasible=evaluation.count,
         nodes=diagnosis.node_count,
-        best=_best(evaluator, cluster, evaluation) if evaluation.count else (),
+        best=_best(evaluator, cluster, evaluation, top) if evaluation.count else (),
         refusals=rejected,
         misses=_misses(evaluator, cluster, evaluation),
         devices=_devices(evaluator, cluster, evaluation, diagnosis),
@@ -282,11 +293,11 @@ def _devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, dia
         return None
 
 
-def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Ranked, ...]:
+def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, most: int) -> tuple[Ranked, ...]:
     totals = evaluator.score(evaluation)
     order = np.argsort(-totals, kind="stable")[:2]
     runner_up = int(order[1]) if evaluation.count > 1 else None
-    rows = best_rows(totals, Choice(int(order[0]), int(totals[order[0]]), 1, runner_up), TOP)
+    rows = best_rows(totals, Choice(int(order[0]), int(totals[order[0]]), 1, runner_up), most)
     return _ranked(_names(cluster, rows), evaluator.breakdown(evaluation, rows))
 
 

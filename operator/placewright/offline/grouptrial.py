@@ -29,6 +29,16 @@ class Members:
         if pod.pod_group is not None:
             self._pods.setdefault(pod.pod_group, []).append(pod)
 
+    def remove(self, pod: PodInfo) -> None:
+        """Remove a pod that got a node or is gone; harmless for a pod that was not added."""
+        if pod.pod_group is None or pod.pod_group not in self._pods:
+            return
+        left = [each for each in self._pods[pod.pod_group] if each.uid != pod.uid]
+        if left:
+            self._pods[pod.pod_group] = left
+        else:
+            del self._pods[pod.pod_group]
+
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
         """The pods of a group."""
         return self._pods.get(ref, ())

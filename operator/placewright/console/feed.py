@@ -1,0 +1,200 @@
+"""The feed: one state and its changes, as lines of JSON for any number of readers.
+
+The first line that a reader gets is a whole state, and each line after it a delta. Every line has the version that it leads to, and a
+delta the version that it applies to. A reader that misses one asks again and gets a whole state.
+
+A line is encoded once for each class of rights. A reader that does not keep up is dropped when its lines take too much memory, so that no
+reader can delay the publisher or another reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from placewright.console.rights import Rights
+from placewright.console.statedelta import Section, Sections, difference
+
+#: Bytes of deltas that wait for one reader; beyond, the reader is dropped. A whole state is one object for all readers of a class.
+MOST_BYTES_BEHIND: Final = 4 * 2**20
+#: Readers at once, and classes of rights among them.
+MOST_READERS: Final = 200
+MOST_CLASSES: Final = 50
+
+
+class StateSource(Protocol):
+    """Makes the state that the feed publishes."""
+
+    def sections(self, rights: Rights) -> Sections:
+        """Return the state as readers of these rights may see it. Rows that have not changed are the same objects as before."""
+
+
+class TooManyReadersError(Exception):
+    """There are `MOST_READERS`, or `MOST_CLASSES` classes of rights."""
+
+
+class FeedReader:
+    """One reader of the feed.
+
+    Attributes:
+        dropped: the reader did not keep up. It gets no more lines and has to ask again.
+    """
+
+    def __init__(self, rights: Rights, first: bytes) -> None:
+        """Begin with a whole state.
+
+        Args:
+            rights: of the reader.
+            first: the line with the state.
+        """
+        self.rights = rights
+        self.dropped = False
+        self._lines = deque([first])
+        self._behind = 0
+        self._news = asyncio.Event()
+        self._news.set()
+
+    def give(self, line: bytes) -> None:
+        """Add a line, or drop the reader."""
+        self._behind += len(line)
+        if self._behind > MOST_BYTES_BEHIND:
+            self.drop()
+        elif not self.dropped:
+            self._lines.append(line)
+            self._news.set()
+
+    def drop(self) -> None:
+        """End the lines."""
+        self.dropped = True
+        self._lines.clear()
+        self._news.set()
+
+    async def lines(self, silence: float) -> AsyncIterator[bytes]:
+        """Yield the lines as they come, until the reader is dropped.
+
+        Args:
+            silence: seconds after which an empty line is yielded, so that both sides notice a broken connection.
+
+        Yields:
+            A line with its line end.
+        """
+        while not self.dropped:
+            try:
+                async with asyncio.timeout(silence):
+                    await self._news.wait()
+            except TimeoutError:
+                yield b"\n"
+                continue
+            self._news.clear()
+            self._behind = 0
+            taken = list(self._lines)
+            self._lines.clear()
+            for line in taken:
+                yield line
+
+
+class _RightsClass:
+    """The readers of one class of rights, and the state that they have."""
+
+    def __init__(self, state: Sections) -> None:
+        self.state = _copied(state)
+        #: Counts the changes of this class: readers that may see less miss nothing by a change that they may not see.
+        self.version = 1
+        self.readers: set[FeedReader] = set()
+        self._whole: bytes | None = None
+
+    def whole(self) -> bytes:
+        """The whole state as a line, encoded once for all readers that come between two changes."""
+        if self._whole is None:
+            self._whole = _line({"version": self.version, "state": self.state})
+        return self._whole
+
+    def change(self, after: Sections) -> bytes | None:
+        """Go on to another state; returns the delta as a line, None where the states are equal."""
+        delta = difference(self.state, after)
+        if not delta:
+            return None
+        before, self.version = self.version, self.version + 1
+        self.state, self._whole = _copied(after), None
+        return _line({"from": before, "version": self.version, "delta": delta})
+
+
+class Feed:
+    """Publishes one source to its readers.
+
+    Example:
+        reader = feed.join(ALL_NAMESPACES)
+        feed.publish()                          # a few times a second
+        async for line in reader.lines(15.0):
+            await response.write(line)
+    """
+
+    def __init__(self, source: StateSource) -> None:
+        """Begin without readers.
+
+        Args:
+            source: of the state.
+        """
+        self._source = source
+        self._classes: dict[Rights, _RightsClass] = {}
+
+    @property
+    def readers(self) -> int:
+        """Number of readers."""
+        return sum(len(each.readers) for each in self._classes.values())
+
+    def join(self, rights: Rights) -> FeedReader:
+        """Add a reader.
+
+        Args:
+            rights: of the reader.
+
+        Returns:
+            The reader; `leave` removes it.
+
+        Raises:
+            TooManyReadersError: there is no room for another one.
+        """
+        known = self._classes.get(rights)
+        if self.readers >= MOST_READERS or (known is None and len(self._classes) >= MOST_CLASSES):
+            raise TooManyReadersError
+        if known is None:
+            known = self._classes[rights] = _RightsClass(self._source.sections(rights))
+        reader = FeedReader(rights, known.whole())
+        known.readers.add(reader)
+        return reader
+
+    def leave(self, reader: FeedReader) -> None:
+        """Remove a reader, and with the last one of a class what is kept for the class."""
+        known = self._classes.get(reader.rights)
+        if known is not None:
+            known.readers.discard(reader)
+            if not known.readers:
+                del self._classes[reader.rights]
+
+    def publish(self) -> None:
+        """Give each reader the changes since the last call. Does nothing without readers."""
+        for rights, known in self._classes.items():
+            line = known.change(self._source.sections(rights))
+            if line is not None:
+                for reader in known.readers:
+                    reader.give(line)
+
+    def close(self) -> None:
+        """End the lines of all readers."""
+        for known in self._classes.values():
+            for reader in known.readers:
+                reader.drop()
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(message) + b"\n"
+
+
+def _copied(state: Sections) -> dict[str, Section]:
+    """The sections with the same rows, because the source goes on to change its sections."""
+    return {name: dict(rows) for name, rows in state.items()}

@@ -1,0 +1,83 @@
+"""A pod's explanation as the pages show it: the sentences of `placewright explain`, the funnel of nodes by plugin, and the best nodes.
+
+The explanation itself is made by the room `explain`. It quotes names of other pods and of claims, so it is for readers who may see all
+namespaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from placewright.explain.explanation import Explanation, Now, Ranked
+from placewright.explain.words import headline, miss_line, standing, verdict
+from placewright.framework.runtime.evaluation import Evaluator
+
+#: Best nodes that a page shows.
+BEST_NODES: Final = 10
+
+
+def pod_page(found: Explanation, evaluator: Evaluator | None = None) -> dict[str, Any]:
+    """Make the page of a pod.
+
+    Args:
+        found: the explanation.
+        evaluator: of the pod's profile, for the order of its plugins; None where no profile claims the pod.
+
+    Returns:
+        Sentences, the funnel, the best nodes and the changes that would help.
+    """
+    now, decision = found.now, found.decision
+    return {
+        "namespace": found.namespace,
+        "name": found.name,
+        "node": found.node,
+        "profile": headline(found).partition(", ")[2],
+        "lines": list(standing(found)),
+        "verdict": "" if now is None else verdict(found, now),
+        "message": "" if now is None else now.message,
+        "funnel": [] if now is None else funnel(now, () if evaluator is None else filter_order(evaluator)),
+        "best": [] if now is None else [_ranked(each) for each in now.best],
+        "changes": [] if now is None else [miss_line(each) for each in now.misses],
+        "decision": None
+        if decision is None
+        else {"score": decision.score, "runnerUp": decision.runner_up, "plugins": dict(decision.plugins)},
+        "notes": list(found.notes),
+    }
+
+
+def filter_order(evaluator: Evaluator) -> Sequence[str]:
+    """Return the names of the plugins that can reject nodes, in the order in which they do."""
+    runtime = evaluator.runtime
+    filters = [plugin.name for plugin in runtime.filter]
+    return [*(plugin.name for plugin in runtime.pre_filter if plugin.name not in filters), *filters]
+
+
+def funnel(now: Now, order: Sequence[str]) -> list[dict[str, Any]]:
+    """Count the nodes that are left after each plugin.
+
+    A node counts for the plugin that rejects it first, so the steps add up.
+
+    Args:
+        now: the verdicts about all nodes.
+        order: plugins in the order in which they are asked. Refusals of other plugins come last.
+
+    Returns:
+        A step for each plugin that rejects nodes, with the nodes that it rejects, the nodes that are left, and its reasons.
+    """
+    by_plugin: dict[str, list[dict[str, Any]]] = {}
+    for each in now.refusals:
+        reason = {"reason": each.reason, "nodes": each.nodes, "examples": list(each.examples)}
+        by_plugin.setdefault(each.plugin, []).append(reason)
+    places = {plugin: place for place, plugin in enumerate(order)}
+    left, steps = now.nodes, []
+    for plugin in sorted(by_plugin, key=lambda plugin: places.get(plugin, len(places))):
+        rejected = sum(reason["nodes"] for reason in by_plugin[plugin])
+        left -= rejected
+        steps.append({"plugin": plugin, "rejected": rejected, "left": left, "reasons": by_plugin[plugin]})
+    return steps
+
+
+def _ranked(ranked: Ranked) -> dict[str, Any]:
+    parts = {plugin: [part.raw, part.normalised, part.weight, part.product] for plugin, part in ranked.parts.items()}
+    return {"node": ranked.node, "total": ranked.total, "parts": parts}

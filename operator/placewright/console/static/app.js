@@ -1,0 +1,74 @@
+// The console: lets the browser in, follows the feed, and shows the page that the address names.
+
+import { el, fill, shown } from "./element.js";
+import { follow } from "./feed.js";
+import { clusterPage } from "./clusterpage.js";
+import { podPage } from "./podpage.js";
+import { queuePage } from "./queuepage.js";
+import { count, moment, plural } from "./words.js";
+
+const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage };
+const main = document.getElementById("page");
+let state = null;
+let current = null;
+
+/** The one-time secret is exchanged for a cookie and taken out of the address at once. */
+async function enter() {
+  if (!location.hash.startsWith("#secret=")) return true;
+  const secret = location.hash.slice("#secret=".length);
+  history.replaceState(null, "", "#/cluster");
+  const answer = await fetch("api/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ secret }) });
+  if (!answer.ok) stop("This address does not open the console", await answer.text());
+  return answer.ok;
+}
+
+function stop(title, text) {
+  current?.leave?.();
+  current = null;
+  fill(main, el("div", { class: "panel empty" }, el("h2", {}, title), el("p", {}, text)));
+}
+
+function route() {
+  const [name = "cluster", ...rest] = location.hash.replace(/^#\//, "").split("/").filter(Boolean);
+  const known = Object.hasOwn(PAGES, name) ? name : "cluster";
+  for (const each of Object.keys(PAGES)) {
+    const link = document.getElementById(`to-${each}`);
+    if (each === known) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  current?.leave?.();
+  current = PAGES[known](main, rest.map(decodeURIComponent));
+  if (state) current.update(state, null);
+}
+
+function changed(next, delta) {
+  state = next;
+  const about = state.about;
+  document.getElementById("source").replaceChildren(shown(about.get("source") ?? ""));
+  const [applied, all] = about.get("changes") ?? [0, 0];
+  const played = all ? ` · ${count(applied)} of ${count(all)} changes` : "";
+  document.getElementById("moment").textContent = about.get("now") ? moment(about.get("now")) + played : "";
+  const waiting = [...state.queue.values()].reduce((sum, row) => sum + row.count, 0);
+  const badge = document.getElementById("waiting");
+  badge.hidden = !waiting;
+  badge.textContent = count(waiting);
+  badge.setAttribute("aria-label", plural(waiting, "waiting pod"));
+  if (!delta || delta.put?.about?.notes) {
+    fill(document.getElementById("notes"), (about.get("notes") ?? []).map((note) => el("p", { class: "note" }, note)));
+  }
+  current?.update(state, delta);
+}
+
+function status(now) {
+  const dot = document.getElementById("connection");
+  if (now === "refused") stop("The console is closed to this browser", "Open the address that placewright console printed. It works once, in one browser; start the command again for another.");
+  dot.classList.toggle("away", now !== "live");
+  const text = now === "live" ? "connected" : now === "away" ? "not connected, trying again" : "not admitted";
+  if (dot.textContent !== text) dot.textContent = text;
+}
+
+if (await enter()) {
+  addEventListener("hashchange", route);
+  route();
+  follow(changed, status);
+}

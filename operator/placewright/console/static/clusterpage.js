@@ -1,0 +1,234 @@
+// The page of the cluster: the map of nodes, what a pointer or the keyboard finds there, and the same as tables.
+
+import { el, fill, shown, table } from "./element.js";
+import { KINDS, LOADS, NodeMap } from "./nodemap.js";
+import { amount, count, percent, plural, span } from "./words.js";
+
+const ROWS = 100;
+const ALL = "";
+const NAMES = { cpu: "CPU", memory: "memory", pods: "pods" };
+const called = (resource) => NAMES[resource] ?? resource;
+/** What a person chose, kept while the console is open in this tab. */
+const chosen = { group: null, resource: "cpu", colour: "room" };
+
+const field = (label, options, value, onChange) => {
+  const select = el("select", { on: { change: (event) => onChange(event.target.value) } }, options.map(([key, text]) => el("option", { value: key }, text)));
+  select.value = value;
+  return el("label", { class: "field" }, label, select);
+};
+
+export function clusterPage(root) {
+  let state = null;
+  let named = null;
+  let asked = 0;
+  let page = 0;
+  let due = 0;
+  const base = el("canvas", { "aria-hidden": "true" });
+  const over = el("canvas", { class: "over", tabindex: "0", role: "application", "aria-label": "Map of nodes. Arrow keys go from node to node, Enter keeps one, Escape lets it go. The tables below say the same.", id: "map" });
+  const heard = el("p", { class: "out", "aria-live": "polite", id: "heard" });
+  const facts = el("div", { class: "facts" });
+  const choices = el("div", { class: "bar" });
+  const legend = el("div", { class: "legend", "aria-label": "Legend" });
+  const side = el("aside", { class: "panel side", "aria-label": "Node", id: "node" });
+  const latest = el("section", { class: "panel", hidden: true, id: "latest" });
+  const groupTable = el("div", { id: "groups" });
+  const nodeTable = el("div");
+  const nodesOpen = el("details", { id: "nodes" }, el("summary", {}, "All nodes as a table"), nodeTable);
+  nodesOpen.addEventListener("toggle", () => writeNodes());
+  const map = new NodeMap(base, over, point);
+  const watch = new ResizeObserver(() => { if (state && base.parentElement.clientWidth !== map.width) rebuild(); });
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  const redraw = () => map.draw();
+  scheme.addEventListener("change", redraw);
+
+  fill(root, el("h1", { class: "out" }, "Cluster"), facts,
+    el("div", { class: "cluster" },
+      el("div", { class: "stack" },
+        el("section", { class: "panel", "aria-label": "Map of nodes" }, choices, el("div", { class: "map" }, base, over), heard, legend),
+        latest,
+        el("section", { class: "panel stack tight" }, groupTable, nodesOpen)),
+      side));
+  watch.observe(base.parentElement);
+  fill(side, el("h2", {}, "No node chosen"), el("p", { class: "muted small" }, "Point at a box, or go there with the arrow keys. A click or Enter keeps the node here."));
+
+  const about = (key) => state.about.get(key) ?? [];
+  const place = () => Math.max(0, about("resources").indexOf(chosen.resource));
+
+  /** A node as the map draws it. */
+  function box(name) {
+    const [, offered, cordoned] = state.nodes.get(name);
+    const [asks, profiles] = state.loads.get(name) ?? [[], []];
+    const at = place();
+    const share = offered[at] > 0 ? (asks[at] ?? 0) / offered[at] : null;
+    return { name, share, cordoned, kinds: chosen.colour === "profile" ? profiles : null };
+  }
+
+  function groups() {
+    const labels = about("labels");
+    if (chosen.group === null || (chosen.group !== ALL && !labels.includes(chosen.group))) chosen.group = labels[0] ?? ALL;
+    const at = labels.indexOf(chosen.group);
+    const found = new Map();
+    for (const [name, [values]] of state.nodes) {
+      const value = at < 0 ? "all nodes" : values[at] ?? "(without the label)";
+      if (!found.has(value)) found.set(value, []);
+      found.get(value).push(name);
+    }
+    const order = new Intl.Collator("en", { numeric: true }).compare;
+    return [...found].sort(([one], [other]) => order(one, other)).map(([value, names]) => {
+      names.sort(order);
+      const [offered, asks] = sums(names, place());
+      return { value, names, offered, asks, title: `${shown(value)} · ${plural(names.length, "node")} · ${percent(offered ? asks / offered : null)} of ${called(chosen.resource)}` };
+    });
+  }
+
+  function sums(names, at) {
+    let offered = 0, asks = 0;
+    for (const name of names) {
+      offered += state.nodes.get(name)[1][at] ?? 0;
+      asks += state.loads.get(name)?.[0][at] ?? 0;
+    }
+    return [offered, asks];
+  }
+
+  function rebuild() {
+    const found = groups();
+    const height = Math.max(innerWidth < 640 ? 760 : 260, innerHeight - 300);
+    map.show(found.map((group) => ({ title: group.title, boxes: group.names.map(box) })), height);
+    writeGroups(found);
+    writeNodes();
+  }
+
+  function writeChoices() {
+    const labels = about("labels"), resources = about("resources");
+    if (!resources.includes(chosen.resource)) chosen.resource = "cpu";
+    const set = (key) => (value) => { chosen[key] = value; writeLegend(); rebuild(); };
+    fill(choices,
+      field("Group by", [[ALL, "nothing"], ...labels.map((key) => [key, shown(key)])], chosen.group ?? labels[0] ?? ALL, set("group")),
+      field("Fill by", resources.map((name) => [name, called(name)]), chosen.resource, set("resource")),
+      field("Colour by", [["room", "free room"], ["profile", "profile"]], chosen.colour, set("colour")));
+  }
+
+  function writeLegend() {
+    const key = (token, text, extra = "") => el("span", { class: "key" }, el("i", { class: `swatch ${extra}`, style: token ? { background: `var(${token})` } : {} }), text);
+    const steps = LOADS.map((token, at) => key(token, `${at * 20}–${at * 20 + 20} %`));
+    const profiles = about("profiles").map((name, at) => key(KINDS[at % KINDS.length], name));
+    fill(legend, el("span", {}, chosen.colour === "room" ? `${called(chosen.resource)} requested:` : `level: ${called(chosen.resource)} requested; colour: profile of the pods:`),
+      chosen.colour === "room" ? [...steps, key("--load-full", "full")] : [...profiles, key("--kind-none", "other schedulers")],
+      key(null, `offers no ${called(chosen.resource)}`, "hollow"), key(null, "cordoned", "cordoned"));
+  }
+
+  function writeFacts() {
+    const names = [...state.nodes.keys()];
+    const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
+    const resources = about("resources").map((name, at) => {
+      const [offered, asks] = sums(names, at);
+      return offered ? fact(percent(asks / offered), `of ${amount(name, offered)} ${called(name)} requested`) : null;
+    });
+    const waiting = [...state.queue.values()].reduce((sum, row) => sum + row.count, 0);
+    fill(facts, fact(count(names.length), names.length === 1 ? "node" : "nodes"), fact(count(waiting), waiting === 1 ? "pod waits" : "pods wait"), ...resources.slice(0, 6));
+  }
+
+  function writeGroups(found) {
+    const rows = found.map((group) => [group.value, count(group.names.length), amount(chosen.resource, group.offered), amount(chosen.resource, group.asks), percent(group.offered ? group.asks / group.offered : null)]);
+    fill(groupTable, table(`Groups of nodes, ${called(chosen.resource)}`, [{ name: chosen.group || "Group", mono: true }, { name: "Nodes", number: true }, { name: "Offered", number: true }, { name: "Requested", number: true }, { name: "Share", number: true }], rows));
+  }
+
+  function writeNodes() {
+    if (!nodesOpen.open || !state) return;
+    const names = map.boxes.map((each) => each.name);
+    const pages = Math.max(1, Math.ceil(names.length / ROWS));
+    page = Math.min(page, pages - 1);
+    const resources = about("resources");
+    const rows = names.slice(page * ROWS, page * ROWS + ROWS).map((name) => {
+      const [, offered, cordoned] = state.nodes.get(name), [asks] = state.loads.get(name) ?? [[]];
+      const link = el("button", { on: { click: () => { map.choose(name); side.scrollIntoView({ block: "nearest" }); } } }, name);
+      return [link, ...resources.map((each, at) => (offered[at] ? `${amount(each, asks[at] ?? 0)} of ${amount(each, offered[at])}` : "–")), cordoned ? "cordoned" : ""];
+    });
+    const turn = (text, to) => el("button", { disabled: to < 0 || to >= pages, on: { click: () => { page = to; writeNodes(); } } }, text);
+    fill(nodeTable,
+      table("Nodes, requested of offered", [{ name: "Node", mono: true }, ...resources.map((each) => ({ name: called(each), number: true })), { name: "" }], rows),
+      el("div", { class: "pager" }, turn("Back", page - 1), turn("Next", page + 1), `page ${page + 1} of ${pages}`));
+  }
+
+  function writeLatest() {
+    const rows = [...state.decisions].filter(([key]) => key !== "hidden").map(([, row]) => row);
+    const hidden = state.decisions.get("hidden") ?? 0;
+    latest.hidden = !rows.length && !hidden;
+    const now = about("now");
+    fill(latest, table(`Latest placements${hidden ? `, and ${plural(hidden, "pod")} of other namespaces` : ""}`,
+      [{ name: "Pod", mono: true }, { name: "Node", mono: true }, { name: "Profile" }, { name: "Ago", number: true }],
+      rows.slice(0, 12).map(([namespace, name, node, profile, at]) => [podLink(namespace, name), node, profile, span(now - at)])));
+  }
+
+  // --- one node -----------------------------------------------------------------------------------------------------------------
+
+  function point(name, kept) {
+    if (name === null) { named = null; return; }
+    const { share } = box(name);
+    heard.textContent = `${shown(name)}: ${share === null ? `offers no ${called(chosen.resource)}` : `${percent(share)} of ${called(chosen.resource)} requested`}`;
+    named = name;
+    clearTimeout(due);
+    // A pointer that passes over hundreds of boxes asks for the last one.
+    due = setTimeout(() => ask(name), kept ? 0 : 80);
+  }
+
+  async function ask(name) {
+    const number = ++asked;
+    const answer = await fetch(`api/node?name=${encodeURIComponent(name)}`).catch(() => null);
+    if (number !== asked || !answer) return;
+    if (answer.ok) writeNode(await answer.json());
+    else fill(side, el("h2", {}, name), el("p", { class: "muted" }, await answer.text()));
+  }
+
+  function writeNode(found) {
+    const [, offered] = state.nodes.get(found.name) ?? [[], []], [asks] = state.loads.get(found.name) ?? [[]];
+    const meters = about("resources").map((name, at) => (offered[at] ? meter(name, asks[at] ?? 0, offered[at]) : null)).filter(Boolean);
+    const tags = (pod) => [pod.assumed ? "assumed" : "", pod.leaving ? "leaving" : "", ...Object.entries(pod.others).map(([name, many]) => `${count(many)} ${name}`)].filter(Boolean);
+    const rows = found.pods.map((pod) => [
+      el("span", {}, podLink(pod.namespace, pod.name), el("span", { class: "tags" }, tags(pod).map((text) => el("span", { class: "tag" }, text)))),
+      amount("cpu", pod.cpu), amount("memory", pod.memory),
+    ]);
+    const more = [found.more ? `${plural(found.more, "more pod")}` : "", found.hidden ? `${plural(found.hidden, "pod")} of other namespaces` : "",
+      found.nominated.length || found.nominatedHidden ? `nominated: ${[...found.nominated, ...(found.nominatedHidden ? [plural(found.nominatedHidden, "pod")] : [])].join(", ")}` : ""].filter(Boolean);
+    fill(side, el("div", { class: "stack tight" },
+      el("h2", { class: "mono" }, found.name),
+      el("div", { class: "tags" }, found.cordoned ? el("span", { class: "tag strong" }, "cordoned") : null, found.taints.map((taint) => el("span", { class: "tag strong" }, taint))),
+      meters,
+      rows.length ? table(plural(rows.length + found.more + found.hidden, "pod"), [{ name: "Pod", mono: true }, { name: "CPU", number: true }, { name: "Memory", number: true }], rows) : el("p", { class: "muted small" }, "no pods"),
+      more.map((line) => el("p", { class: "muted small" }, line)),
+      el("details", {}, el("summary", {}, plural(Object.keys(found.labels).length, "label")), el("div", { class: "tags" }, Object.entries(found.labels).map(([key, value]) => el("span", { class: "tag" }, `${key}=${value}`))))));
+  }
+
+  return {
+    update(next, delta) {
+      state = next;
+      const put = delta?.put ?? {}, gone = delta?.gone ?? {};
+      if (!delta || put.about?.labels || put.about?.resources || put.about?.profiles) { writeChoices(); writeLegend(); }
+      if (!delta || put.nodes || gone.nodes || put.about?.resources) rebuild();
+      else if (put.loads) {
+        map.change(Object.keys(put.loads).filter((name) => state.nodes.has(name)).map(box));
+        writeGroups(groups());
+        writeNodes();
+        if (named !== null && put.loads[named]) ask(named);
+      }
+      if (!delta || put.nodes || put.loads || gone.nodes || put.queue || gone.queue) writeFacts();
+      if (!delta || put.decisions || gone.decisions) writeLatest();
+    },
+    leave() {
+      watch.disconnect();
+      clearTimeout(due);
+      scheme.removeEventListener("change", redraw);
+    },
+  };
+}
+
+function meter(name, asks, offered) {
+  const share = asks / offered;
+  return el("div", { class: "meter" }, el("span", {}, called(name)),
+    el("span", { class: "track" }, el("i", { class: share >= 0.97 ? "full" : "", style: { width: `${Math.min(share, 1) * 100}%` } })),
+    el("span", { class: "number" }, `${amount(name, asks)} of ${amount(name, offered)}`));
+}
+
+export function podLink(namespace, name) {
+  return el("a", { href: `#/pod/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}` }, `${namespace}/${name}`);
+}

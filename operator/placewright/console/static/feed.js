@@ -1,0 +1,62 @@
+// The feed: a whole state, then deltas, a line each. A gap or a broken connection begins anew with a whole state.
+
+const SECTIONS = ["about", "nodes", "loads", "queue", "decisions"];
+
+/** Maps, because a key such as `__proto__` is a name like any other. */
+function mapped(state) {
+  return Object.fromEntries(SECTIONS.map((name) => [name, new Map(Object.entries(state[name] ?? {}))]));
+}
+
+/** Apply a delta to the state in place. */
+function apply(state, delta) {
+  for (const [name, keys] of Object.entries(delta.gone ?? {})) for (const key of keys) state[name].delete(key);
+  for (const [name, rows] of Object.entries(delta.put ?? {})) for (const [key, row] of Object.entries(rows)) state[name].set(key, row);
+}
+
+/** The lines of a response, as they come. */
+async function* linesOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let begun = [];
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const pieces = value.split("\n");
+    begun.push(pieces[0]);
+    for (const piece of pieces.slice(1)) {
+      const line = begun.join("");
+      begun = [piece];
+      if (line) yield line;
+    }
+  }
+}
+
+/**
+ * Follow the feed for ever.
+ * @param {(state: Object, delta: Object|null) => void} onChange `delta` is null for a whole new state.
+ * @param {(status: "live"|"away"|"refused") => void} onStatus
+ */
+export async function follow(onChange, onStatus) {
+  for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
+    try {
+      const response = await fetch("api/feed", { cache: "no-store" });
+      if (response.status === 401) return onStatus("refused");
+      if (!response.ok) throw new Error(`status ${response.status}`);
+      let state = null;
+      let version = 0;
+      for await (const line of linesOf(response)) {
+        const message = JSON.parse(line);
+        if (message.state) state = mapped(message.state);
+        else if (state === null || message.from !== version) break;
+        else apply(state, message.delta);
+        version = message.version;
+        wait = 250;
+        onStatus("live");
+        onChange(state, message.delta ?? null);
+      }
+    } catch (problem) {
+      console.info("the feed ended:", problem.message);
+    }
+    onStatus("away");
+    await new Promise((done) => setTimeout(done, wait));
+  }
+}

@@ -1,0 +1,263 @@
+// The map of nodes on a canvas: a box for each node, in groups. Only boxes that changed are drawn again; what moves is on a second canvas.
+
+const GAP = 14;
+const HEADING = 18;
+const LARGEST = 56;
+const SMALLEST = 2;
+const FLASH = 700;
+const FULL = 0.97;
+
+/** A token of the design as the canvas takes it. */
+const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+export const LOADS = ["--load-0", "--load-1", "--load-2", "--load-3", "--load-4"];
+export const KINDS = ["--kind-0", "--kind-1", "--kind-2", "--kind-3", "--kind-4", "--kind-5", "--kind-6", "--kind-7"];
+
+/** The token of a share of 0 to 1: five steps, and one for a node that is full. */
+export function loadToken(share) {
+  return share >= FULL ? "--load-full" : LOADS[Math.max(0, Math.min(LOADS.length - 1, Math.floor(share * LOADS.length)))];
+}
+
+export class NodeMap {
+  /**
+   * @param {HTMLCanvasElement} base the boxes
+   * @param {HTMLCanvasElement} over the focus, and changes that fade; takes pointer and keyboard
+   * @param {(name: string|null, chosen: boolean) => void} onPoint
+   */
+  constructor(base, over, onPoint) {
+    this.base = base;
+    this.over = over;
+    this.onPoint = onPoint;
+    this.boxes = [];
+    this.at = new Map();
+    this.groups = [];
+    this.focus = -1;
+    this.pinned = -1;
+    this.flashes = new Map();
+    this.still = matchMedia("(prefers-reduced-motion: reduce)");
+    over.addEventListener("pointermove", (event) => this.point(this.find(event), false));
+    over.addEventListener("pointerleave", () => this.point(this.pinned, false));
+    over.addEventListener("click", (event) => this.point(this.find(event), true));
+    over.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /**
+   * Take new groups of boxes and draw all of them.
+   * @param {{title: string, boxes: {name: string, share: number|null, kinds: [number, number][]|null, cordoned: boolean}[]}[]} groups
+   */
+  show(groups, height) {
+    const held = this.boxes[this.pinned]?.name;
+    this.groups = groups.map((group) => ({ ...group }));
+    this.boxes = groups.flatMap((group) => group.boxes);
+    this.at = new Map(this.boxes.map((box, index) => [box.name, index]));
+    this.pinned = held === undefined ? -1 : this.at.get(held) ?? -1;
+    this.focus = this.pinned;
+    this.flashes.clear();
+    this.lay(height);
+    this.draw();
+  }
+
+  /** Replace boxes whose load changed. */
+  change(boxes) {
+    this.read();
+    const now = performance.now();
+    for (const box of boxes) {
+      const index = this.at.get(box.name);
+      if (index === undefined) continue;
+      this.boxes[index] = box;
+      this.box(index);
+      if (!this.still.matches && boxes.length <= 500) this.flashes.set(index, now);
+    }
+    this.animate();
+  }
+
+  // --- layout: the largest boxes with which all groups fit the height ---------------------------------------------------------
+
+  lay(height) {
+    const width = this.base.parentElement.clientWidth;
+    let size = LARGEST;
+    while (size > SMALLEST && this.place(width, size) > height) size -= size > 16 ? 2 : 1;
+    this.size = size;
+    this.gap = size >= 24 ? 4 : size >= 10 ? 2 : size >= 5 ? 1 : 0;
+    const tall = Math.ceil(this.place(width, size));
+    const ratio = Math.min(devicePixelRatio || 1, 2);
+    for (const canvas of [this.base, this.over]) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(tall * ratio);
+      canvas.style.height = `${tall}px`;
+      canvas.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
+    }
+    this.width = width;
+    this.tall = tall;
+  }
+
+  /** Place the groups in rows from left to right; returns the height that they take. */
+  place(width, size) {
+    let x = 0, y = 0, row = 0, first = 0;
+    const most = Math.max(1, Math.floor(width / size)), groups = this.groups.length;
+    // A few groups share the width; many stand in rows, each about as wide as high.
+    const share = width < 560 ? most : groups <= 6 && width / groups > 200 ? Math.floor((width - GAP * (groups - 1)) / groups / size) : 0;
+    for (const group of this.groups) {
+      const boxes = group.boxes.length;
+      const least = Math.min(most, Math.ceil(140 / size));
+      const columns = Math.min(most, Math.max(least, share || Math.ceil(Math.sqrt(boxes * 1.8))));
+      const wide = columns * size, high = HEADING + Math.ceil(boxes / columns) * size + GAP;
+      if (x > 0 && x + wide > width) { x = 0; y += row; row = 0; }
+      Object.assign(group, { x, y, columns, wide, high, first });
+      first += boxes;
+      x += wide + GAP;
+      row = Math.max(row, high);
+    }
+    return y + row;
+  }
+
+  where(index) {
+    const group = this.groups.find((each) => index < each.first + each.boxes.length);
+    const within = index - group.first;
+    return [group.x + (within % group.columns) * this.size, group.y + HEADING + Math.floor(within / group.columns) * this.size, group];
+  }
+
+  find(event) {
+    const bounds = this.over.getBoundingClientRect();
+    const x = event.clientX - bounds.left, y = event.clientY - bounds.top;
+    for (const group of this.groups) {
+      const column = Math.floor((x - group.x) / this.size), row = Math.floor((y - group.y - HEADING) / this.size);
+      if (column < 0 || column >= group.columns || row < 0) continue;
+      const within = row * group.columns + column;
+      if (within < group.boxes.length) return group.first + within;
+    }
+    return -1;
+  }
+
+  // --- drawing ------------------------------------------------------------------------------------------------------------------
+
+  read() {
+    this.colours = Object.fromEntries([...LOADS, ...KINDS, "--load-full", "--kind-none", "--cell", "--cell-line", "--surface", "--ink", "--muted", "--focus"].map((name) => [name, token(name)]));
+  }
+
+  draw() {
+    this.read();
+    const context = this.base.getContext("2d");
+    context.clearRect(0, 0, this.width, this.tall);
+    context.font = `600 12px ${token("--font")}`;
+    context.textBaseline = "alphabetic";
+    for (const group of this.groups) {
+      context.fillStyle = this.colours["--muted"];
+      context.fillText(shortened(context, group.title, group.wide), group.x, group.y + 12);
+      for (let at = 0; at < group.boxes.length; at++) {
+        this.paint(context, this.boxes[group.first + at], group.x + (at % group.columns) * this.size, group.y + HEADING + Math.floor(at / group.columns) * this.size);
+      }
+    }
+    this.drawOver();
+  }
+
+  box(index) {
+    const [x, y] = this.where(index);
+    const context = this.base.getContext("2d");
+    context.clearRect(x, y, this.size, this.size);
+    this.paint(context, this.boxes[index], x, y);
+  }
+
+  paint(context, box, x, y) {
+    const side = this.size - this.gap;
+    if (box.share === null) {
+      context.strokeStyle = this.colours["--cell-line"];
+      context.lineWidth = 1;
+      if (side > 3) context.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
+      return;
+    }
+    // Boxes too small for a level show it by colour alone.
+    const tall = side < 6 ? side : Math.round(Math.min(box.share, 1) * side);
+    context.fillStyle = this.colours["--cell"];
+    context.fillRect(x, y, side, side);
+    if (box.kinds) {
+      const all = box.kinds.reduce((sum, [, pods]) => sum + pods, 0) || 1;
+      let left = x;
+      for (const [kind, pods] of box.kinds) {
+        const wide = (pods / all) * side;
+        context.fillStyle = this.colours[kind < 0 ? "--kind-none" : KINDS[kind % KINDS.length]];
+        context.fillRect(left, y + side - tall, wide, tall);
+        left += wide;
+      }
+    } else if (side < 6 || tall) {
+      context.fillStyle = this.colours[loadToken(box.share)];
+      context.fillRect(x, y + side - tall, side, tall);
+    }
+    if (box.cordoned && side >= 5) {
+      context.strokeStyle = this.colours["--ink"];
+      context.lineWidth = side >= 12 ? 1.5 : 1;
+      context.beginPath();
+      context.moveTo(x, y + side);
+      context.lineTo(x + side, y);
+      context.stroke();
+    }
+  }
+
+  drawOver() {
+    const context = this.over.getContext("2d");
+    context.clearRect(0, 0, this.width, this.tall);
+    const now = performance.now();
+    for (const [index, since] of this.flashes) {
+      const left = 1 - (now - since) / FLASH;
+      if (left <= 0) { this.flashes.delete(index); continue; }
+      this.ring(context, index, this.colours["--focus"], 2, left);
+    }
+    if (this.pinned >= 0) this.ring(context, this.pinned, this.colours["--ink"], 2, 1);
+    if (this.focus >= 0 && this.focus !== this.pinned) this.ring(context, this.focus, this.colours["--focus"], 2, 1);
+  }
+
+  ring(context, index, colour, wide, strength) {
+    const [x, y] = this.where(index), side = this.size - this.gap;
+    context.globalAlpha = strength;
+    context.strokeStyle = colour;
+    context.lineWidth = wide;
+    context.strokeRect(x - 1, y - 1, side + 2, side + 2);
+    context.globalAlpha = 1;
+  }
+
+  animate() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.drawOver();
+      if (this.flashes.size) this.animate();
+    });
+  }
+
+  // --- pointer and keyboard -----------------------------------------------------------------------------------------------------
+
+  point(index, chosen) {
+    if (chosen) this.pinned = index;
+    if (index !== this.focus || chosen) {
+      this.focus = index;
+      this.animate();
+      this.onPoint(this.boxes[index]?.name ?? null, chosen);
+    }
+  }
+
+  /** Choose a node by name, as from the table. */
+  choose(name) {
+    const index = this.at.get(name);
+    if (index !== undefined) this.point(index, true);
+  }
+
+  key(event) {
+    const last = this.boxes.length - 1;
+    if (last < 0) return;
+    const here = this.focus < 0 ? 0 : this.focus;
+    const columns = this.where(here)[2].columns;
+    const to = { ArrowRight: here + 1, ArrowLeft: here - 1, ArrowDown: here + columns, ArrowUp: here - columns, Home: 0, End: last,
+      PageDown: here + columns * 5, PageUp: here - columns * 5, Enter: here, " ": here, Escape: -1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const chosen = ["Enter", " ", "Escape"].includes(event.key);
+    this.point(this.focus < 0 && !chosen ? 0 : event.key === "Escape" ? -1 : Math.max(0, Math.min(last, to)), chosen);
+  }
+}
+
+function shortened(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let kept = text;
+  while (kept.length > 1 && context.measureText(`${kept}…`).width > width) kept = kept.slice(0, -1);
+  return `${kept}…`;
+}

@@ -1,0 +1,100 @@
+// The page of the queue: waiting pods by the reason that keeps them, oldest first, with filters.
+
+import { el, fill } from "./element.js";
+import { podLink } from "./clusterpage.js";
+import { count, plural, span } from "./words.js";
+
+const PLACES = { unschedulable: "unschedulable", active: "active", backoff: "backoff", gated: "gated", "in-flight": "in flight", "": "in no sub-queue" };
+const chosen = { place: "*", namespace: "*", profile: "*", plugin: "*" };
+const open = new Set();
+
+/** "Insufficient cpu on 40 nodes" */
+export function reasonText([plugin, text, least, most]) {
+  const said = text || (plugin ? `rejected by ${plugin}` : "for a reason of another namespace");
+  if (!most) return said;
+  return `${said} on ${least === most ? plural(most, "node") : `${count(least)}–${count(most)} nodes`}`;
+}
+
+export function queuePage(root) {
+  let state = null;
+  const facts = el("div", { class: "facts" });
+  const filters = el("div", { class: "bar" });
+  const list = el("ul", { class: "reasons", id: "reasons" });
+  const said = el("p", { class: "muted small", role: "status" });
+  fill(root, el("h1", { class: "out" }, "Queue"), facts, el("section", { class: "stack", "aria-label": "Waiting pods by reason" }, el("div", { class: "panel bar" }, filters, said), list));
+
+  const visible = (row, but) => Object.entries(chosen).every(([key, value]) => value === "*" || key === but || has(row, key, value));
+  const has = (row, key, value) => (key === "plugin" ? row.reasons.some(([plugin]) => plugin === value) : (row[key] ?? "") === value);
+  const valuesOf = (row, key) => (key === "plugin" ? row.reasons.map(([plugin]) => plugin).filter(Boolean) : [row[key] ?? ""]);
+
+  /** Rows that differ in namespace and profile alone are one group on the page. */
+  function grouped(rows) {
+    const found = new Map();
+    for (const row of rows) {
+      const key = JSON.stringify([row.place, row.reasons.map(([plugin, text]) => [plugin, text]), row.namespace === null]);
+      const group = found.get(key) ?? found.set(key, { key, place: row.place, reasons: row.reasons.map((each) => [...each]), count: 0, oldest: Infinity, rows: [] }).get(key);
+      group.count += row.count;
+      group.oldest = Math.min(group.oldest, row.oldest);
+      group.rows.push(row);
+      row.reasons.forEach(([, , least, most], at) => {
+        group.reasons[at][2] = Math.min(group.reasons[at][2], least);
+        group.reasons[at][3] = Math.max(group.reasons[at][3], most);
+      });
+    }
+    return [...found.values()].sort((one, other) => one.oldest - other.oldest || other.count - one.count);
+  }
+
+  function choice(label, key, names) {
+    const rows = [...state.queue.values()].filter((row) => visible(row, key));
+    const counts = new Map();
+    for (const row of rows) for (const value of new Set(valuesOf(row, key))) counts.set(value, (counts.get(value) ?? 0) + row.count);
+    if (chosen[key] !== "*" && !counts.has(chosen[key])) counts.set(chosen[key], 0);
+    const options = [...counts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([value, many]) => [value, `${names(value)} (${count(many)})`]);
+    const select = el("select", { id: `by-${key}`, on: { change: (event) => { chosen[key] = event.target.value; write(); } } }, [["*", "all"], ...options].map(([value, text]) => el("option", { value }, text)));
+    select.value = chosen[key];
+    return el("label", { class: "field" }, label, select);
+  }
+
+  function write() {
+    const rows = [...state.queue.values()];
+    const now = state.about.get("now");
+    const places = new Map();
+    for (const row of rows) places.set(row.place, (places.get(row.place) ?? 0) + row.count);
+    const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
+    fill(facts, fact(count(rows.reduce((sum, row) => sum + row.count, 0)), "waiting"), [...places].sort().map(([place, many]) => fact(count(many), PLACES[place] ?? place)));
+    // A select that a person has open must not be replaced under the pointer.
+    if (!filters.contains(document.activeElement) || document.activeElement.tagName !== "SELECT") {
+      fill(filters, choice("Sub-queue", "place", (value) => PLACES[value] ?? value), choice("Namespace", "namespace", (value) => value || "others"), choice("Profile", "profile", (value) => value || "none"), choice("Plugin", "plugin", (value) => value));
+    }
+    const seen = grouped(rows.filter((row) => visible(row)));
+    const pods = seen.reduce((sum, group) => sum + group.count, 0);
+    const left = state.about.get("notEvaluated") ?? 0;
+    said.textContent = `${plural(pods, "pod")} in ${plural(seen.length, "group")}, oldest first${left ? `; ${plural(left, "pod")} not evaluated yet` : ""}`;
+    const held = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    fill(list, seen.length ? seen.map((group) => item(group, now)) : el("li", { class: "panel empty" }, el("h2", {}, rows.length ? "No pod matches the filters" : "No pod waits"), rows.length ? null : el("p", {}, "Every pod that is known has a node.")));
+    if (held) list.querySelector(`summary[data-key="${CSS.escape(held)}"]`)?.focus();
+  }
+
+  function item(group, now) {
+    const [first, ...more] = group.reasons;
+    const spaces = [...new Map(group.rows.map((row) => [row.namespace, group.rows.filter((each) => each.namespace === row.namespace).reduce((sum, each) => sum + each.count, 0)]))];
+    const pods = group.rows.flatMap((row) => row.pods.map(([name, since]) => ({ namespace: row.namespace, name, since }))).sort((one, other) => one.since - other.since).slice(0, 20);
+    const unfold = el("details", { open: open.has(group.key) }, el("summary", { data: { key: group.key } }, pods.length ? `the oldest ${pods.length === 1 ? "pod" : `${pods.length} pods`}` : "where"),
+      el("ul", { class: "lines small" }, pods.map((pod) => el("li", {}, podLink(pod.namespace, pod.name), el("span", { class: "muted" }, ` waits ${span(now - pod.since)}`)))),
+      el("div", { class: "tags" }, spaces.map(([space, many]) => el("span", { class: "tag" }, `${space ?? "other namespaces"}: ${count(many)}`)), [...new Set(group.rows.map((row) => row.profile))].map((name) => el("span", { class: "tag" }, name ? `profile ${name}` : "no profile"))));
+    unfold.addEventListener("toggle", () => (unfold.open ? open.add(group.key) : open.delete(group.key)));
+    return el("li", { class: "panel reason" },
+      el("span", { class: "count" }, count(group.count), el("small", {}, group.count === 1 ? "pod" : "pods")),
+      el("div", {}, el("p", { class: "first" }, first ? reasonText(first) : "further groups"), more.map((each) => el("p", { class: "more" }, reasonText(each))),
+        el("div", { class: "tags" }, el("span", { class: "tag" }, PLACES[group.place] ?? group.place), [...new Set(group.reasons.map(([plugin]) => plugin).filter(Boolean))].map((plugin) => el("span", { class: "tag" }, plugin)))),
+      el("span", { class: "since" }, `oldest ${span(now - group.oldest)}`),
+      unfold);
+  }
+
+  return {
+    update(next, delta) {
+      state = next;
+      if (!delta || delta.put?.queue || delta.gone?.queue || delta.put?.about?.notEvaluated !== undefined) write();
+    },
+  };
+}

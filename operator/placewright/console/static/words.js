@@ -1,0 +1,34 @@
+// Numbers, amounts and times as people read them.
+
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const ONE = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const BYTES = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
+const SPANS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+
+export const count = (number) => WHOLE.format(number);
+export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+export const percent = (share) => (share === null ? "–" : `${WHOLE.format(share * 100)} %`);
+
+/** An amount of a resource: milli-CPU, bytes or a count. */
+export function amount(resource, number) {
+  if (resource === "cpu") return number % 1000 && Math.abs(number) < 10000 ? `${WHOLE.format(number)}m` : ONE.format(number / 1000);
+  if (resource !== "memory" && resource !== "ephemeral-storage" && !resource.startsWith("hugepages-")) return count(number);
+  for (const [unit, size] of BYTES) if (Math.abs(number) >= size) return `${ONE.format(number / size)} ${unit}`;
+  return `${count(number)} B`;
+}
+
+/** A duration with its largest two units. */
+export function span(seconds) {
+  let left = Math.max(0, Math.round(seconds));
+  const parts = [];
+  for (const [unit, size] of SPANS) {
+    if (left >= size && parts.length < 2) {
+      parts.push(`${Math.floor(left / size)} ${unit}`);
+      left %= size;
+    } else if (parts.length) break;
+  }
+  return parts.join(" ") || "0 s";
+}
+
+/** A moment in UTC, to the second. */
+export const moment = (seconds) => `${new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;

@@ -1,0 +1,83 @@
+"""Admits to the console on this machine the browser of the person who started it, and no page of another site in that browser.
+
+Other users of the machine can reach loopback, so a request needs the session's cookie, which the browser gets once for the one-time
+secret. Pages of other sites can reach loopback through the browser, so the Host must be ours (a foreign name that DNS points to 127.0.0.1
+is not), and so must the Origin where one is sent.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+_BYTES: Final = 32
+#: The path below which a request needs the cookie.
+DATA: Final = "/api/"
+#: The path at which the secret is exchanged.
+SESSION: Final = "/api/session"
+_UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
+_MISDIRECTED: Final = 421
+
+
+class Doorkeeper:
+    """Judges requests to the console on this machine.
+
+    Attributes:
+        cookie_name: of the session's cookie. Cookies are not kept apart by port, so the port is in the name.
+        fragment: of the URL that is printed. Browsers do not send it, so it is in no log and in no Referer.
+    """
+
+    def __init__(self, port: int) -> None:
+        """Draw the secret and the session's token.
+
+        Args:
+            port: on which the console is served.
+        """
+        self._hosts = frozenset((f"127.0.0.1:{port}", f"localhost:{port}"))
+        self._secret: str | None = secrets.token_urlsafe(_BYTES)
+        self._session = secrets.token_urlsafe(_BYTES)
+        self.cookie_name = f"placewright-console-{port}"
+        self.fragment = f"secret={self._secret}"
+
+    def refusal(self, method: str, path: str, headers: Mapping[str, str], cookies: Mapping[str, str]) -> tuple[int, str] | None:
+        """Judge a request.
+
+        Args:
+            method: of HTTP.
+            path: without the query.
+            headers: with names in any case.
+            cookies: of the request.
+
+        Returns:
+            None where it may be answered; otherwise status and text of the refusal.
+        """
+        if headers.get("Host", "") not in self._hosts:
+            return _MISDIRECTED, "this is the console of 127.0.0.1 and localhost, and of no other host"
+        origin = headers.get("Origin")
+        if origin is None and method not in ("GET", "HEAD"):
+            return _FORBIDDEN, "a request that changes something names its Origin"
+        if origin is not None and origin.removeprefix("http://") not in self._hosts:
+            return _FORBIDDEN, "this page may not read the console"
+        if path.startswith(DATA) and path != SESSION and not self._knows(cookies.get(self.cookie_name, "")):
+            return _UNAUTHORIZED, "no session: open the URL that `placewright console` printed"
+        return None
+
+    def exchange(self, secret: str) -> str | None:
+        """Exchange the secret for the session's token. The secret is used up.
+
+        Args:
+            secret: as the page sends it.
+
+        Returns:
+            The cookie's value; None for another secret, and for one that was exchanged before.
+        """
+        if self._secret is None or not hmac.compare_digest(secret.encode(), self._secret.encode()):
+            return None
+        self._secret = None
+        return self._session
+
+    def _knows(self, session: str) -> bool:
+        return hmac.compare_digest(session.encode(), self._session.encode())

@@ -1,0 +1,152 @@
+"""The console's HTTP server on loopback: the pages, the exchange of the secret, the feed, and what a person asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from placewright.console.feed import Feed, TooManyReadersError
+from placewright.console.rights import ALL_NAMESPACES
+from placewright.console.staticpages import SECURITY_HEADERS, static_pages
+from placewright_lab.console.doorkeeper import DATA, SESSION, Doorkeeper
+from placewright_lab.console.filesource import FileSource
+
+LOOPBACK: Final = "127.0.0.1"
+#: Seconds between two publications: one local reader costs little.
+_BEAT: Final = 0.1
+#: Seconds of silence after which an empty line is sent, and that a reader may take for one line.
+_SILENCE: Final = 15.0
+_WRITE_SECONDS: Final = 30.0
+_LARGEST_BODY: Final = 4096
+_END_SECONDS: Final = 1.0
+_NOT_FOUND: Final = 404
+_NO_ROOM: Final = 503
+_FORBIDDEN: Final = 403
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ConsoleServer:
+    """Serves one file's console.
+
+    Attributes:
+        url: for the person who started it; works once.
+        feed: of the file's state.
+    """
+
+    def __init__(self, source: FileSource, listening: socket.socket) -> None:
+        """Make the server; `serving` runs it.
+
+        Args:
+            source: of the state and the pages.
+            listening: on loopback.
+        """
+        port = listening.getsockname()[1]
+        self._source = source
+        self._listening = listening
+        self._door = Doorkeeper(port)
+        self.feed = Feed(source)
+        self.url = f"http://{LOOPBACK}:{port}/#{self._door.fragment}"
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Serve for as long as the context is open."""
+        app = web.Application(middlewares=[self._guarded], client_max_size=_LARGEST_BODY)
+        app.add_routes([
+            web.post(SESSION, self._session),
+            web.get(f"{DATA}feed", self._feed),
+            web.get(f"{DATA}node", self._node),
+            web.get(f"{DATA}pod", self._pod),
+            web.get("/{page}", self._page),
+            web.get("/", self._page),
+        ])
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_END_SECONDS)
+        await runner.setup()
+        publishing = asyncio.create_task(self._publish())
+        try:
+            await web.SockSite(runner, self._listening).start()
+            yield
+        finally:
+            publishing.cancel()
+            self.feed.close()
+            await runner.cleanup()
+
+    async def _publish(self) -> None:
+        """Bring the source forward and publish. Evaluations are cut into slices, between which requests are answered."""
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while True:
+            busy = self._source.advance()
+            if loop.time() >= due and self.feed.readers:
+                self.feed.publish()
+                due = loop.time() + _BEAT
+            await asyncio.sleep(0 if busy else _BEAT)
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        refusal = self._door.refusal(request.method, request.path, request.headers, request.cookies)
+        if refusal is not None:
+            status, text = refusal
+            return web.Response(status=status, text=f"{text}\n", headers=SECURITY_HEADERS)
+        try:
+            answer = await handler(request)
+        except web.HTTPException as problem:
+            problem.headers.update(SECURITY_HEADERS)
+            raise
+        if not answer.prepared:
+            answer.headers.update(SECURITY_HEADERS)
+        return answer
+
+    async def _page(self, request: web.Request) -> web.Response:
+        page = static_pages().get(request.match_info.get("page", ""))
+        if page is None:
+            return web.Response(status=_NOT_FOUND, text="404 page not found\n")
+        return web.Response(body=page.body, headers={"Content-Type": page.content_type, "Cache-Control": "no-cache"})
+
+    async def _session(self, request: web.Request) -> web.Response:
+        try:
+            body = await request.json()
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            body = None
+        session = self._door.exchange(str(body.get("secret", ""))) if isinstance(body, dict) else None
+        if session is None:
+            text = "this URL was used before, or is another console's: start `placewright console` again\n"
+            return web.Response(status=_FORBIDDEN, text=text)
+        answer = web.Response(status=204)
+        answer.set_cookie(self._door.cookie_name, session, httponly=True, samesite="Strict", path="/")
+        return answer
+
+    async def _feed(self, request: web.Request) -> web.StreamResponse:
+        try:
+            reader = self.feed.join(ALL_NAMESPACES)
+        except TooManyReadersError:
+            return web.Response(status=_NO_ROOM, text="too many readers\n")
+        try:
+            answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store", **SECURITY_HEADERS})
+            await answer.prepare(request)
+            async for line in reader.lines(_SILENCE):
+                async with asyncio.timeout(_WRITE_SECONDS):
+                    await answer.write(line)
+            return answer
+        finally:
+            self.feed.leave(reader)
+
+    async def _node(self, request: web.Request) -> web.Response:
+        return _json(self._source.node(request.query.get("name", "")), "no such node")
+
+    async def _pod(self, request: web.Request) -> web.Response:
+        namespace, _, name = request.query.get("pod", "").partition("/")
+        return _json(self._source.pod(namespace, name), "no such pod: it may have gone since")
+
+
+def _json(found: dict[str, Any] | None, missing: str) -> web.Response:
+    if found is None:
+        return web.Response(status=_NOT_FOUND, text=f"{missing}\n")
+    return web.Response(body=msgspec.json.encode(found), headers={"Content-Type": "application/json", "Cache-Control": "no-store"})

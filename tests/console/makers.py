@@ -1,0 +1,78 @@
+"""Objects, snapshots and recordings for the console."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from placewright.api.objects import Node
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.offline.world import read_object
+
+Object = dict[str, Any]
+ZONE = "topology.kubernetes.io/zone"
+TAKEN = "2026-11-23T12:00:00Z"
+#: A name that would run a script where names were taken for markup. No API server lets it in, and a file may have it.
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def node(name: str, *, cpu: int = 4, gpu: int = 0, cordoned: bool = False, taint: str = "", **labels: str) -> Object:
+    amounts = {"cpu": str(cpu), "memory": "16Gi", "pods": "10"} | ({"example.com/gpu": str(gpu)} if gpu else {})
+    spec: Object = {"unschedulable": True} if cordoned else {}
+    if taint:
+        spec["taints"] = [{"key": taint, "effect": "NoSchedule"}]
+    metadata = {"name": name, "uid": name, "labels": {key.replace("zone", ZONE): value for key, value in labels.items()}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": {"allocatable": amounts, "capacity": amounts}}
+
+
+def pod(
+    name: str, on: str = "", *, namespace: str = "shop", cpu: int = 1000, gpu: int = 0, created: str = "2026-11-23T11:00:00Z", **spec: Any
+) -> Object:
+    requests = {"cpu": f"{cpu}m", "memory": "1Gi"} | ({"example.com/gpu": str(gpu)} if gpu else {})
+    content = {"schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}
+    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}", "creationTimestamp": created}
+    where = {"nodeName": on} if on else {}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": content | where | spec, "status": {}}
+
+
+def claim_profile(name: str = "default", scheduler: str = "default-scheduler") -> Object:
+    metadata, spec = {"name": name, "uid": name}, {"schedulerName": scheduler}
+    return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": metadata, "spec": spec}
+
+
+def put(cluster: Cluster, manifest: Object) -> None:
+    """As a watch would show it."""
+    item = read_object(manifest, "test")
+    if isinstance(item, Node):
+        cluster.set_node(item)
+    else:
+        assert isinstance(item, PodInfo)
+        cluster.set_pod(item)
+
+
+def file_of(path: Path, objects: Iterable[Object], changes: Iterable[tuple[float, str, Object]] | None = None) -> Path:
+    """A snapshot, or with `changes` a recording, written without the code that writes them."""
+    objects = list(objects)
+    counts = Counter(each["kind"] for each in objects)
+    header = {"placewright": "snapshot" if changes is None else "recording", "version": 1, "taken": TAKEN, "counts": counts}
+    lines = [header, *objects, *({"at": at, "act": act, "object": item} for at, act, item in changes or ())]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def shop(path: Path) -> Path:
+    """Four nodes in two zones, one of them with GPUs, and pods that wait for four reasons."""
+    gpus = node("gpu-1", cpu=8, gpu=2, taint="example.com/gpu", zone="b")
+    nodes = [node("a-1", zone="a"), node("a-2", zone="a", cordoned=True), node("b-1", zone="b"), gpus]
+    placed = [pod("web-1", "a-1", cpu=2000), pod("web-2", "a-1"), pod("ledger", "b-1", namespace="bank", cpu=2500)]
+    tolerates = [{"key": "example.com/gpu", "operator": "Exists"}]
+    waits = [pod(f"train-{i}", namespace="ml", gpu=4, tolerations=tolerates, created=f"2026-11-23T10:0{i}:00Z") for i in range(3)]
+    others = [
+        pod("small", cpu=500), pod("held", schedulingGates=[{"name": "example.com/quota"}]), pod("lost", schedulerName="defualt-scheduler"),
+        pod(HOSTILE, cpu=64000),
+    ]  # fmt: skip
+    return file_of(path, [*nodes, *placed, *waits, *others, claim_profile()])

@@ -1,0 +1,228 @@
+"""The pages in a real browser: what a person sees of a snapshot, and what a hostile name cannot do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placewright.serving.listener import bind
+from placewright_lab.commands.console import open_file
+from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from programs import needs
+from simulate.browser import Page, running, tab
+
+from .makers import HOSTILE, claim_profile, file_of, node, pod, shop
+
+pytestmark = needs("chromium")
+WIDTHS = (400, 1400, 2560)
+PAGES = ("#/cluster", "#/queue", "#/pod", "#/pod/ml/train-0", "#/pod/shop/small", "#/pod/shop/web-1", "#/pod/shop/nobody")
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with running(tmp_path_factory.mktemp("chromium")) as port:
+        yield port
+
+
+@asynccontextmanager
+async def console(chromium: int, path: Path) -> AsyncIterator[tuple[Page, ConsoleServer]]:
+    """A console that is open in a tab, with all pods evaluated."""
+    server = ConsoleServer(open_file(path, 2**24), bind(LOOPBACK, 0, "--port"))
+    async with server.serving(), tab(chromium) as page:
+        await page.look(width=1400)
+        await page.ask("Page.navigate", url=server.url)
+        await page.until("document.querySelector('#to-cluster[aria-current]') && document.querySelector('.fact')")
+        yield page, server
+
+
+async def visit(page: Page, address: str) -> None:
+    await page.run(f"void (location.hash = {address!r})")
+    page_name = address.split("/")[1]
+    await page.until(f"document.querySelector('nav [aria-current]')?.hash === '#/{page_name}'")
+
+
+async def text(page: Page, selector: str) -> str:
+    return str(await page.run(f"document.querySelector({selector!r})?.innerText ?? ''"))
+
+
+async def test_the_secret_leaves_the_address_and_a_second_browser_is_not_let_in(chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, shop(tmp_path / "s")) as (page, server):
+        assert "secret" not in await page.run("location.href")
+        assert await page.run("document.cookie") == "", "no script can read it"
+        assert await page.run("history.length") <= 2, "nor is it a step back"
+        await page.run("void location.reload()")
+        await page.until("document.querySelector('.fact')")
+        async with tab(chromium) as other:
+            await other.ask("Network.clearBrowserCookies")
+            await other.ask("Page.navigate", url=server.url)
+            await other.until("document.querySelector('.empty')")
+            assert "used before" in await text(other, "#page")
+            await other.ask("Page.navigate", url=server.url.partition("#")[0] + "#/cluster")
+            await other.ask("Page.reload")
+            await other.until("document.querySelector('#connection')?.textContent === 'not admitted'")
+            assert "web-1" not in await text(other, "body")
+
+
+async def test_the_cluster_in_figures_and_each_node_by_keyboard_and_by_pointer(chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, shop(tmp_path / "s")) as (page, _):
+        assert "4\nnodes" in await text(page, ".facts")
+        await page.run("document.getElementById('map').focus()")
+        await page.press("ArrowRight")
+        await page.press("Enter")
+        await page.until("document.querySelector('#node h2')?.textContent === 'a-1'")
+        assert "a-1: 75 % of CPU requested" in await page.run("document.getElementById('heard').textContent")
+        shown = await text(page, "#node")
+        assert "shop/web-1" in shown
+        assert "3 of 4" in shown
+        await page.press("End")
+        await page.press("Enter")
+        await page.until("document.querySelector('#node h2')?.textContent === 'gpu-1'")
+        assert "example.com/gpu:NoSchedule" in await text(page, "#node")
+        corner = "(({ left, top }) => [left, top])(document.getElementById('map').getBoundingClientRect())"
+        left, top = await page.run(corner)
+        await page.click(left + 10, top + 30)
+        await page.until("document.querySelector('#node h2')?.textContent === 'a-1'")
+
+
+async def test_nodes_are_grouped_filled_and_coloured_by_choice(chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, shop(tmp_path / "s")) as (page, _):
+        choose = """(([at, value]) => {
+            const it = document.querySelectorAll('.bar select')[at];
+            it.value = value;
+            it.dispatchEvent(new Event('change'));
+        })"""
+        assert "a\t2\t8\t3\t38 %" in await text(page, "#groups")
+        await page.run(f"{choose}([1, 'memory'])")
+        assert "a\t2\t32 GiB\t2 GiB\t6 %" in await text(page, "#groups")
+        await page.run(f"{choose}([0, ''])")
+        assert "all nodes\t4\t64 GiB\t3 GiB\t5 %" in await text(page, "#groups")
+        await page.run(f"{choose}([2, 'profile'])")
+        assert "default-scheduler" in await text(page, ".legend")
+        await page.run("document.getElementById('nodes').open = true")
+        await page.until("document.querySelectorAll('#nodes tbody tr').length === 4")
+
+
+async def painted(page: Page) -> list[list[int]]:
+    """The colour in the lowest row of each box, from the pixels; the group is one, so the boxes stand from the left."""
+    script = """(() => { const it = document.querySelector('.map canvas'); const pixels = it.getContext('2d');
+        return [0, 1, 2].map((at) => [...pixels.getImageData(at * 56 + 20, 18 + 50, 1, 1).data.slice(0, 3)]); })()"""
+    return [list(each) for each in await page.run(script)]
+
+
+async def test_a_box_has_the_colour_of_its_load(chromium: int, tmp_path: Path) -> None:
+    path = file_of(tmp_path / "s", [node("a"), node("b"), node("c"), pod("x", "b", cpu=1000), pod("y", "c", cpu=4000), claim_profile()])
+    async with console(chromium, path) as (page, _):
+        empty, light, full = await painted(page)
+        assert (empty, light, full) == ([0xE3, 0xE8, 0xEE], [0x86, 0xC0, 0xE3], [0xD5, 0x5E, 0x00])
+
+
+async def test_the_queue_by_reason_oldest_first_with_filters(chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, shop(tmp_path / "s")) as (page, _):
+        await visit(page, "#/queue")
+        await page.until("document.querySelectorAll('#reasons > li').length === 5")
+        first = await text(page, "#reasons > li")
+        assert re.match(r"3\s*pods\s*Insufficient example.com/gpu on 3 nodes\s*node\(s\) were unschedulable on 1 node", first)
+        assert "oldest 2 h" in first
+        choose = "(([id, value]) => { const it = document.getElementById(id); it.value = value; it.dispatchEvent(new Event('change')); })"
+        await page.run(f"{choose}(['by-namespace', 'ml'])")
+        assert await page.run("document.querySelectorAll('#reasons > li').length") == 1
+        await page.run(f"{choose}(['by-namespace', '*'])")
+        await page.run(f"{choose}(['by-plugin', 'NodeUnschedulable'])")
+        assert "train" in await page.run("document.getElementById('reasons').textContent")
+        assert "lost" not in await page.run("document.getElementById('reasons').textContent")
+
+
+async def test_a_pod_as_a_funnel_with_what_would_have_to_change(chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, shop(tmp_path / "s")) as (page, _):
+        await visit(page, "#/pod/ml/train-0")
+        await page.until("document.getElementById('funnel')")
+        assert await text(page, "#verdict") == "now: 0 of 4 nodes can hold it"
+        lines = await page.run("[...document.querySelectorAll('#funnel .who')].map((each) => each.textContent)")
+        assert lines == ["all nodes", "NodeUnschedulable", "NodeResourcesFit"]
+        assert "gpu-1 needs 2 more example.com/gpu" in await text(page, "#changes")
+        await visit(page, "#/pod/shop/small")
+        await page.until("document.getElementById('scores')")
+        assert await page.run("document.querySelectorAll('#scores .scores li').length") == 2
+
+
+async def test_names_are_text_and_nothing_else(chromium: int, tmp_path: Path) -> None:
+    turned = "left\u202eright"
+    objects = [node(HOSTILE, zone=HOSTILE), node("__proto__", zone=turned, taint=HOSTILE), pod(HOSTILE, HOSTILE, namespace=HOSTILE)]
+    waits = [pod(f"{HOSTILE}{i}", namespace=HOSTILE, cpu=99000) for i in range(2)]
+    async with console(chromium, file_of(tmp_path / "s", [*objects, *waits, pod(turned), claim_profile(HOSTILE)])) as (page, server):
+        address = f"#/pod/{'%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E'}/{'%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E'}0"
+        for step in ("#/cluster", "#/queue", address):
+            await visit(page, step)
+            if step == "#/cluster":
+                await page.run("void (document.getElementById('nodes').open = true)")
+                await page.run("document.getElementById('map').focus()")
+                await page.press("End")
+                await page.press("Enter")
+                await page.until("document.querySelector('#node .meter')")
+            await page.until(f"document.getElementById('page').textContent.includes({HOSTILE!r})")
+            assert await page.run("document.querySelectorAll('img, iframe, object, script:not([src])').length") == 0
+        assert not [each for each in page.complaints if "the feed ended" not in each]
+        site = server.url.partition("#")[0]
+        assert [each for each in page.requested if not each.startswith(site)] == []
+        await visit(page, "#/queue")
+        await page.until(r"document.getElementById('reasons').textContent.includes('left\\u202eright')")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_no_page_is_wider_than_its_window(dark: bool, chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, shop(tmp_path / "s")) as (page, _):
+        for width in WIDTHS:
+            await page.look(width=width, dark=dark)
+            for address in PAGES:
+                await visit(page, address)
+                await page.until("document.querySelector('#page .panel')")
+                assert await page.run("document.documentElement.scrollWidth <= innerWidth"), (width, address)
+        ground = await page.run("getComputedStyle(document.documentElement).backgroundColor")
+        assert ground == ("rgb(14, 19, 25)" if dark else "rgb(245, 246, 248)")
+        assert [each for each in page.complaints if "nobody" not in each] == []
+
+
+async def test_a_recording_is_seen_as_it_goes_and_a_console_that_ends_is_told(chromium: int, tmp_path: Path) -> None:
+    path = file_of(tmp_path / "r", [node("a"), claim_profile()], [(0.0, "ADDED", pod("web")), (0.5, "MODIFIED", pod("web", "a"))])
+    async with console(chromium, path) as (page, server):
+        await page.until("document.querySelector('#latest')?.textContent.includes('shop/web')")
+        await page.until("document.querySelector('.facts').textContent.includes('25 %of 4 CPU')")
+        server.feed.close()
+        await page.until("performance.getEntriesByName(new URL('api/feed', location).href).length >= 1")
+        await page.until("document.getElementById('connection').textContent === 'connected'")
+
+
+def test_the_command_prints_an_address_and_ends_by_a_signal(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "placewright.cli.main", "console", str(shop(tmp_path / "s"))]
+    before = sorted(tmp_path.rglob("*"))
+    home = {**os.environ, "HOME": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=home) as process:
+        assert process.stdout is not None
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#secret=[\w-]{43}\n", process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert sorted(tmp_path.rglob("*")) == before, "no state on disk"
+
+
+async def test_five_thousand_nodes_are_drawn_and_one_change_draws_one_box(chromium: int, tmp_path: Path) -> None:
+    nodes: list[Any] = [node(f"n{i:04d}", zone="abc"[i % 3], pool=f"p{i % 7}") for i in range(5000)]
+    path = file_of(tmp_path / "r", [*nodes, claim_profile()], [(1.0, "ADDED", pod("web", "n0042"))])
+    async with console(chromium, path) as (page, _):
+        async with asyncio.timeout(60):
+            await page.until("document.querySelector('.facts').textContent.includes('5,000nodes')")
+        drawn = """(() => {
+            const it = document.querySelector('.map canvas');
+            const { data } = it.getContext('2d').getImageData(0, 0, it.width, it.height);
+            return data.filter((each, at) => at % 4 === 3 && each > 0).length / (it.width * it.height);
+        })()"""
+        assert await page.run(drawn) > 0.5, "most of the map is boxes"
