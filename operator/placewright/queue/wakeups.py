@@ -2,7 +2,8 @@
 
 A rejected pod waits for events, and the queue tries it again after five minutes in any case. Some rejections end by time alone: a pod may
 preempt once it has waited long enough, and a minute's evictions are over when the minute is. The failure of such an attempt says after how
-many seconds the pod is to have another (`FitError.retry_after`), and `ring` brings it back then.
+many seconds the pod is to have another (`FitError.retry_after`), and `ring` brings it back then. A pod that is given up, too: no event
+would tell it that the time has come.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class WakeUps:
             uid: of the pod.
         """
         found, queued = self.times.get(uid), self._find(uid)
-        if found is None or queued is None or found[1] != queued.attempts or queued.given_up_at is not None:
+        if found is None or queued is None or found[1] != queued.attempts:
             return None
         return max(found[0] - self._clock(), 0.0)
 
@@ -86,13 +87,13 @@ class WakeUps:
         return self._order[0][0] if self._order else None
 
     def ring(self) -> None:
-        """Let pods back off, and then be tried, whose time has come, but no pod that is given up. Called at every whole second."""
+        """Let pods back off, and then be tried, whose time has come. Called at every whole second."""
         now = self._clock()
         while (due := self.next_time()) is not None and due <= now:
             _, uid = heapq.heappop(self._order)
             _, attempts = self.times.pop(uid)
             queued = self._find(uid)
-            if queued is not None and queued.attempts == attempts and queued.given_up_at is None:
+            if queued is not None and queued.attempts == attempts:
                 self._bring_back(queued)
 
     def _bring_back(self, queued: QueuedPod) -> None:
