@@ -14,13 +14,11 @@ from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.workloads import PodDisruptionBudget
 from placewright.cluster.cluster import Cluster
-from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.handle import build_evaluator
 from placewright.framework.runtime.keptanswers import AnswerByRow
 from placewright.framework.runtime.rowchecks import RowwiseCheck
 from placewright.plugins.catalog import in_tree
-from placewright.plugins.defaultpreemption.dryrun import DryRun
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.queue.nominator import Nominator
 from plugins.preempting import NoBinder, pod, resolved
@@ -41,7 +39,8 @@ AWAY = {
 class Full:
     """Four nodes with three pods each, and one evaluator that sees all that becomes of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: bytes = b"null") -> None:
+        self.rules = rules
         self.cluster = Cluster()
         self.nominator = Nominator()
         self.versions = 0
@@ -52,7 +51,7 @@ class Full:
         self.long_lived = self.evaluator()
 
     def evaluator(self) -> Evaluator:
-        return build_evaluator(resolved(b"{}", ()), in_tree(), self.cluster, NoBinder(), self.nominator)
+        return build_evaluator(resolved(b"{}", (), self.rules), in_tree(), self.cluster, NoBinder(), self.nominator)
 
     def node(self, name: NodeName, cpu: str) -> None:
         document = {
@@ -79,8 +78,7 @@ class Full:
         evaluation = evaluator.evaluate(preemptor)
         diagnosis = evaluator.diagnose(evaluation)
         (plugin,) = (each for each in evaluator.runtime.post_filter if isinstance(each, DefaultPreemption))
-        budgets = Budgets(self.cluster.objects.disruption_budgets.values())
-        run = DryRun(plugin.handle, preemptor, budgets, plugin._known_outcomes(evaluation.state, preemptor))
+        run = plugin.dry_run(evaluation.state, preemptor)
         rows = [(row, name) for row in self.cluster.rows().tolist() if (name := self.cluster.names[row]) is not None]
         reasons = sorted((repr(status), sorted(where.tolist())) for status, where in diagnosis.rejections)
         return evaluation.feasible.tolist(), reasons, list(run.on(rows))
@@ -99,10 +97,13 @@ STEPS = st.tuples(
 )
 
 
+RULES = (b"null", b'{"protect": {"matchLabels": {"app": "db"}}}', b'{"maxVictims": 1, "protect": {"matchLabels": {"app": "db"}}}')
+
+
 @settings(max_examples=cases(60))
-@given(st.lists(STEPS, max_size=12))
-def test_what_is_kept_is_what_would_be_found(steps: list[tuple[str, int, int]]) -> None:
-    full = Full()
+@given(st.lists(STEPS, max_size=12), st.sampled_from(RULES))
+def test_what_is_kept_is_what_would_be_found(steps: list[tuple[str, int, int]], rules: bytes) -> None:
+    full = Full(rules)
     for number, (what, index, other) in enumerate(steps):
         change(full, what, NAMES[index], other)
         alike = (waiting(f"r{number}", 9), waiting("nominated-1", 9), waiting(f"s{number}", 9))  # for one of them its own room may be kept

@@ -41,6 +41,7 @@ class Budgets:
         chosen: Sequence[PodInfo] = (),
     ) -> None:
         self._by_namespace: dict[str, list[_Budget]] = {}
+        self._selecting: dict[tuple[str, frozenset[tuple[str, str]]], list[_Budget]] = {}
         for budget in budgets:
             compiled = _compile(budget)
             if compiled is not None and under_way is not None:
@@ -109,9 +110,14 @@ class Budgets:
         return breaks
 
     def _covering(self, pod: PodInfo) -> Sequence[_Budget]:
-        if not pod.labels:  # kube-scheduler: pods without labels are under no budget, with any selector
+        budgets = self._by_namespace.get(pod.namespace)
+        if budgets is None or not pod.labels:  # kube-scheduler: pods without labels are under no budget, with any selector
             return ()
-        return [budget for budget in self._by_namespace.get(pod.namespace, ()) if budget.covers(pod)]
+        at = pod.namespace, pod.pairwise_key.labels
+        found = self._selecting.get(at)
+        if found is None:  # asked once for pods with equal labels: an attempt asks about each pod of many nodes, several times
+            found = self._selecting[at] = [budget for budget in budgets if budget.selector.matches(pod.labels)]
+        return [budget for budget in found if pod.name not in budget.already_counted]
 
 
 def _compile(budget: PodDisruptionBudget) -> _Budget | None:

@@ -109,3 +109,20 @@ def soonest(times: Iterable[Seconds | None]) -> Seconds | None:
         Seconds from now; None where all are never.
     """
     return min((time for time in times if time is not None), default=None)
+
+
+def one_for_each_reason(refusals: Iterable[PreemptionRefusal | None]) -> tuple[PreemptionRefusal, ...]:
+    """Put refusals for one reason together: the one that may end first stands for all.
+
+    Args:
+        refusals: of the pods of a node; None for pods that may leave.
+
+    Returns:
+        One for each reason.
+    """
+    found: dict[str, PreemptionRefusal] = {}
+    for each in refusals:
+        if each is not None:
+            before = found.get(each.reason, each)
+            found[each.reason] = PreemptionRefusal(each.reason, soonest((before.retry_after, each.retry_after)))
+    return tuple(found.values())

@@ -24,7 +24,7 @@ from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, Rows, RowTrials, Seconds
 from placewright.framework.preemption.budgets import Budgets
-from placewright.framework.preemption.refusals import PreemptionRefusal, soonest
+from placewright.framework.preemption.refusals import PreemptionRefusal, one_for_each_reason, soonest
 from placewright.framework.preemption.rules import VictimLimits
 from placewright.framework.preemption.together import Together
 from placewright.framework.status import Code, Status, error, unresolvable
@@ -41,6 +41,7 @@ class DryRun:
     """One attempt's question to many nodes.
 
     Attributes:
+        limits: the profile's rules, if it has any.
         retry_after: seconds until a rule that refused victims may refuse them no longer; None where time alone ends no refusal.
     """
 
@@ -51,15 +52,20 @@ class DryRun:
         budgets: Budgets,
         kept: MutableMapping[int, Outcome] | None = None,
         limits: VictimLimits | None = None,
+        kept_refusals: MutableMapping[int, Sequence[PreemptionRefusal]] | None = None,
     ) -> None:
-        """`kept`: outcomes that are known, by row, and still true; new ones are added. `limits`: the profile's rules, if it has any."""
+        """`kept`: outcomes that are known, by row, and still true; new ones are added.
+
+        `kept_refusals`: likewise, the refusals of rows where only a rule keeps the pod from making room; empty for other rows.
+        """
         self.retry_after: Seconds | None = None
         self._handle = handle
         self._cluster = handle.cluster
         self._pod = pod
         self._budgets = budgets
         self._kept = kept
-        self._limits = limits
+        self.limits = limits
+        self._kept_refusals = kept_refusals
         self._together = Together(self._cluster, pod, None if limits is None else limits.keeps)
 
     @property
@@ -69,10 +75,10 @@ class DryRun:
 
     def on(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
         """The outcome on each of these rows, in the given order."""
-        if self._limits is None:
+        if self.limits is None:
             return self._known_or_tried(nodes)
         nodes = list(nodes)
-        return iter(self._allowed(nodes, list(self._known_or_tried(nodes)), self._limits))
+        return iter(self._allowed(nodes, list(self._known_or_tried(nodes)), self.limits))
 
     def _known_or_tried(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
         if self._kept is None:
@@ -98,7 +104,7 @@ class DryRun:
 
     def _trial(self, row: int, node: NodeName) -> AnyTrial:
         priority = self._together.priority
-        if not self._cluster.pod_groups.placed_groups and self._limits is None:
+        if not self._cluster.pod_groups.placed_groups and self.limits is None:
             return NodeTrial(row, node, [pod for pod in self._cluster.pods_on(node) if pod.priority < priority])
         return _trial_of(self._together, row, node)
 
@@ -122,19 +128,25 @@ class DryRun:
         # kube-scheduler counts a pod as breaking a budget also where the budget allows it and its victims are others.
         return replace(outcome, violations=0) if limits.strict else outcome
 
-    def _refused(self, refusals: Iterable[PreemptionRefusal]) -> Status:
-        by_reason = {refusal.reason: refusal for refusal in refusals}
+    def _refused(self, refusals: Sequence[PreemptionRefusal]) -> Status:
         self.retry_after = soonest([self.retry_after, *(refusal.retry_after for refusal in refusals)])
-        return unresolvable(*sorted(by_reason))
+        return unresolvable(*sorted(refusal.reason for refusal in refusals))
 
-    def _kept_by_rules(self, nodes: Iterable[tuple[int, NodeName]], limits: VictimLimits) -> dict[int, list[PreemptionRefusal]]:
+    def _kept_by_rules(self, nodes: Sequence[tuple[int, NodeName]], limits: VictimLimits) -> dict[int, Sequence[PreemptionRefusal]]:
         """Rows on which the pod would fit if all pods of lower priority left, with the refusals that keep some of them."""
+        known = {} if self._kept_refusals is None else self._kept_refusals
+        fresh = [(row, node) for row, node in nodes if row not in known]
+        found = self._found_kept_by_rules(fresh, limits)
+        known.update((row, found.get(row, ())) for row, _ in fresh)
+        return {row: known[row] for row, _ in nodes if known[row]}
+
+    def _found_kept_by_rules(self, nodes: Iterable[tuple[int, NodeName]], limits: VictimLimits) -> dict[int, Sequence[PreemptionRefusal]]:
         every = Together(self._cluster, self._pod)
         trials: list[AnyTrial] = []
-        refusals: dict[int, list[PreemptionRefusal]] = {}
+        refusals: dict[int, Sequence[PreemptionRefusal]] = {}
         for row, node in nodes:
             trial = _trial_of(every, row, node)
-            found = [refusal for _, pod in trial.everybody() if (refusal := limits.why_it_stays(pod)) is not None]
+            found = one_for_each_reason(limits.why_it_stays(pod) for _, pod in trial.everybody())
             if found:
                 trials.append(trial)
                 refusals[row] = found

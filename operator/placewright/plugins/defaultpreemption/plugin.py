@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -31,7 +31,7 @@ from placewright.framework.preemption.refusals import PreemptionRefusal, soonest
 from placewright.framework.preemption.rules import VictimLimits
 from placewright.framework.preemption.together import Together, importance
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
-from placewright.plugins.defaultpreemption.candidates import Candidate, Outcome, pick
+from placewright.plugins.defaultpreemption.candidates import Candidate, pick
 from placewright.plugins.defaultpreemption.dryrun import CandidateSearch, DryRun
 
 #: (path inside args, what was found, what is allowed)
@@ -56,6 +56,9 @@ class DefaultPreemptionArgs(msgspec.Struct, frozen=True, rename="camel", forbid_
 
 
 NAME: Final = "DefaultPreemption"
+#: Kept by row: the outcomes of trials, and the refusals of rules.
+_OUTCOMES: Final = "outcomes"
+_REFUSALS: Final = "refusals"
 #: Clears an earlier nomination.
 NOWHERE: Final = NodeName("")
 
@@ -90,12 +93,9 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         rules = self.handle.preemption_rules
         if rules is not None and (refusal := rules.why_not_yet((pod,))) is not None:
             return PostFilterResult(unschedulable(f"preemption: {refusal.reason}"), retry_after=refusal.retry_after)
-        limits = None if rules is None else rules.limits()
-        budgets = Budgets(cluster.objects.disruption_budgets.values()) if limits is None else limits.budgets
         rows = rows_where_it_may_help(cluster, diagnosis)
         search = CandidateSearch(self.args.candidates_wanted(len(rows)))
-        known = self._known_outcomes(state, pod) if rules is None or rules.steady else None
-        trials = DryRun(self.handle, pod, budgets, known, limits)
+        trials = self.dry_run(state, pod)
         search.run(trials, cluster, rows, self.rng)
         if not search.candidates and search.problem:
             return PostFilterResult(error(f"preemption: {search.problem}"))
@@ -103,16 +103,29 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
             message = f"preemption: {search.summary(diagnosis.node_count)}"
             return PostFilterResult(unschedulable(message), NOWHERE, retry_after=trials.retry_after)
         victims = {one.node: NodeVictims(one.victims, one.violations) for one in search.candidates}
-        return replace(_evicting(cluster, search.candidates), alternatives=Alternatives(victims, partial(_among, cluster, pod, limits)))
+        alternatives = Alternatives(victims, partial(_among, cluster, pod, trials.limits))
+        return replace(_evicting(cluster, search.candidates), alternatives=alternatives)
 
-    def _known_outcomes(self, state: CycleState, pod: PodInfo) -> MutableMapping[int, Outcome] | None:
-        """Outcomes of trials for pods like this one; None where groups stand on nodes, because a victim may take other pods along."""
+    def dry_run(self, state: CycleState, pod: PodInfo) -> DryRun:
+        """The question to nodes in this attempt, with what is known from pods like this one and still true."""
+        rules = self.handle.preemption_rules
+        if rules is None:
+            budgets = Budgets(self.handle.cluster.objects.disruption_budgets.values())
+            return DryRun(self.handle, pod, budgets, self._known(_OUTCOMES, state, pod))
+        limits = rules.limits()
+        if not rules.steady:
+            return DryRun(self.handle, pod, limits.budgets, None, limits)
+        known = self._known(_OUTCOMES, state, pod), self._known(_REFUSALS, state, pod)
+        return DryRun(self.handle, pod, limits.budgets, known[0], limits, known[1])
+
+    def _known(self, notes: str, state: CycleState, pod: PodInfo) -> MutableMapping[int, Any] | None:
+        """Notes about trials for pods like this one; None where groups stand on nodes, because a victim may take other pods along."""
         cluster = self.handle.cluster
         budgets = [budget.metadata for budget in cluster.objects.disruption_budgets.values()]
         if cluster.pod_groups.placed_groups or not all(budget.resource_version for budget in budgets):
             return None
         versions = frozenset((budget.uid, budget.resource_version) for budget in budgets)
-        return self.handle.kept_of_rows((NAME, versions), state, pod)
+        return self.handle.kept_of_rows((NAME, notes, versions), state, pod)
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Pods that leave, but none of them brings the pod back: the scheduler activates it itself when its victims are gone."""
