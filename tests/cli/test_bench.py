@@ -172,6 +172,16 @@ def test_records_are_measured_in_turns_and_kept_on_one_side(capsys: pytest.Captu
 
 
 @pytest.mark.usefixtures("short")
+def test_turns_are_measured_in_turns_with_other_pods_waiting(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("turns", "--nodes", "30", "--waiting", "20", "--namespaces", "7", "--slices", "2")
+    (row,) = json.loads(output(capsys, *words, "-o", "json"))
+    assert (row["nodes"], row["waiting"], row["namespaces"]) == (30, 20, 7)
+    assert len(row["without"]) == len(row["with_turns"]) == 2
+    assert row["ratio"] == pytest.approx(median(row["with_turns"]) / median(row["without"]))
+    assert "quartiles" in output(capsys, *words)
+
+
+@pytest.mark.usefixtures("short")
 def test_a_shadow_is_measured_in_turns_beside_nobody(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("shadow", "--workloads", "plain", "--nodes", "3", "--slices", "4", "--budget", "50")
     (row,) = json.loads(output(capsys, *words, "-o", "json"))

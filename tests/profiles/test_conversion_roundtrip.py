@@ -195,6 +195,19 @@ def test_a_setting_that_a_configuration_cannot_hold_is_listed(monkeypatch: pytes
     assert not [finding for finding in findings if finding.text.startswith("paused true")]
 
 
+def test_turns_of_tenants_are_listed() -> None:
+    fairness = {"by": "Label", "label": "team", "weights": {"a": 3}}
+    _, findings = to_configuration([profile({"fairness": fairness}, "default-scheduler")], PLUGINS)
+    assert [finding.text for finding in findings] == [
+        'fairness.by "Label": kube-scheduler has no such setting',
+        'fairness.label "team": kube-scheduler has no such setting',
+        'fairness.share "Resources": kube-scheduler has no such setting',
+        'fairness.weights {"a": 3}: kube-scheduler has no such setting',
+    ]
+    _, findings = to_configuration([profile({"fairness": {"by": "None"}}, "default-scheduler")], PLUGINS)
+    assert [finding.text for finding in findings] == []
+
+
 def test_each_rule_of_preemption_is_listed() -> None:
     rules = {"policy": "LowerPriority", "disruptionBudgets": "Strict", "maxVictims": 3, "protect": {"matchLabels": {"a": "b"}}}
     _, findings = to_configuration([profile({"preemption": rules}, "default-scheduler")], PLUGINS)

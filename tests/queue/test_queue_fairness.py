@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -474,3 +475,38 @@ def test_the_waits_of_few_tenants_are_counted_by_name() -> None:
     assert named["tenant-000"].pods == 1
     assert sum(wait.pods for wait in named.values()) == 200
     assert named["(other)"].pods == 150
+
+
+# --- between two orders ------------------------------------------------------------------------------------------------------------------
+
+
+async def test_no_pod_is_decided_before_all_are_in_their_new_order() -> None:
+    world = World(FakePolicy(), slices=10)
+    world.add(*(pod(f"p{number}").namespace(f"n{number % 5}") for number in range(60)))
+    sweeping = asyncio.create_task(world.queue.sweeps.run())
+    world.policy.tenants = FakeTenants()
+    world.queue.reprioritise("default-scheduler")
+    assert world.queue.sweeps.behind
+    await world.queue.sweeps.caught_up()
+    (queue,) = world.queue.profile_queues()
+    assert queue.active is queue.fair
+    assert len(queue.active) == 60
+    sweeping.cancel()
+
+
+def test_a_profile_may_go_and_come_back_while_its_pods_are_between_two_orders() -> None:
+    world = World(FakePolicy(), slices=10)
+    world.add(*(pod(f"p{number}").namespace(f"n{number % 5}") for number in range(60)))
+    world.policy.tenants = FakeTenants()
+    world.queue.reprioritise("default-scheduler")
+    world.queue.sweeps.sweep_some()
+    policy = world.policies.pop("default-scheduler")
+    world.queue.reprioritise("default-scheduler")
+    assert world.queue.sizes() == (0, 0, 60, 0, 0)
+    world.policies["default-scheduler"] = policy
+    world.queue._queues.of("default-scheduler").adopt(policy)
+    for uid in tuple(world.queue.uids()):
+        world.queue.retry(uid)
+    while world.queue.sweeps.behind:
+        world.queue.sweeps.sweep_some()
+    assert order(world, 60) == "".join(f"n{number % 5}" for number in range(60))

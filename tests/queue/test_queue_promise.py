@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from queue_makers import FakePolicy, PodMaker, World, pod
+from queue_makers import FakePolicy, FakeTenants, PodMaker, World, pod
 
 from placewright.framework.events import (
     ASSIGNED_POD_ADD,
@@ -43,7 +43,7 @@ SHAPES: dict[str, Callable[[PodMaker], PodMaker]] = {
 }
 
 
-def make_policy(*, paused: bool, instant: bool, broken: bool, descending: bool) -> FakePolicy:
+def make_policy(*, paused: bool, instant: bool, broken: bool, descending: bool, tenants: FakeTenants | None) -> FakePolicy:
     def hint(rejected: object, old: object, new: object) -> QueueingHint:
         if broken:
             raise RuntimeError("broken hint")
@@ -60,12 +60,14 @@ def make_policy(*, paused: bool, instant: bool, broken: bool, descending: bool) 
         paused=paused,
         backoff=BackoffPolicy(1, 0 if instant else 10),
         descending=descending,
+        tenants=tenants,
     )
 
 
 policies = st.builds(
-    make_policy, paused=st.booleans(), instant=st.booleans(), broken=st.booleans(), descending=st.booleans()
-)
+    make_policy, paused=st.booleans(), instant=st.booleans(), broken=st.booleans(), descending=st.booleans(),
+    tenants=st.sampled_from([None, FakeTenants(), FakeTenants(label="app"), FakeTenants(label="app", weights={"db": 3})]),
+)  # fmt: skip
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -79,9 +81,16 @@ class QueueMachine(RuleBasedStateMachine):
         self.trying: list[QueuedPod] = []
         self.made = 0
 
-    @initialize(policy=policies)
-    def start(self, policy: FakePolicy) -> None:
+    @initialize(policy=policies, slowly=st.booleans())
+    def start(self, policy: FakePolicy, slowly: bool) -> None:
         self.world.policies["default-scheduler"] = policy
+        if slowly:  # pods move to another order only as `sort_some` is called
+            self.queue.sweeps.sort = lambda queue: None  # type: ignore[method-assign]
+
+    @rule()
+    def sort_some(self) -> None:
+        for queue in self.queue.profile_queues():
+            queue.sort_some(1)
 
     def uid_for(self, name: str, fresh: bool) -> str:
         if fresh or name not in self.alive:

@@ -66,6 +66,15 @@ def test_a_pod_is_placed_when_it_comes_and_gives_its_room_back_when_its_time_is_
     assert (fates["uid-second"].attempts, fates["uid-second"].message) == (2, "")
 
 
+def test_tenants_take_turns_as_they_do_in_the_operator() -> None:
+    crowd = [pod(f"a{number}", meta={"labels": {"team": "a"}}) for number in range(4)]
+    objects = [node("n", cpu="4"), *crowd, *(pod(f"b{number}", meta={"labels": {"team": "b"}}) for number in range(2))]
+    placed = {name for name, found in nodes_of(run(objects)).items() if found}
+    assert placed == {"a0", "a1", "a2", "a3"}
+    fair = run(objects, fairness={"by": "Label", "label": "team"})
+    assert {name for name, found in nodes_of(fair).items() if found} == {"a0", "a1", "b0", "b1"}
+
+
 def test_a_pod_that_goes_while_it_waits_is_neither_placed_nor_pending() -> None:
     outcome = run([node("n", cpu="1")], [comes(5, pod("big", "3")), goes(7, pod("big", "3"))])
     fate = outcome.fates["uid-big"]

@@ -40,6 +40,8 @@ from placewright_lab.bench.preemptionstory import PREEMPTORS, PreemptionStory, m
 from placewright_lab.bench.recordcost import SLICE, RecordCost, measure_records
 from placewright_lab.bench.reload import Reloads, measure_reloads
 from placewright_lab.bench.shadowcost import ShadowCost, measure_shadow
+from placewright_lab.bench.turncost import NAMESPACES, TurnCost, measure_turns
+from placewright_lab.bench.turncost import WAITING as TURNS_WAITING
 from placewright_lab.bench.workloads import WORKLOADS
 from placewright_lab.commands.beforeafter import add_before_options
 from placewright_lab.commands.helptexts import TEXTS
@@ -84,6 +86,7 @@ def register(subparsers: Subparsers) -> None:
     budget = f"the shadow's, in percent, {MIN_SHADOW_BUDGET:g} to {MAX_SHADOW_BUDGET:g} (default: {ShadowSettings().budget_percent:g})"
     shadow.add_argument("--budget", type=_budget, default=ShadowSettings().budget_percent, metavar="PERCENT", help=budget)
     shadow.set_defaults(main=_shadow)
+    turns = _register_turns(benchmarks)
     gangs = benchmarks.add_parser("gangs", help="groups of pods that are placed all or none, without an API server")
     gangs.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=GANG_NODES, help=f"default: {GANG_NODES}, as openb has")
     gangs.add_argument("--groups", type=whole_number(1, _MOST_PODS), help=f"default: as many as {GANG_PODS} pods make, at least 1")
@@ -98,9 +101,19 @@ def register(subparsers: Subparsers) -> None:
     add_options(against, _counts(FEWEST_NODES))
     against.set_defaults(main=_against)
     add_scheduler_perf(benchmarks.add_parser("scheduler-perf", help="upstream's own workloads, beside a kube-scheduler"))
-    for benchmark in (decisions, end_to_end, reload, records, shadow, gangs, devices, preemption, moves, against):
+    for benchmark in (decisions, end_to_end, reload, records, shadow, turns, gangs, devices, preemption, moves, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     describe(parser, "bench", TEXTS)
+
+
+def _register_turns(benchmarks: Subparsers) -> argparse.ArgumentParser:
+    turns = benchmarks.add_parser("turns", help="what turns of tenants cost while thousands of pods wait: with and without them, in turns")
+    turns.add_argument("--nodes", type=_counts(1), default=(1000, 5000), metavar="N,N,...", help="default: 1000,5000")
+    turns.add_argument("--waiting", type=whole_number(0, _MOST_PODS), default=TURNS_WAITING, help=f"pods (default: {TURNS_WAITING})")
+    turns.add_argument("--namespaces", type=whole_number(1, 10_000), default=NAMESPACES, help=f"of the pods (default: {NAMESPACES})")
+    turns.add_argument("--slices", type=whole_number(2, 10_000), default=100, help=f"of {SLICE} pods on each side (default: 100)")
+    turns.set_defaults(main=_turns)
+    return turns
 
 
 def _register_decisions(benchmarks: Subparsers) -> argparse.ArgumentParser:
@@ -328,6 +341,30 @@ def _record_row(m: RecordCost) -> dict[str, Any]:
         "ratio": f"{m.ratio:.3f}",
         "quartiles": f"{low:.3f} to {high:.3f}",
         "wanted": "≤ 1.05",
+    }
+
+
+def _turns(args: argparse.Namespace) -> int:
+    with _collecting_as_the_operator():
+        measured = [measure_turns(nodes, args.waiting, args.namespaces, args.slices) for nodes in args.nodes]
+    if args.output == "json":
+        keys = ("ratio", "quartiles", "microseconds_without")
+        print_json([asdict(m) | {key: getattr(m, key) for key in keys} for m in measured])
+    else:
+        title = "turns of tenants: processor time with them over that without, of median slices; quartiles of neighbouring ones"
+        _print_table(title, [_turns_row(m) for m in measured])
+    return 0
+
+
+def _turns_row(m: TurnCost) -> dict[str, Any]:
+    low, high = m.quartiles
+    return {
+        "nodes": m.nodes,
+        "waiting": m.waiting,
+        "namespaces": m.namespaces,
+        "µs without": round(m.microseconds_without),
+        "ratio": f"{m.ratio:.3f}",
+        "quartiles": f"{low:.3f} to {high:.3f}",
     }
 
 

@@ -93,6 +93,10 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         "Measure what a shadow costs the live profile: with and without one, in turns.",
         ("placewright bench shadow", "placewright bench shadow --workloads plain --nodes 1000 --budget 5"),
     ),
+    "bench turns": HelpText(
+        "Measure what turns of tenants cost while thousands of pods wait: with and without them, in turns.",
+        ("placewright bench turns", "placewright bench turns --nodes 1000 --waiting 20000 --namespaces 500 --slices 40"),
+    ),
     "bench gangs": HelpText(
         "Measure groups of pods that are placed all or none, without an API server.",
         ("placewright bench gangs", "placewright bench gangs --nodes 500 --groups 100 --members 16"),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from placewright.api.bad_input import in_json
 from placewright.api.extenders import ExtenderSpec
@@ -147,6 +148,7 @@ def _leave_out_gone(draft: Draft, resolved: ResolvedProfile, path: str, findings
 
 def _note_beyond(spec: ProfileSpec, path: str, findings: ConversionFindings) -> None:
     """List what is set and kube-scheduler has no field for, one line each. A field by which placements differ is a loss of placement."""
+    spec = replace(spec, fairness=spec.settings.fairness)  # what changes nothing is no loss
     changed = {setting.what: setting.after for setting in changed_settings(spec) if setting.what not in _HELD}
     said, unsaid = _by_field(spec), _by_field(ProfileSpec())
     told = {what.partition(".")[0] for what in changed} | _HELD_FIELDS
