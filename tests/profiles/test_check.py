@@ -68,8 +68,14 @@ CASES = [
     ({"weights": {"Tetris": 4}}, "spec.weights.Tetris: found 4; allowed 0: the plugin does not run at score in this profile"),
     ({"percentageOfNodesToScore": -1}, "spec.percentageOfNodesToScore: found -1; allowed 0 to 100 (0: all nodes)"),
     ({"backoff": {"initialSeconds": 0}}, "spec.backoff.initialSeconds: found 0; allowed 0.001 to 86400"),
-    ({"fairness": {"by": "Namespaces"}}, 'spec.fairness.by: found "Namespaces"; allowed None, Namespace or Label (did you mean \'Namespace\'?)'),
-    ({"fairness": {"by": "Label"}}, "spec.fairness.label: found nothing; allowed the key of a label of the pods, as spec.fairness.by is Label"),
+    (
+        {"fairness": {"by": "Namespaces"}},
+        "spec.fairness.by: found \"Namespaces\"; allowed None, Namespace or Label (did you mean 'Namespace'?)",
+    ),
+    (
+        {"fairness": {"by": "Label"}},
+        "spec.fairness.label: found nothing; allowed the key of a label of the pods, as spec.fairness.by is Label",
+    ),
     ({"fairness": {"label": "team"}}, 'spec.fairness.label: found "team"; allowed nothing, as spec.fairness.by is None'),
     (
         {"fairness": {"by": "Label", "label": "my team"}},
