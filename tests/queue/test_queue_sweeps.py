@@ -198,6 +198,41 @@ def test_who_was_tried_under_the_changed_profile_already_is_not_tried_once_more_
     assert {told.world.place(f"p{index}") for index in range(7)} == {SubQueue.BACKOFF}
 
 
+@pytest.mark.parametrize("slices", [None, 3, 100])
+def test_no_pod_is_handed_out_before_all_that_a_changed_profile_keeps_out_are_gated(slices: int | None) -> None:
+    world = World(slices=slices)
+    world.add(*(pod(f"p{index}") for index in range(12)))
+    in_flight = world.pop()
+    world.policy.closed = {f"uid-p{index}" for index in range(9)}
+    world.queue.sweeps.keep_out("default-scheduler", lambda pod: pod.uid in world.policy.closed)
+    world.queue.delete("uid-p7")
+    world.add(pod("p12"))
+    rounds = 0
+    while world.queue.sweeps.behind:
+        assert world.queue.pop() is None
+        world.queue.sweeps.sweep_some()
+        check_invariants(world.queue)
+        rounds += 1
+    assert rounds == (3 if slices == 3 else 0)
+    assert {world.place(f"p{index}") for index in (1, 2, 3, 4, 5, 6, 8)} == {SubQueue.GATED}
+    assert world.popped_names() == ["p9", "p10", "p11", "p12"]
+    world.queue.return_unschedulable(in_flight, {"Node"})
+    assert world.queue.get(in_flight.uid) is in_flight
+
+
+async def test_a_waiter_is_woken_when_all_that_are_kept_out_are_gated() -> None:
+    world = World(slices=1)
+    world.add(*(pod(f"p{index}") for index in range(4)))
+    world.policy.closed = {f"uid-p{index}" for index in range(3)}
+    world.queue.sweeps.keep_out("default-scheduler", lambda pod: pod.uid in world.policy.closed)
+    sweeping = asyncio.create_task(world.queue.sweeps.run())
+    await world.queue.wait_for_pod()
+    assert world.popped_names() == ["p3"]
+    sweeping.cancel()
+    with suppress(asyncio.CancelledError):
+        await sweeping
+
+
 async def test_nobody_is_decided_before_those_that_a_changed_profile_may_help_are_back() -> None:
     told = Told(4)
     told.waiting(9, "Node")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
-from typing import Final
+from itertools import chain, combinations
+from typing import Final, NamedTuple
 
 from placewright.api.objects import Requirement
 from placewright.api.profilepods import ProfileLabelSelector, ProfilePods
@@ -71,8 +71,7 @@ def can_both_select(one: ProfilePods, other: ProfilePods) -> bool:
     """
     if not (one.assigns and other.assigns):
         return False
-    pods = (*_expressions(one.pod_selector), *_expressions(other.pod_selector))
-    return _possible(pods) and _possible((*_of_namespaces(one), *_of_namespaces(other)))
+    return _possible_together(_demands(one), _demands(other))
 
 
 def rivals(giving: Mapping[str, ProfilePods]) -> dict[str, list[str]]:
@@ -85,22 +84,34 @@ def rivals(giving: Mapping[str, ProfilePods]) -> dict[str, list[str]]:
         By profile, the others; profiles without one are left out.
     """
     found: dict[str, list[str]] = {}
-    by_priority: dict[int, list[str]] = {}
+    by_priority: dict[int, dict[str, _Demands]] = {}
     for name, pods in giving.items():
         if pods.assigns:
-            by_priority.setdefault(pods.priority or 0, []).append(name)
-    for names in by_priority.values():
-        for one, other in combinations(names, 2):
-            if can_both_select(giving[one], giving[other]):
+            by_priority.setdefault(pods.priority or 0, {})[name] = _demands(pods)
+    for demands in by_priority.values():
+        for one, other in combinations(demands, 2):
+            if _possible_together(demands[one], demands[other]):
                 found.setdefault(one, []).append(other)
                 found.setdefault(other, []).append(one)
     return found
 
 
-def _of_namespaces(pods: ProfilePods) -> Iterator[Requirement]:
-    yield from _expressions(pods.namespace_selector)
+class _Demands(NamedTuple):
+    """The expressions about a pod's labels, and about its namespace's."""
+
+    pods: tuple[Requirement, ...]
+    namespaces: tuple[Requirement, ...]
+
+
+def _demands(pods: ProfilePods) -> _Demands:
+    namespaces = [*_expressions(pods.namespace_selector)]
     if pods.allowed_namespaces is not None:
-        yield Requirement(key=NAMESPACE_NAME, operator="In", values=tuple(pods.allowed_namespaces))
+        namespaces.append(Requirement(key=NAMESPACE_NAME, operator="In", values=tuple(pods.allowed_namespaces)))
+    return _Demands(tuple(_expressions(pods.pod_selector)), tuple(namespaces))
+
+
+def _possible_together(one: _Demands, other: _Demands) -> bool:
+    return _possible(chain(one.pods, other.pods)) and _possible(chain(one.namespaces, other.namespaces))
 
 
 def _expressions(selector: ProfileLabelSelector | None) -> Iterator[Requirement]:

@@ -59,15 +59,15 @@ class ProfileQueue:
         unschedulable: pods that wait for an event, by rejecting plugin.
         gated: pods that a PreEnqueue plugin gates, by that plugin.
         fair: the tenants' turns, which `active` is or becomes; None where the profile has no fairness.
-        held: True while no pod is handed out, because a pod of this queue is being decided and the next decision would not know
-            of it.
+        held: True while no pod is handed out, because a pod of this queue is being decided: the next decision would not know of it.
+        sifted: False while no pod is handed out, because pods that the profile's new generation keeps out are still to be gated.
         hints: the profile's queueing hints.
         wait_limit: how long its pods wait before they are given up; None in a profile that gives up no pod.
     """
 
     __slots__ = (
         "_clock", "_policy", "_ready", "_sorted_by", "_timed", "active", "backoff", "error_backoff", "fair", "gated", "held", "hints",
-        "name", "room", "suspects", "unschedulable", "wait_limit",
+        "name", "room", "sifted", "suspects", "unschedulable", "wait_limit",
     )  # fmt: skip
 
     def __init__(self, name: str, policy: QueuePolicy | None, made: Making) -> None:
@@ -81,7 +81,7 @@ class ProfileQueue:
         self.backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.suspects: KeyedHeap[QueuedPod] = KeyedHeap()
-        self.held = False
+        self.held, self.sifted = False, True
         self._policy = policy
         self._sorted_by: tuple[Hashable, BackoffPolicy | None] = (policy.order, policy.backoff) if policy else (None, None)
         self.hints = Hints(policy.interests if policy else {}, made.timed)
@@ -97,8 +97,8 @@ class ProfileQueue:
 
     @property
     def open(self) -> bool:
-        """True while pods may be handed out: a profile claims the name, it is not paused, and the queue is not held."""
-        return self._policy is not None and not self._policy.paused and not self.held
+        """True while pods may be handed out: a profile claims the name, it is not paused, and the queue is sifted and not held."""
+        return self._policy is not None and not self._policy.paused and not self.held and self.sifted
 
     @property
     def policy(self) -> QueuePolicy:

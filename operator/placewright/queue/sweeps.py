@@ -87,12 +87,14 @@ class _Requeueing:
         queue: their profile.
         pods: each with the number of attempts that it had made.
         label: the event that metrics name.
+        kept_out: the pods are to be gated, also active ones; meanwhile the profile hands out no pod.
     """
 
     number: int
     queue: ProfileQueue
     pods: Iterator[tuple[QueuedPod, int]]
     label: str
+    kept_out: bool = False
 
 
 class EventSweeps:
@@ -103,7 +105,9 @@ class EventSweeps:
         recent: the latest events that happened while pods waited.
     """
 
-    def __init__(self, queues: ProfileQueues, pod_groups: QueuedPodGroups, requeue: RequeuePod, a_slice: int | None) -> None:
+    def __init__(
+        self, queues: ProfileQueues, pod_groups: QueuedPodGroups, requeue: RequeuePod, a_slice: int | None, ready: Callable[[], None]
+    ) -> None:
         """Start without events.
 
         Args:
@@ -111,6 +115,7 @@ class EventSweeps:
             pod_groups: finds the members of a group that an event is about.
             requeue: moves a pod between sub-queues.
             a_slice: pods that are told at once; None tells all at once.
+            ready: called when a pod may be handed out that could not be handed out before.
         """
         self.happened = 0
         self.recent = RecentEvents()
@@ -118,6 +123,7 @@ class EventSweeps:
         self._pod_groups = pod_groups
         self._requeue = requeue
         self._a_slice = a_slice
+        self._ready = ready
         self._kept: deque[NumberedEvent] = deque()
         self._kept_bytes = 0
         self._sweep: _Sweep | None = None
@@ -219,7 +225,8 @@ class EventSweeps:
     def keep_out(self, scheduler_name: str, which: Callable[[PodInfo], bool]) -> None:
         """Gate pods that a new generation of their profile keeps out: in every sub-queue, and before one of them is handed out.
 
-        PreEnqueue is asked about each, so it must refuse them.
+        Many of them are gated in slices, and until the last one is, the profile hands out no pod. PreEnqueue is asked about each, so it
+        must refuse them.
 
         Args:
             scheduler_name: the name that the profile claims.
@@ -228,8 +235,16 @@ class EventSweeps:
         queue = self._queues.get(scheduler_name)
         if queue is None or not queue.served:
             return
-        for queued in [queued for place, queued in queue.waiting() if place is not SubQueue.GATED and which(queued.pod)]:
-            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
+        chosen = [queued for place, queued in queue.waiting() if place is not SubQueue.GATED and which(queued.pod)]
+        if self._a_slice is None or len(chosen) <= self._a_slice:
+            for queued in chosen:
+                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
+            return
+        queue.sifted = False
+        self.happened += 1
+        pods = iter([(queued, queued.attempts) for queued in chosen])
+        self._requeueings.append(_Requeueing(self.happened, queue, pods, PROFILE_UPDATE, kept_out=True))
+        self._stirred.set()
 
     def sort(self, queue: ProfileQueue) -> None:
         """Move active pods to the new order of their profile; many of them in slices.
@@ -354,6 +369,13 @@ class EventSweeps:
         queued, attempts = next(requeueing.pods, (None, 0))
         if queued is None:
             self._requeueings.popleft()
+            if requeueing.kept_out:
+                queue.sifted = True
+                self._ready()
+        elif requeueing.kept_out:
+            # The pod that is there now: one that was deleted meanwhile may have come back.
+            if queue.served and (there := queue.take(queued.uid)) is not None:
+                self._requeue(queue, there, Requeue.AFTER_BACKOFF, requeueing.label)
         elif queue.served and queue.waits(queued) and queued.attempts == attempts:
             # A pod that was tried since has been judged by newer facts, and is left alone.
             self._requeue(queue, queued, Requeue.AFTER_BACKOFF, requeueing.label)
