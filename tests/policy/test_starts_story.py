@@ -73,10 +73,11 @@ async def test_nodes_start_two_pods_at_a_time_and_the_others_follow_as_these_bec
 
 async def test_a_pod_that_never_becomes_ready_gives_its_place_up_after_start_seconds(stage: Stage) -> None:
     scheduler = apply_sample(stage, STARTS, pluginConfig=edited_args(STARTS, maxStarting=1, startSeconds=2, domains=[]))
-    async with operator(stage):
+    async with operator(stage) as running:
         for number in range(4):
             create(stage, f"stuck-{number}", scheduler, annotations={START_SECONDS: "3600"})
         await stage.until(lambda: stage.placed(*(f"stuck-{number}" for number in range(4))), "the fourth pod has a node, too")
+        assert not running.engine.forgotten.counts.forgotten, "its alarm woke it"
     assert [number for number in range(4) if is_ready(stage, f"stuck-{number}")] == []
 
 

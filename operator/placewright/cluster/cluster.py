@@ -458,7 +458,8 @@ class Cluster(NodeRows):
 
     def _count_all(self, pods: Sequence[tuple[int, PodInfo]], sign: int) -> None:
         """Count pods of a dry run on many rows: numpy adds a column at a time faster than an element."""
-        self.pod_followers.dry_run_counts(pods, sign)
+        if self.pod_followers.known:
+            self.pod_followers.dry_run_counts(pods, sign)
         if len(pods) < _WORTH_A_COLUMN:
             for row, pod in pods:
                 self._count(pod, row, sign)
