@@ -369,7 +369,6 @@ class Engine:
 
     def _flush_backoff(self) -> None:
         """End the backoff of a slice of pods, and of the next in the event loop's next turn: a mass of pods may be due in one second."""
-        self.queue.alarms.ring()
         if self.queue.flush_backoff(A_SLICE) >= A_SLICE:
             asyncio.get_running_loop().call_soon(self._flush_backoff)
 

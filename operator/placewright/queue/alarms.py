@@ -1,5 +1,6 @@
-"""Work for a stated time: what waiting pods are told because time has passed, and not because anything happened in the cluster.
+"""Events for a stated time: what waiting pods are told because time has passed, and not because anything happened in the cluster.
 
+An event may concern many pods, whichever wait when it happens. A single pod whose own attempt said when to look again is in `wakeups`.
 An alarm rings once, at the first whole second after its moment, when the queue ends backoffs. A pod that it wakes is judged anew, so an
 alarm that has lost its reason is not taken back. Where there are too many, the last one is left out: its pods are tried again after the
 queue's five minutes.

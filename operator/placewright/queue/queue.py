@@ -72,7 +72,7 @@ class SchedulingQueue(QueueView):
         nominator: the pods that are nominated to each node.
         pod_groups: groups that are placed together.
         sweeps: tells waiting pods of events.
-        alarms: work for a stated time.
+        alarms: events that happen at a stated time.
         suspects: pods that are tried after all others.
         giving_up: pods that have waited longer than their profile allows.
     """
@@ -385,6 +385,7 @@ class SchedulingQueue(QueueView):
     def flush_backoff(self, most: int | None = None) -> int:
         """Make pods active whose backoff is over, at most `most` of each profile, and return their number. Called at every whole second."""
         self.wake_ups.ring()
+        self.alarms.ring()
         moved = sum(queue.end_backoff(self._clock(), most) for queue in self._queues if queue.served)
         for _ in range(moved):
             self._count(SubQueue.ACTIVE, movelabels.BACKOFF_COMPLETE)

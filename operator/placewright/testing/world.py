@@ -296,7 +296,6 @@ class World:
         self.settle()
         while (moment := self._next_moment()) <= until:
             self.now = max(self.now, moment)
-            self.queue.alarms.ring()
             self.queue.flush_backoff()
             self.scheduler.given_up.beat()
             if self.now % _UNSCHEDULABLE_BEAT == 0:
@@ -309,9 +308,11 @@ class World:
         """When a timer rings, or the queue has something to do by itself."""
         moments = [(self.now // _UNSCHEDULABLE_BEAT + 1) * _UNSCHEDULABLE_BEAT]
         backoff = self.queue.next_backoff_expiry
-        if backoff is not None:
-            moments.append(float(max(math.ceil(backoff), math.floor(self.now) + 1)))
-        moments += [moment for moment in (self.queue.alarms.next, self.time.next_timer) if moment is not None]
+        moments += [
+            float(max(math.ceil(due), math.floor(self.now) + 1)) for due in (backoff, self.queue.alarms.next) if due is not None
+        ]
+        if self.time.next_timer is not None:
+            moments.append(self.time.next_timer)
         deadline = self.queue.giving_up.next_deadline()
         if deadline is not None or self.queue.giving_up.news:
             moments.append(float(max(math.ceil(deadline or 0.0), math.floor(self.now) + 1)))
