@@ -16,7 +16,7 @@ from placewright.framework.status import SUCCESS, Status, unschedulable
 from placewright.plugins.imagelocality import ImageLocality
 from placewright.plugins.schedulinggates import SchedulingGates
 from placewright.profiles.problem import ProfileError
-from placewright.testing import BrokenPromiseError, Promise, check_plugin, node, pod, random_pod
+from placewright.testing import BrokenPromiseError, Promise, bindingpoints, check_plugin, node, pod, random_pod
 from testing import brokenplugins as broken
 
 
@@ -50,8 +50,9 @@ def broken_by(plugin: type[Plugin], **given: Any) -> BrokenPromiseError:
     ],
 )
 def test_each_broken_promise_is_named_with_its_point_and_what_was_found(
-    plugin: type[Plugin], promise: Promise, point: str, says: str
+    plugin: type[Plugin], promise: Promise, point: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(bindingpoints, "_PATIENCE_SECONDS", 0.01)  # what BindsInVain waits for never happens
     red = broken_by(plugin)
     assert (red.promise, red.point, red.plugin) == (promise, point, plugin.name)
     first, second, *_ = str(red).splitlines()
