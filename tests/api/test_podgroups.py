@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from placewright import testing as kit
 from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.objects import Pod
 from placewright.api.podgroups import (
@@ -35,7 +36,7 @@ FIELD = {"schedulingGroup": {"podGroupName": "train"}}
 
 
 def pod(metadata: dict[str, Any] | None = None, **spec: Any) -> Pod:
-    return convert({"metadata": {"name": "web", "namespace": "shop", **(metadata or {})}, "spec": spec}, Pod)
+    return kit.pod("web", **spec).namespace("shop").metadata(**(metadata or {})).decoded()
 
 
 def declared(kind: type[GroupObject], spec: dict[str, Any], **metadata: Any) -> GroupObject:

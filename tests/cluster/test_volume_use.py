@@ -17,10 +17,7 @@ WRITER, READER = Disk(("gce", "d"), read_only=False), Disk(("gce", "d"), read_on
 
 
 def pod(name: str, *volumes: dict[str, Any], node: str = "n0") -> PodInfo:
-    maker = kit.pod(name, on=node).uid(name).namespace("home")
-    for source in volumes:
-        maker = maker.volume(**source)
-    return maker.build()
+    return kit.pod(name, on=node).uid(name).namespace("home").volumes(*volumes).build()
 
 
 def disk(*, read_only: bool) -> dict[str, Any]:
