@@ -58,14 +58,15 @@ def test_a_pod_that_waited_too_short_a_time_displaces_nobody_until_then() -> Non
 def test_after_a_change_of_leader_the_wait_goes_on_from_the_pods_condition() -> None:
     scene = Scene(rules={"waitSeconds": DAY}, tried={"new": 0.0}, now=10.0).node("n", pod("a"), pod("b"))
 
-    def waiting_since(when: str, reason: str = "Unschedulable") -> PodInfo:
+    def waiting_since(when: str, reason: str = "Unschedulable", generation: int = 1) -> PodInfo:
         told = {"type": "PodScheduled", "status": "False", "reason": reason, "lastTransitionTime": f"2026-01-{when}:00:00Z"}
-        manifest = kit.pod("new").uid("new").priority(10).requests(cpu="1").manifest
+        manifest = kit.pod("new").uid("new").priority(10).requests(cpu="1").metadata(generation=generation).manifest
         return PodInfo(convert({**manifest, "status": {"conditions": [told]}}, Pod))
 
     assert scene.attempt(waiting_since("30T18")).retry_after == 18 * 3600
     assert scene.victims(waiting_since("30T00")) == ["b"]
     assert scene.attempt(waiting_since("01T00", "SchedulingGated")).retry_after == DAY - 10
+    assert scene.attempt(waiting_since("01T00", generation=2)).retry_after == DAY - 10, "its gates went since, and the time is from before"
 
 
 def test_a_minute_in_which_the_profile_displaced_as_many_pods_as_it_may_has_room_for_no_more() -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from queue_makers import FakePolicy
 
+from placewright.api.givenup import GIVEN_UP
 from placewright.framework.events import NODE_ADD, Action, EventResource, interest
 from placewright.queue.check import check_invariants
 from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
@@ -114,19 +115,10 @@ def test_a_pod_whose_gates_went_before_this_process_came_counts_from_when_it_was
     room.waits(once_gated)
     assert room.after(59) == []
     assert room.after(1) == ["web"]
-
-
-def test_or_from_when_it_was_first_told_that_it_has_no_node() -> None:
-    """Its condition PodScheduled goes on over changes of the leader, and its time stays while its status does."""
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": created(-50)}
-    once_gated = pod("web").created(created(-10_000)).metadata(generation=2)
-    room = Room()
-    room.waits(once_gated.status(conditions=[condition]))
-    assert room.after(9) == []
-    assert room.after(1) == ["web"]
-    gated_then = Room()
-    gated_then.waits(once_gated.status(conditions=[condition | {"reason": "SchedulingGated"}]))
-    assert gated_then.after(59) == []
+    marked = once_gated.status(conditions=[{"type": GIVEN_UP, "status": "True"}])
+    later = Room()
+    later.waits(marked)
+    assert later.after(0) == ["web"], "an earlier leader has seen it wait"
 
 
 def test_a_pod_that_was_never_rejected_is_not_given_up() -> None:

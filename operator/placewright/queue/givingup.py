@@ -4,8 +4,9 @@ Such a pod stays in the sub-queue where it waits, and its hints are asked as bef
 again passes it over. A pod whose last attempt ended in an error is not given up, because no event would bring it back.
 
 The time counts from the pod's creation, so that a new leader goes on where the earlier one was. A pod has not waited while it had a
-scheduling gate. No field tells when the last gate went. A pod whose spec has changed since its creation (generation above 1) may have had
-one: it counts from the time at which it was first told that it has no node, or was first seen ready to be tried.
+scheduling gate. No field tells when the last gate went: the time of PodScheduled stays that of the creation. A pod whose spec has changed
+since then (generation above 1) may have had one, and counts from the time at which this queue first saw it ready to be tried, unless its
+condition says that a leader has given it up.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from placewright.framework.preemption.evictions import seconds_of, told_at
+from placewright.api.givenup import is_given_up
+from placewright.framework.preemption.evictions import seconds_of
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod
 from placewright.queue.waitlimit import WaitLimit
@@ -67,8 +69,9 @@ class GivingUp:
             return queued.ungated_at
         first_seen = queued.timestamp if queued.initial_attempt_timestamp is None else queued.initial_attempt_timestamp
         pod = queued.pod
-        once_gated = pod.pod.metadata.generation > 1
-        return min(first_seen, self._at(told_at(pod) if once_gated else seconds_of(pod.created)))
+        if pod.pod.metadata.generation > 1 and not is_given_up(pod):
+            return first_seen
+        return min(first_seen, self._at(seconds_of(pod.created)))
 
     def forget(self, queued: QueuedPod) -> None:
         """Drop a pod that has left the queue."""

@@ -202,7 +202,7 @@ class Evictions:
         """
         if self._since_1970 is None:
             return math.inf
-        tried, told, now = self._first_tried(pod.uid), told_at(pod), self._since_1970()
+        tried, told, now = self._first_tried(pod.uid), _told_at(pod), self._since_1970()
         known = [] if tried is None else [self._clock() - tried]
         known += [] if told is None else [now - told]
         return max(known, default=now - (seconds_of(pod.created) or now))
@@ -213,8 +213,14 @@ class Evictions:
         return math.inf if self._since_1970 is None else self._since_1970()
 
 
-def told_at(pod: PodInfo) -> Seconds | None:
-    """Return when the pod was first told that it has no node, in seconds since 1970; None for a pod that was not, or was gated then."""
+def _told_at(pod: PodInfo) -> Seconds | None:
+    """Return when the pod was first told that it has no node, in seconds since 1970; None where that is not known.
+
+    The API server dates the condition of a gated pod, and the time stays while the status does. So it says nothing of a pod whose spec has
+    changed since its creation (generation above 1), as when its gates went.
+    """
+    if pod.pod.metadata.generation > 1:
+        return None
     for condition in pod.pod.status.conditions or ():
         if condition.type == _POD_SCHEDULED and condition.status == "False" and condition.reason != _GATED:
             return seconds_of(condition.last_transition_time)
