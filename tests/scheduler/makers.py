@@ -23,8 +23,10 @@ from placewright.testing.pods import PodMaker
 from placewright.testing.profiles import ProfileMaker
 from placewright.testing.world import BindingCycleWork as Binding
 
-__all__ = ["CONFLICT", "REFUSED", "UNKNOWN", "Binding", "NodeMaker", "PodMaker", "World", "node", "pod"]
+__all__ = ["CONFLICT", "DEADLINE", "REFUSED", "UNKNOWN", "Binding", "NodeMaker", "PodMaker", "World", "node", "pod"]
 
+#: Seconds after which a test that waits is given up. Far more than any needs: beside other work five were not enough.
+DEADLINE = 60
 CONFLICT = BindError("the pod is bound to another node", conflict=True)
 REFUSED = BindError("given up after 5 attempts: 500")
 UNKNOWN = BindError("answer lost, and the pod could not be read", unknown=True)

@@ -17,7 +17,7 @@ from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.binding import decision_annotations
 from placewright.scheduler.ports import EventType
 
-from .makers import CONFLICT, REFUSED, UNKNOWN, World, node, pod
+from .makers import CONFLICT, DEADLINE, REFUSED, UNKNOWN, World, node, pod
 from .scripted import Script, late_plugin, raising
 
 WAIT = Status(Code.WAIT)
@@ -356,7 +356,7 @@ async def test_a_pod_deleted_while_it_is_prepared_lets_go_of_everything() -> Non
     await settled()
     assert world.node_of("web") == "a"
     world.intake.unscheduled_pod_gone(pod("web").build())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE):
         assert await binding is False
     assert (world.node_of("web"), world.place("web"), world.requested("a")) == (None, None, 0)
     check_invariants(world.queue)

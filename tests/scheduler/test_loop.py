@@ -19,7 +19,7 @@ from placewright.scheduler import preparations
 from placewright.scheduler import scheduler as module
 from placewright.scheduler.podgroups.turns import TURN_SECONDS
 
-from .makers import REFUSED, PodMaker, World, node, pod
+from .makers import DEADLINE, REFUSED, PodMaker, World, node, pod
 from .podgroups.makers import group, members
 from .scripted import Script, late_plugin
 
@@ -53,8 +53,8 @@ async def running(world: World) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let the loop run until the condition holds; fails after five seconds."""
-    async with asyncio.timeout(5):
+    """Let the loop run until the condition holds."""
+    async with asyncio.timeout(DEADLINE):
         while not condition():  # noqa: ASYNC110 - the condition is anything
             await asyncio.sleep(0)
 
@@ -169,7 +169,7 @@ async def test_others_get_their_turn_between_slices() -> None:
     world.pods(*(pod(f"web-{number}") for number in range(20)))
     seen: list[int] = []
     async with running(world):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             while not seen or seen[-1]:
                 await asyncio.sleep(0)
                 seen.append(world.queue.sizes().active)
@@ -201,7 +201,7 @@ async def test_draining_gives_up_what_takes_too_long() -> None:
     async with running(world) as loop:
         await until(lambda: len(world.binder.bound) == 1)
         loop.cancel()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             await world.scheduler.drain(0.01)
     assert world.scheduler.counts.bound == 0
 
@@ -212,7 +212,7 @@ async def test_draining_does_not_wait_for_permissions_that_nobody_can_give_any_m
     async with running(world) as loop:
         await until(lambda: len(world.scheduler.waiting) == 1)
         loop.cancel()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             await world.scheduler.drain()
     assert world.binder.bound == []
     assert world.events.recorded == []
@@ -256,7 +256,7 @@ async def test_what_a_long_decision_counts_is_counted_between_turns_of_the_event
     world.pods(demanding("large"))
     others = 0
     async with running(world):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             while not world.binder.bound:
                 await asyncio.sleep(0)
                 others += 1

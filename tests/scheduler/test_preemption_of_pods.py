@@ -15,7 +15,7 @@ from placewright.queue.queued import SubQueue
 from placewright.scheduler.ports import EventType
 from placewright.testing import World as KitWorld
 
-from .makers import World, node, pod
+from .makers import DEADLINE, World, node, pod
 
 
 class SlowEvictor:
@@ -36,7 +36,7 @@ class SlowEvictor:
         self.may.setdefault(name, asyncio.Event()).set()
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             while not condition():
                 self.came.clear()
                 await self.came.wait()
