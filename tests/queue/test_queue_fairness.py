@@ -81,6 +81,18 @@ def test_weights_are_proportions() -> None:
     assert Counter(order(world, 12)) == {"a": 9, "b": 3}
 
 
+def test_profiles_compete_with_the_pods_whose_turn_it_is() -> None:
+    world = fair()
+    world.policies["other"] = FakePolicy()
+    for name in ("a0", "a1", "b0"):
+        world.add(pod(name).namespace(name[0]))
+        world.now += 1
+    world.add(pod("x").scheduler("other"), pod("urgent").scheduler("other").priority(3))
+    world.now += 1
+    world.add(pod("c0").namespace("c"))
+    assert world.popped_names() == ["urgent", "a0", "b0", "x", "c0", "a1"]
+
+
 def test_large_pods_are_charged_by_their_share() -> None:
     world = fair()
     for number in range(12):

@@ -23,9 +23,7 @@ PODS: Final = "Pods"
 SHARES: Final = (RESOURCES, PODS)
 
 #: A label's key as Kubernetes allows it: a name, with a domain and a slash before it or not.
-LABEL_KEY: Final = (
-    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-)
+LABEL_KEY: Final = r"^(([a-z0-9][-a-z0-9.]{0,251})?[a-z0-9]/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$"
 
 
 class Fairness(KubeObject, frozen=True):
