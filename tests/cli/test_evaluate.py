@@ -171,6 +171,23 @@ def test_what_preemption_would_do_is_told_and_is_no_placement(tmp_path: Path, ca
     assert "make room on worker-1 by evicting shop/old" in out.replace("\n", " ")
 
 
+def test_the_rules_of_preemption_hold_and_a_wait_counts_as_over_where_no_time_passes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = POD | {"metadata": {"name": "old", "namespace": "shop", "labels": {"tier": "gold"}}}
+    running |= {"spec": POD["spec"] | {"nodeName": "worker-1", "containers": [{"name": "c", "resources": {"requests": {"cpu": "4"}}}]}}
+    objects = written(tmp_path, NODE, running, POD | {"spec": POD["spec"] | {"priority": 9}})
+
+    def under(**rules: Any) -> str:
+        spec = {"schedulerName": "default-scheduler", "preemption": rules}
+        document = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": spec}
+        return evaluate(capsys, "-f", objects, "--profile", written(tmp_path, document, name="profile.json"))[1].replace("\n", " ")
+
+    assert "make room on worker-1 by evicting shop/old" in under(waitSeconds=600, minRunSeconds=600)
+    assert "evicting" not in under(protect={"matchLabels": {"tier": "gold"}})
+    assert "evicting" not in under(policy="Never")
+
+
 def test_the_profile_in_a_file_decides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = {"kind": "KubeSchedulerConfiguration", "apiVersion": "kubescheduler.config.k8s.io/v1"}
     config |= {"profiles": [{"plugins": {"filter": {"disabled": [{"name": "NodeUnschedulable"}]}}}]}

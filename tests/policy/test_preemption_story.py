@@ -69,6 +69,28 @@ async def test_neither_a_budget_is_violated_nor_a_protected_pod_displaced_and_a_
         assert "kept" in names(stage)
 
 
+def allowed(stage: Stage, app: str) -> int:
+    found = stage.sandbox.writes.current(stage.sandbox.resource("policy", "v1", "poddisruptionbudgets"), "default", app).object
+    return int((found.get("status") or {}).get("disruptionsAllowed", -1))
+
+
+async def test_pods_that_come_at_once_displace_together_no_more_than_the_budget_allows(stage: Stage) -> None:
+    apply(stage)
+    budget(stage, "web", minAvailable=2)
+    async with operator(stage):
+        webs = {f"web-{n}" for n in range(3)}
+        for name in webs:
+            pod(stage, name, app="web")
+        await stage.until(lambda: stage.placed(*webs) and allowed(stage, "web") == 1, "one of three web pods may leave")
+        important = [f"important-{n}" for n in range(3)]
+        for name in important:
+            pod(stage, name, important=True)
+        await stage.until(lambda: sum(stage.placed(name) for name in important) == 1)
+        await stage.until(lambda: sum(IN_BUDGETS in said(stage, name) for name in important) == 2)
+        await stage.until(lambda: allowed(stage, "web") == 0)
+        assert len(names(stage) & webs) == 2
+
+
 async def test_a_pod_displaces_another_once_it_has_waited_and_a_node_that_comes_before_spares_the_other(stage: Stage) -> None:
     apply(stage, waitSeconds=3)
     async with operator(stage) as running:
