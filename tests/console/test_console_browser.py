@@ -202,6 +202,24 @@ async def test_a_recording_is_seen_as_it_goes_and_a_console_that_ends_is_told(ch
         await page.until("document.getElementById('connection').textContent === 'connected'")
 
 
+async def test_a_console_that_has_ended_is_told_and_the_page_stays(chromium: int, tmp_path: Path) -> None:
+    server = ConsoleServer(open_file(shop(tmp_path / "s"), 2**24), bind(LOOPBACK, 0, "--port"))
+    async with tab(chromium) as page:
+        async with server.serving():
+            await page.ask("Page.navigate", url=server.url)
+            await page.until("document.querySelector('.fact')")
+        await page.until("document.getElementById('connection').textContent === 'not connected, trying again'")
+        assert "4\nnodes" in await text(page, ".facts")
+
+
+async def test_boxes_stand_by_load_where_a_person_wants_it(chromium: int, tmp_path: Path) -> None:
+    path = file_of(tmp_path / "s", [node("a"), node("b"), node("c"), pod("x", "b", cpu=1000), pod("y", "c", cpu=4000), claim_profile()])
+    async with console(chromium, path) as (page, _):
+        await page.run("(() => { const it = [...document.querySelectorAll('.bar select')].at(-1); it.value = 'load';"
+                       "it.dispatchEvent(new Event('change')); })()")  # fmt: skip
+        assert [each[0] for each in await painted(page)] == [0xD5, 0x86, 0xE3]
+
+
 def test_the_command_prints_an_address_and_ends_by_a_signal(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "placewright.cli.main", "console", str(shop(tmp_path / "s"))]
     before = sorted(tmp_path.rglob("*"))

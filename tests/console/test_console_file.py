@@ -154,6 +154,20 @@ def test_a_verdict_is_made_anew_after_a_change(tmp_path: Path, monkeypatch: pyte
     assert reasons(settled(source))["big"] == ("active", 1, [["", "fits", 1, 1]])
 
 
+def test_an_object_that_is_not_valid_is_noted_and_the_recording_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("placewright_lab.commands.console.time.monotonic", clock)
+    bad = pod("bad")
+    bad["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
+    path = file_of(tmp_path / "r", [node("a"), claim_profile()], [(1.0, "ADDED", bad), (2.0, "ADDED", pod("good"))])
+    source = open_file(path, 2**20)
+    clock.now += 5.0
+    state = settled(source)
+    assert reasons(state).keys() == {"good"}
+    (note,) = state["about"]["notes"]
+    assert note.startswith("left out, 1.0 s after the beginning:") and "many" in note
+
+
 # --- bad files ----------------------------------------------------------------------------------------------------------------------
 
 

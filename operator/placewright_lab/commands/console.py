@@ -22,6 +22,7 @@ from placewright_lab.commands.snapshot import add_largest_option
 from placewright_lab.console.filesource import FileSource
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.seenworld import SeenWorld
+from placewright_lab.snapshots.linefile import only_what_stays
 from placewright_lab.snapshots.playback import read_seen
 
 
@@ -62,7 +63,8 @@ def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
         InputError: the file is neither, or is damaged.
     """
     seen = read_seen(path, largest)
-    world = SeenWorld(seen, in_tree().extended(installed_plugins()))
+    with only_what_stays():
+        world = SeenWorld(seen, in_tree().extended(installed_plugins()))
     header = seen.header
     about = {"kind": header.placewright, "source": path.name, "server": header.server, "began": world.began, "speed": speed}
     return FileSource(world, seen.changes, about, time.monotonic, speed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from placewright.api.bad_input import InputError
 from placewright.api.objects import NodeName
 from placewright.console.nodepage import node_page
 from placewright.console.noderows import ConsoleNodes
@@ -20,6 +21,8 @@ from placewright_lab.snapshots.playback import SeenChange
 
 #: Seconds of evaluations between two looks at readers and time.
 _SLICE: Final = 0.02
+#: Remarks about the file that the pages show.
+_MOST_NOTES: Final = 20
 
 
 class FileSource:
@@ -59,7 +62,7 @@ class FileSource:
         """
         position = (self._clock() - self._started) * self._speed
         while self._applied < len(self._changes) and self._changes[self._applied].at <= position:
-            self.world.apply(self._changes[self._applied])
+            self._apply(self._changes[self._applied])
             self._applied += 1
         return self._verdicts.work(_SLICE)
 
@@ -102,10 +105,18 @@ class FileSource:
             return pod_page(without_profile(about, pod, seen))
         return pod_page(with_verdicts(about, pod, evaluator, seen, BEST_NODES), evaluator)
 
+    def _apply(self, change: SeenChange) -> None:
+        """Apply a change, or note that its object is not valid: the rest of the recording can still be looked at."""
+        try:
+            self.world.apply(change)
+        except InputError as problem:
+            if len(self.world.notes) < _MOST_NOTES:
+                self.world.notes.append(f"left out, {change.at:.1f} s after the beginning: {problem}")
+
     def _moment(self) -> dict[str, Any]:
         return {
             "now": self.world.now,
             "notEvaluated": self._verdicts.unknown,
             "changes": [self._applied, len(self._changes)],
-            "notes": self.world.notes,
+            "notes": list(self.world.notes),
         }

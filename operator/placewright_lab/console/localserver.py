@@ -52,6 +52,7 @@ class ConsoleServer:
         self._source = source
         self._listening = listening
         self._door = Doorkeeper(port)
+        self._asked = 0.0
         self.feed = Feed(source)
         self.url = f"http://{LOOPBACK}:{port}/#{self._door.fragment}"
 
@@ -69,21 +70,24 @@ class ConsoleServer:
         ])
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_END_SECONDS)
         await runner.setup()
-        publishing = asyncio.create_task(self._publish())
-        try:
-            await web.SockSite(runner, self._listening).start()
-            yield
-        finally:
-            publishing.cancel()
-            self.feed.close()
-            await runner.cleanup()
+        # A group, so that an error of the publisher ends the console: pages that stand still would look like a quiet cluster.
+        async with asyncio.TaskGroup() as group:
+            publishing = group.create_task(self._publish())
+            try:
+                await web.SockSite(runner, self._listening).start()
+                yield
+            finally:
+                publishing.cancel()
+                self.feed.close()
+                await runner.cleanup()
 
     async def _publish(self) -> None:
         """Bring the source forward and publish. Evaluations are cut into slices, between which requests are answered."""
         loop = asyncio.get_running_loop()
         due = loop.time()
         while True:
-            busy = self._source.advance()
+            # A page is several requests, each several turns of the loop: between two evaluations they would take long.
+            busy = self._asked + _BEAT < loop.time() and self._source.advance()
             if loop.time() >= due and self.feed.readers:
                 self.feed.publish()
                 due = loop.time() + _BEAT
@@ -95,6 +99,7 @@ class ConsoleServer:
         if refusal is not None:
             status, text = refusal
             return web.Response(status=status, text=f"{text}\n", headers=SECURITY_HEADERS)
+        self._asked = asyncio.get_running_loop().time()
         try:
             answer = await handler(request)
         except web.HTTPException as problem:

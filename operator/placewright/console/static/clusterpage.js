@@ -9,7 +9,9 @@ const ALL = "";
 const NAMES = { cpu: "CPU", memory: "memory", pods: "pods" };
 const called = (resource) => NAMES[resource] ?? resource;
 /** What a person chose, kept while the console is open in this tab. */
-const chosen = { group: null, resource: "cpu", colour: "room" };
+const chosen = { group: null, resource: "cpu", colour: "room", order: null };
+/** From so many nodes on, boxes are too small to be found by name, and stand by load. */
+const CROWD = 20000;
 
 const field = (label, options, value, onChange) => {
   const select = el("select", { on: { change: (event) => onChange(event.target.value) } }, options.map(([key, text]) => el("option", { value: key }, text)));
@@ -23,6 +25,8 @@ export function clusterPage(root) {
   let asked = 0;
   let page = 0;
   let due = 0;
+  let shownGroups = [];
+  let summing = 0;
   const base = el("canvas", { "aria-hidden": "true" });
   const over = el("canvas", { class: "over", tabindex: "0", role: "application", "aria-label": "Map of nodes. Arrow keys go from node to node, Enter keeps one, Escape lets it go. The tables below say the same.", id: "map" });
   const heard = el("p", { class: "out", "aria-live": "polite", id: "heard" });
@@ -54,6 +58,8 @@ export function clusterPage(root) {
   const about = (key) => state.about.get(key) ?? [];
   const place = () => Math.max(0, about("resources").indexOf(chosen.resource));
 
+  const ordered = () => chosen.order ?? (state.nodes.size >= CROWD ? "load" : "name");
+
   /** A node as the map draws it. */
   function box(name) {
     const [, offered, cordoned] = state.nodes.get(name);
@@ -73,12 +79,34 @@ export function clusterPage(root) {
       if (!found.has(value)) found.set(value, []);
       found.get(value).push(name);
     }
+    const byLoad = ordered() === "load";
     const order = new Intl.Collator("en", { numeric: true }).compare;
     return [...found].sort(([one], [other]) => order(one, other)).map(([value, names]) => {
-      names.sort(order);
-      const [offered, asks] = sums(names, place());
-      return { value, names, offered, asks, title: `${shown(value)} · ${plural(names.length, "node")} · ${percent(offered ? asks / offered : null)} of ${called(chosen.resource)}` };
+      const at = place(), shareOf = (name) => (state.loads.get(name)?.[0][at] ?? 0) / (state.nodes.get(name)[1][at] || Infinity);
+      if (byLoad) {
+        const shares = new Map(names.map((name) => [name, shareOf(name)]));
+        names.sort((one, other) => shares.get(other) - shares.get(one) || (one < other ? -1 : 1));
+      } else names.sort(order);
+      return { value, names };
     });
+  }
+
+  /** The sums of a group. Sorting and grouping need not be done again for them. */
+  function summed(group) {
+    const [offered, asks] = sums(group.names, place());
+    const title = `${shown(group.value)} · ${plural(group.names.length, "node")} · ${percent(offered ? asks / offered : null)} of ${called(chosen.resource)}`;
+    return Object.assign(group, { offered, asks, title });
+  }
+
+  /** Sums are over all nodes, so they are made at most once a second, however often loads change. */
+  function sumSoon() {
+    summing ||= setTimeout(() => {
+      summing = 0;
+      map.retitle(shownGroups.map((group) => summed(group).title));
+      writeGroups();
+      writeFacts();
+      writeNodes();
+    }, 1000);
   }
 
   function sums(names, at) {
@@ -91,10 +119,10 @@ export function clusterPage(root) {
   }
 
   function rebuild() {
-    const found = groups();
+    shownGroups = groups().map(summed);
     const height = Math.max(innerWidth < 640 ? 760 : 260, innerHeight - 300);
-    map.show(found.map((group) => ({ title: group.title, boxes: group.names.map(box) })), height);
-    writeGroups(found);
+    map.show(shownGroups.map((group) => ({ title: group.title, boxes: group.names.map(box) })), height);
+    writeGroups();
     writeNodes();
   }
 
@@ -105,7 +133,8 @@ export function clusterPage(root) {
     fill(choices,
       field("Group by", [[ALL, "nothing"], ...labels.map((key) => [key, shown(key)])], chosen.group ?? labels[0] ?? ALL, set("group")),
       field("Fill by", resources.map((name) => [name, called(name)]), chosen.resource, set("resource")),
-      field("Colour by", [["room", "free room"], ["profile", "profile"]], chosen.colour, set("colour")));
+      field("Colour by", [["room", "free room"], ["profile", "profile"]], chosen.colour, set("colour")),
+      field("Order by", [["name", "name"], ["load", "load"]], ordered(), set("order")));
   }
 
   function writeLegend() {
@@ -128,8 +157,8 @@ export function clusterPage(root) {
     fill(facts, fact(count(names.length), names.length === 1 ? "node" : "nodes"), fact(count(waiting), waiting === 1 ? "pod waits" : "pods wait"), ...resources.slice(0, 6));
   }
 
-  function writeGroups(found) {
-    const rows = found.map((group) => [group.value, count(group.names.length), amount(chosen.resource, group.offered), amount(chosen.resource, group.asks), percent(group.offered ? group.asks / group.offered : null)]);
+  function writeGroups() {
+    const rows = shownGroups.map((group) => [group.value, count(group.names.length), amount(chosen.resource, group.offered), amount(chosen.resource, group.asks), percent(group.offered ? group.asks / group.offered : null)]);
     fill(groupTable, table(`Groups of nodes, ${called(chosen.resource)}`, [{ name: chosen.group || "Group", mono: true }, { name: "Nodes", number: true }, { name: "Offered", number: true }, { name: "Requested", number: true }, { name: "Share", number: true }], rows));
   }
 
@@ -207,16 +236,16 @@ export function clusterPage(root) {
       if (!delta || put.nodes || gone.nodes || put.about?.resources) rebuild();
       else if (put.loads) {
         map.change(Object.keys(put.loads).filter((name) => state.nodes.has(name)).map(box));
-        writeGroups(groups());
-        writeNodes();
+        sumSoon();
         if (named !== null && put.loads[named]) ask(named);
       }
-      if (!delta || put.nodes || put.loads || gone.nodes || put.queue || gone.queue) writeFacts();
+      if (!delta || put.nodes || gone.nodes || put.queue || gone.queue) writeFacts();
       if (!delta || put.decisions || gone.decisions) writeLatest();
     },
     leave() {
       watch.disconnect();
       clearTimeout(due);
+      clearTimeout(summing);
       scheme.removeEventListener("change", redraw);
     },
   };

@@ -71,6 +71,24 @@ export class NodeMap {
     this.animate();
   }
 
+  /** Write other headings over the groups. */
+  retitle(titles) {
+    this.read();
+    const context = this.base.getContext("2d");
+    this.groups.forEach((group, at) => {
+      if (group.title === titles[at]) return;
+      group.title = titles[at];
+      context.clearRect(group.x, group.y, group.wide, HEADING - 2);
+      this.heading(context, group);
+    });
+  }
+
+  heading(context, group) {
+    context.font = `600 12px ${token("--font")}`;
+    context.fillStyle = this.colours["--muted"];
+    context.fillText(shortened(context, group.title, group.wide), group.x, group.y + 12);
+  }
+
   // --- layout: the largest boxes with which all groups fit the height ---------------------------------------------------------
 
   lay(height) {
@@ -139,11 +157,8 @@ export class NodeMap {
     this.read();
     const context = this.base.getContext("2d");
     context.clearRect(0, 0, this.width, this.tall);
-    context.font = `600 12px ${token("--font")}`;
-    context.textBaseline = "alphabetic";
     for (const group of this.groups) {
-      context.fillStyle = this.colours["--muted"];
-      context.fillText(shortened(context, group.title, group.wide), group.x, group.y + 12);
+      this.heading(context, group);
       for (let at = 0; at < group.boxes.length; at++) {
         this.paint(context, this.boxes[group.first + at], group.x + (at % group.columns) * this.size, group.y + HEADING + Math.floor(at / group.columns) * this.size);
       }
