@@ -295,6 +295,14 @@ def test_where_pods_differ_in_size_the_bound_grows_with_the_size_of_the_pod_befo
     assert before <= (5 + 2) * most  # the tenant's pod before cost five times as much as the smallest
 
 
+@settings(max_examples=60, deadline=None)
+@given(moves, st.integers(0, 6), st.integers(1, 5))
+def test_weights_of_other_tenants_lengthen_the_wait_in_proportion(moves: list[tuple[str, int, int]], others: int, weight: int) -> None:
+    heavy = {f"old{number}": weight for number in range(6)}
+    before, most = longest_wait(moves, same_size=True, weights=heavy, others=others)
+    assert before <= 3 * weight * most  # each tenant counts with its weight
+
+
 # --- lanes without room ------------------------------------------------------------------------------------------------------------------
 
 room_steps = st.lists(
