@@ -289,6 +289,19 @@ def test_a_wrong_annotation_refuses_the_pod_with_one_line(text: str, problem: st
     assert plugin.pre_score(CycleState(), limited("new", text).build(), cluster, cluster.rows()).code is Code.SKIP
 
 
+_PIECES: Final = st.sampled_from([
+    "1", "0", " per ", " of ", ",", "app", ZONE, " preferred", "[", "]", "{", "}", '"selector"', ":", "{}", '"max"', "\ud800", "\n", "é",
+])  # fmt: skip
+
+
+@given(st.one_of(st.text(), st.lists(_PIECES).map("".join)))
+def test_any_text_is_read_or_refused_with_one_printable_line(text: str) -> None:
+    plugin, cluster = build(DomainLimit, Cluster()), Cluster()
+    status = plugin.pre_filter(CycleState(), web("new").build().annotated({DOMAIN_LIMITS: text}), cluster).status
+    assert status.code in (Code.SUCCESS, Code.SKIP, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+    assert status.ok or status.code is Code.SKIP or (status.message.startswith(PROBLEM) and status.message.isprintable())
+
+
 def test_the_short_form_says_the_same_as_the_long_one() -> None:
     placed = [pod(f"x{i}").labels(app="web", tier="front").on("a-0") for i in range(2)]
     labels = {"app": "web", "tier": "front"}

@@ -132,19 +132,21 @@ class Domains:
             The rows, in no order; not to be written.
         """
         known = _FULL.get((self._number, tally.serial, most))
-        if known is not None and known.tally() is tally:
-            changes = tally.changes_since(known.position)
-            if changes is not None:
-                known.position += len(changes)
-                turned = [self._turns(known.rows, row, tally[row] >= most) for row, _ in changes]
-                if any(turned):
-                    known.found = np.fromiter(known.rows, np.intp, len(known.rows))
-                return known.found
-        rows, counts = self.rows_with(tally)
-        found: Rows = rows[counts >= most]
-        full = _FullRows(ref(tally), dict.fromkeys(found.tolist()), tally.follow(), found)
-        _FULL.put((self._number, tally.serial, most), full, _SUM_BYTES + _FULL_BYTES * len(found))
-        return found
+        changes = tally.changes_since(known.position) if known is not None and known.tally() is tally else None
+        if known is None or changes is None:
+            rows, counts = self.rows_with(tally)
+            found: Rows = rows[counts >= most]
+            return self._keep_full(most, _FullRows(ref(tally), dict.fromkeys(found.tolist()), tally.follow(), found), tally)
+        known.position += len(changes)
+        turned = [self._turns(known.rows, row, tally[row] >= most) for row, _ in changes]
+        if any(turned):
+            known.found = np.fromiter(known.rows, np.intp, len(known.rows))
+            self._keep_full(most, known, tally)
+        return known.found
+
+    def _keep_full(self, most: int, full: _FullRows, tally: Tally) -> Rows:
+        _FULL.put((self._number, tally.serial, most), full, _SUM_BYTES + _FULL_BYTES * len(full.rows))
+        return full.found
 
     def _turns(self, full: dict[int, None], row: int, is_full: bool) -> bool:
         """Note whether a row is full; True where it was not so before."""

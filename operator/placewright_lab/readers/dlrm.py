@@ -35,7 +35,8 @@ _UNLIMITED: Final = "-1"
 _MOST_GPUS: Final = 1024
 _MILLI: Final = 1000
 _MIB: Final = 1024
-_AMOUNT: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?", re.ASCII)
+#: Times in the file have up to 13 decimals.
+_AMOUNT: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,20})?", re.ASCII)
 #: Cells of times before the beginning or after the end of the trace.
 _OUTSIDE: Final = ("", "nan")
 
