@@ -40,6 +40,10 @@ class Memory:
         """Memory that is taken."""
         return self._known.nbytes
 
+    def get(self, key: Hashable) -> Any:
+        """Return the value under a key; None where it is not known."""
+        return self._known.get(key)
+
     def recall(self, key: Hashable, work_out: Callable[[], T]) -> T:
         """Return the value under a key, worked out now if it is not known.
 

@@ -104,9 +104,12 @@ class LimitsOfPods:
             return PodLimits(problem=self._read(text).problem)
         else:
             stated = self._stated.recall(text, lambda: self._read(text))
-        labels = pod.labels
-        values = tuple([labels.get(key) for key in stated.keys])
-        return self._known.recall((text, pod.namespace, values), lambda: self._compile(stated, pod))
+        key = (text, pod.namespace, *map(pod.labels.get, stated.keys))
+        known: PodLimits | None = self._known.get(key)
+        if known is None:
+            known = self._compile(stated, pod)
+            self._known.remember(key, known)
+        return known
 
     def _read(self, text: str) -> _Stated:
         try:

@@ -47,6 +47,8 @@ NAME: Final = "DomainLimit"
 _EXCESS: Final = f"{NAME}/excess"
 _NO_LIMITS: Final = PreFilterResult(SKIP)
 _LOOK: Final = PreFilterResult()
+#: The fingerprint of a column that allows all rows, whichever nodes there are.
+_ALL_HAVE_ROOM: Final = ()
 
 
 class _Required(NamedTuple):
@@ -90,14 +92,13 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
             return PreFilterResult(unresolvable(limits.problem))
         if not limits.required:
             return _NO_LIMITS
-        rules: list[FixedRule] = []
-        keys: list[str] = []
+        rules: tuple[FixedRule, ...] = ()
+        keys: tuple[str, ...] = ()
         for limit in limits.required:
             rule = limit_rule(limit, self._places.of(limit.key, cluster), cluster)
             if rule is not None:
-                rules.append(rule)
-                keys.append(limit.key)
-        state.write(NAME, _Required(limits.required, rules, keys))
+                rules, keys = (*rules, rule), (*keys, limit.key)
+        state.data[NAME] = _Required(limits.required, rules, keys)
         return _LOOK
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
@@ -112,7 +113,9 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         """The domains with room. Scores are never kept: a pod that was placed counts in its own limits."""
         if _EXCESS in state.data:
             return None
-        required = state.read(NAME, _Required)
+        required: _Required = state.data[NAME]
+        if not required.rules:
+            return _ALL_HAVE_ROOM
         return fingerprint(required.rules, required.keys, cluster)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:

@@ -44,14 +44,14 @@ class LimitedPlaces:
     def __init__(self) -> None:
         self._memory = NodeMemory()
         self._last: dict[str, LimitedPlace] = {}
-        self._seen: tuple[Cluster | None, int] = (None, -1)
+        self._cluster: Cluster | None = None
+        self._position = -1
 
     def of(self, key: str, cluster: Cluster) -> LimitedPlace:
         """Return the domains of a label."""
-        before, position = self._seen
-        if position != cluster.node_journal.position or before is not cluster or len(self._last) > _AT_HAND:
-            self._last = {}
-            self._seen = (cluster, cluster.node_journal.position)
+        now = cluster.node_journal.position
+        if now != self._position or cluster is not self._cluster or len(self._last) > _AT_HAND:
+            self._last, self._cluster, self._position = {}, cluster, now
         found = self._last.get(key)
         if found is None:
             place = domains(self._memory, cluster, key)
@@ -75,7 +75,7 @@ def limit_rule(limit: Limit, place: LimitedPlace, cluster: Cluster) -> FixedRule
     where, tally = place.domains, tally_of(cluster, limit.pods)
     if where.single:
         full = where.full_rows(tally, limit.most)
-        if place.everywhere and not len(full):
+        if not len(full) and place.everywhere:
             return None
         return RowRule(where, Usually.ALLOWED_WHERE_LABELLED, full, limit.denied, limit.missing)
     room: BoolColumn = where.pods(tally) < limit.most
