@@ -33,6 +33,7 @@ STAYS: Final[Mapping[str, str]] = {
     "giveUpAfterSeconds": "a shadow decides each pod when the live profile does",
     "pods": "a shadow decides the pods of the live profile",
     "extenders": "a shadow asks no extender",
+    "preemption": "a shadow tries no preemption",
     "paused": "a pause is no setting to try",
     "mode": "the live profile stays live",
     "shadows": "it is of the shadow alone",
