@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewright.api.givenup import PROFILE_CHANGED, SCHEDULED, WAITED_TOO_LONG
+from placewright.api.givenup import GIVEN_UP, PROFILE_CHANGED, SCHEDULED, WAITED_TOO_LONG
 from placewright.api.quantity import ceil_milli, nano
 from placewright.testing import World, assert_bound, assert_waiting, node, pod, pod_group, profile
 from placewright.testing.ports import FakeStatus
@@ -112,6 +112,26 @@ def test_a_time_that_a_rule_states_brings_back_a_pod_that_is_given_up() -> None:
     assert_waiting(world, "important", plugin="NodeResourcesFit")
     world.advance(60)
     assert_bound(world, "important", on="a")
+
+
+MARK: Final = {"type": GIVEN_UP, "status": "True", "reason": WAITED_TOO_LONG, "message": "told by an earlier leader"}
+
+
+@pytest.mark.parametrize("spec", [{}, {"giveUpAfterSeconds": 10 * LIMIT}], ids=["no limit", "a longer one"])
+def test_a_mark_of_an_earlier_leader_that_is_not_true_any_more_is_taken_back(spec: dict[str, float]) -> None:
+    """The profile changed while no replica led."""
+    world = World(nodes=[node("a")], profile=profile("patient").spec(**spec))
+    world.add(pod("big").requests(cpu="32").status(conditions=[MARK]))
+    world.advance(60)
+    assert told(world.status, "big") == [("False", PROFILE_CHANGED)]
+
+
+def test_a_mark_of_an_earlier_leader_that_is_true_is_left_alone() -> None:
+    world = World(nodes=[node("a")], profile=GIVES_UP)
+    world.add(pod("big").requests(cpu="32").status(conditions=[MARK]))
+    world.advance(2 * LIMIT)
+    assert [event for event in world.events.recorded if event.reason == "GivenUp"] == []
+    assert {queued.given_up_at is not None for _, queued in world.queue.pods()} == {True}
 
 
 def test_many_pods_are_given_up_at_once_and_told_in_turn() -> None:
