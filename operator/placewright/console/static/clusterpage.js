@@ -47,11 +47,9 @@ export function clusterPage(root) {
 
   fill(root, el("h1", { class: "out" }, "Cluster"), facts,
     el("div", { class: "cluster" },
-      el("div", { class: "stack" },
-        el("section", { class: "panel", "aria-label": "Map of nodes" }, choices, el("div", { class: "map" }, base, over), heard, legend),
-        latest,
-        el("section", { class: "panel stack tight" }, groupTable, nodesOpen)),
-      side));
+      el("section", { class: "panel", "aria-label": "Map of nodes" }, choices, el("div", { class: "map" }, base, over), heard, legend),
+      side,
+      el("div", { class: "stack more" }, latest, el("section", { class: "panel stack tight" }, groupTable, nodesOpen))));
   watch.observe(base.parentElement);
   fill(side, el("h2", {}, "No node chosen"), el("p", { class: "muted small" }, "Point at a box, or go there with the arrow keys. A click or Enter keeps the node here."));
 
@@ -94,7 +92,7 @@ export function clusterPage(root) {
   /** The sums of a group. Sorting and grouping need not be done again for them. */
   function summed(group) {
     const [offered, asks] = sums(group.names, place());
-    const title = `${shown(group.value)} · ${plural(group.names.length, "node")} · ${percent(offered ? asks / offered : null)} of ${called(chosen.resource)}`;
+    const title = `${shown(group.value)} · ${plural(group.names.length, "node")} · ${percent(offered ? asks / offered : null)}`;
     return Object.assign(group, { offered, asks, title });
   }
 

@@ -114,11 +114,12 @@ export class NodeMap {
     let x = 0, y = 0, row = 0, first = 0;
     const most = Math.max(1, Math.floor(width / size)), groups = this.groups.length;
     // A few groups share the width; many stand in rows, each about as wide as high.
-    const share = width < 560 ? most : groups <= 6 && width / groups > 200 ? Math.floor((width - GAP * (groups - 1)) / groups / size) : 0;
+    const beside = groups <= 6 && width / groups > 200, free = width - GAP * (groups - 1);
+    const share = (boxes) => (width < 560 ? most : beside ? Math.floor((free * (0.5 / groups + (0.5 * boxes) / this.boxes.length)) / size) : 0);
     for (const group of this.groups) {
       const boxes = group.boxes.length;
       const least = Math.min(most, Math.ceil(140 / size));
-      const columns = Math.min(most, Math.max(least, share || Math.ceil(Math.sqrt(boxes * 1.8))));
+      const columns = Math.min(most, Math.max(least, share(boxes) || Math.ceil(Math.sqrt(boxes * 1.8))));
       const wide = columns * size, high = HEADING + Math.ceil(boxes / columns) * size + GAP;
       if (x > 0 && x + wide > width) { x = 0; y += row; row = 0; }
       Object.assign(group, { x, y, columns, wide, high, first });
