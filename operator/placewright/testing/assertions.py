@@ -36,7 +36,16 @@ def assert_placed(world: World, name: str, *, on: str | None = None) -> None:
 
 
 def assert_bound(world: World, name: str, *, on: str | None = None) -> None:
-    """Assert that a pod's binding cycle has ended well; raises as `assert_placed`."""
+    """Assert that a pod's binding cycle has ended well.
+
+    Args:
+        world: where the pod is.
+        name: the pod's, or its `namespace/name`.
+        on: the node; None: any.
+
+    Raises:
+        AssertionError: as `assert_placed`; with the failure of the last attempt, where its binding cycle failed.
+    """
     found, attempt = world.node_of(name), world.last_attempt(name)
     ended_well = attempt is not None and attempt.failure is None
     if found is None or not ended_well or on not in (None, found):
@@ -65,7 +74,15 @@ def assert_waiting(world: World, name: str, *, because: str = "", plugin: str = 
 
 
 def assert_gated(world: World, name: str) -> None:
-    """Assert that a PreEnqueue plugin keeps a pod out of the queue; raises as `assert_waiting`."""
+    """Assert that a PreEnqueue plugin keeps a pod out of the queue.
+
+    Args:
+        world: where the pod is.
+        name: the pod's, or its `namespace/name`.
+
+    Raises:
+        AssertionError: with where the pod is instead.
+    """
     if world.place(name) is not SubQueue.GATED:
         _fail(world, name, "gated")
 
@@ -73,8 +90,17 @@ def assert_gated(world: World, name: str) -> None:
 def assert_event(world: World, name: str, reason: str, note: str = "") -> None:
     """Assert that an event with this reason was recorded about a pod, and that its note contains a text.
 
+    Args:
+        world: whose events are searched.
+        name: the pod's, without its namespace.
+        reason: the event's whole reason, such as `FailedScheduling`.
+        note: a part of the event's text; empty: any text.
+
     Raises:
         AssertionError: with all events about the pod.
+
+    Example:
+        assert_event(world, "web", "FailedScheduling", "Insufficient cpu")
     """
     events = world.events.about(name)
     if not any(event.reason == reason and note in event.note for event in events):
@@ -85,8 +111,12 @@ def assert_event(world: World, name: str, reason: str, note: str = "") -> None:
 def assert_evicted(world: World, *names: str) -> None:
     """Assert that exactly these pods were told to leave, in any order.
 
+    Args:
+        world: whose evictions are compared.
+        names: the victims', without their namespaces; none: no pod was told to leave.
+
     Raises:
-        AssertionError: with each victim, whom it left for, and the node.
+        AssertionError: with each victim, the preemptor, and the node.
     """
     if sorted(each.victim for each in world.evictor.evicted) != sorted(names):
         told = "".join(f"\n  {each.victim} on {each.node}, for {each.preemptor}" for each in world.evictor.evicted) or " nobody"
@@ -94,7 +124,11 @@ def assert_evicted(world: World, *names: str) -> None:
 
 
 def state_of(world: World, name: str) -> str:
-    """Describe a pod: where it is, what its last attempt came to, and why it is not elsewhere.
+    """Describe a pod: where it is, the outcome of its last attempt, and why it is not elsewhere.
+
+    Args:
+        world: where the pod is.
+        name: the pod's, or its `namespace/name`.
 
     Returns:
         Lines, the first one fit to follow "found ".

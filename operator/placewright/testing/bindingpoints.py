@@ -43,7 +43,16 @@ class BindingPoints:
         self._tally = tally
 
     def pass_through(self, pod: PodInfo, answers: PodAnswers) -> None:
-        """Take the pod through all points on one node that accepts it. Raises `BreachError`."""
+        """Take the pod through all points on one node that accepts it.
+
+        Args:
+            pod: waits.
+            answers: the plugin's about this pod, just now. Without an accepted node, or after an error, only PreEnqueue and PostFilter are
+                called.
+
+        Raises:
+            BreachError: the plugin raises, writes into an object that it is shown, or answers in a wrong shape.
+        """
         plugin = self._plugin
         if isinstance(plugin, PreEnqueuePlugin):
             self._call(lambda: plugin.pre_enqueue(pod))

@@ -62,7 +62,14 @@ class FakeClaimWriter(WatchingPort):
         shows: Callable[[ResourceClaim], object] = lambda _claim: None,
         hides: Callable[[ResourceClaim], object] = lambda _claim: None,
     ) -> None:
-        """`shows`, `hides`: called with each claim that a call changed, or deleted; without them the scheduler sees none of that."""
+        """Keep the claims of a cluster.
+
+        Args:
+            cluster: holds the claims.
+            clock: seconds.
+            shows: called with each claim that a call changed; without it the scheduler sees no change.
+            hides: called with each claim that a call deleted; without it the scheduler keeps seeing the claim.
+        """
         super().__init__(clock)
         self.writes: list[ClaimWrite] = []
         self.told: list[PodExtendedResourceClaimStatus] = []
@@ -74,6 +81,14 @@ class FakeClaimWriter(WatchingPort):
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
         """Let the pod use the claim.
+
+        Args:
+            claim: as it was decided on.
+            allocation: the devices that the claim gets if it has none; None: it has some.
+            pod: is added to the claim's users, once.
+
+        Returns:
+            The claim as it was shown, with a newer resourceVersion.
 
         Raises:
             ClaimError: the claim is gone, or has other devices.
@@ -91,7 +106,7 @@ class FakeClaimWriter(WatchingPort):
         return self._show(replace(current, status=replace(status, reserved_for=users)))
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """Let the pod not use the claim any more; a claim that is gone is no error."""
+        """Implements `ClaimWriter.release`. Without users and with `deallocate`, the claim loses its whole status."""
         await self._write("release", claim.metadata.name)
         shown = self._shown(claim)
         if shown is not None:
@@ -100,7 +115,15 @@ class FakeClaimWriter(WatchingPort):
             self._show(replace(shown, status=replace(shown.status, reserved_for=left) if kept else ResourceClaimStatus()))
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
-        """Make a claim, named after how many were written before."""
+        """Make a claim. Its uid is `uid-NAME`, as makers give it.
+
+        Args:
+            claim: its spec is taken; its status is not.
+            generate_name: how the name begins. It ends with the number of earlier writes, so that a test can foretell it.
+
+        Returns:
+            The claim as it was shown.
+        """
         name = f"{generate_name}{len(self.writes)}"
         await self._write("create", name)
         meta = replace(claim.metadata, name=name, uid=f"uid-{name}")
@@ -114,12 +137,12 @@ class FakeClaimWriter(WatchingPort):
             self._hides(shown)
 
     async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
-        """Record which claim serves the pod's extended resources."""
+        """Implements `ClaimWriter.tell_pod`: records the status in `told`, and changes no pod."""
         await self._write("tell", status.resource_claim_name)
         self.told.append(status)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
-        """Record how long a pod waited for devices."""
+        """Implements `ClaimWriter.waited`: records the wait in `waits`."""
         self.waits.append(WaitForDevices(profile, tuple(drivers), status, seconds))
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:

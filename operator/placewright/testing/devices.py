@@ -21,7 +21,16 @@ class SliceMaker(PlainMaker[ResourceSlice]):
     namespaced = False
 
     def pool(self, name: str, *, generation: int = 1, slices: int = 1) -> Self:
-        """Name the pool, its generation, and how many slices it has; only pools whose slices are all there count."""
+        """Name the pool. The allocator takes devices only of pools whose slices are all there.
+
+        Args:
+            name: the pool's, unique for its driver.
+            generation: of the pool; slices of older generations do not count.
+            slices: how many slices the pool has. With more than there are, the pool is incomplete.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self.spec(pool={"name": name, "generation": generation, "resourceSliceCount": slices})
 
     def on(self, node: str) -> Self:
@@ -51,6 +60,12 @@ class SliceMaker(PlainMaker[ResourceSlice]):
             attributes: plain values (`str`, `int`, `bool`), or the API's form, such as `{"version": "1.2.3"}`.
             capacity: quantities, or the API's form with a `requestPolicy`.
             fields: other fields of the device, as in a manifest.
+
+        Returns:
+            A new maker; this one stays as it is.
+
+        Example:
+            resource_slice("a").device("gpu-0", attributes={"model": "T4"}, capacity={"memory": "16Gi"})
         """
         body: Body = {"name": name, **fields}
         if attributes:
@@ -75,6 +90,9 @@ def resource_slice(name: str, *, driver: str = "gpu.example.com") -> SliceMaker:
     Args:
         name: of the slice, and unless other steps say otherwise of its pool and its node.
         driver: that publishes it.
+
+    Returns:
+        The slice's maker.
 
     Example:
         resource_slice("a").devices("gpu-0", "gpu-1").build()  # two devices of node `a`
@@ -115,13 +133,35 @@ class DeviceTaintRuleMaker(PlainMaker[DeviceTaintRule]):
     namespaced = False
 
     def devices(self, *, driver: str = "", pool: str = "", device: str = "") -> Self:
-        """Restrict the rule to a driver, a pool or a device."""
+        """Restrict the rule to devices that match all arguments given. A second call replaces the first.
+
+        Args:
+            driver: the driver's name; empty: any driver.
+            pool: the pool's name; empty: any pool.
+            device: the device's name; empty: any device.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         about = {"driver": driver, "pool": pool, "device": device}
         return self.spec(deviceSelector={key: value for key, value in about.items() if value})
 
 
 def device_taint_rule(name: str, key: str, value: str = "", *, effect: str = "NoSchedule") -> DeviceTaintRuleMaker:
-    """Begin a DeviceTaintRule that taints all devices."""
+    """Begin a DeviceTaintRule that taints all devices.
+
+    Args:
+        name: the rule's.
+        key: the taint's key.
+        value: the taint's value.
+        effect: `NoSchedule`, `NoExecute` or `None`.
+
+    Returns:
+        The rule's maker.
+
+    Example:
+        device_taint_rule("broken", "example.com/broken").devices(driver="gpu.example.com", pool="a").build()
+    """
     return DeviceTaintRuleMaker(name).spec(taint={"key": key, "value": value, "effect": effect})
 
 
@@ -136,10 +176,16 @@ class ResourceClaimMaker(PlainMaker[ResourceClaim]):
 
         Args:
             device_class: the class's name.
-            count: how many.
+            count: how many devices; left out of the request where `fields` has an `allocationMode`.
             name: the request's; without one `request-0`, `request-1`, in order.
             cel: expressions that each of the devices must satisfy.
             fields: other fields of `exactly`, as in a manifest: `allocationMode="All"`, `adminAccess=True`.
+
+        Returns:
+            A new maker; this one stays as it is.
+
+        Example:
+            resource_claim("training").request("gpu", count=2, cel=['device.attributes["gpu.example.com"].model == "T4"'])
         """
         wish: Body = {"deviceClassName": device_class, "count": count, **fields}
         if "allocationMode" in fields:
@@ -149,16 +195,45 @@ class ResourceClaimMaker(PlainMaker[ResourceClaim]):
         return self._request({"name": name or self._next_name, "exactly": wish})
 
     def request_first_of(self, *device_classes: str, name: str = "") -> Self:
-        """Add a request for one device of the first of these classes that can give one."""
+        """Add a request for one device of the first of these classes that can give one.
+
+        Args:
+            device_classes: names, the best first. The alternatives are called `choice-0`, `choice-1`, in order.
+            name: the request's; without one `request-0`, `request-1`, in order.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         wishes = [{"name": f"choice-{number}", "deviceClassName": each} for number, each in enumerate(device_classes)]
         return self._request({"name": name or self._next_name, "firstAvailable": wishes})
 
     def alike(self, attribute: str, *requests: str) -> Self:
-        """Require the same value of an attribute for the devices of these requests; of all where none is named."""
+        """Require the same value of an attribute for the devices of these requests.
+
+        Args:
+            attribute: its full name, such as `gpu.example.com/model`.
+            requests: names of requests; none: all requests of the claim.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self._devices("constraints", {"matchAttribute": attribute} | ({"requests": list(requests)} if requests else {}))
 
     def allocated(self, *devices: str, driver: str = "gpu.example.com", pool: str, request: str = "request-0") -> Self:
-        """Give the claim these devices of a pool."""
+        """Give the claim these devices of a pool. A second call replaces the first.
+
+        Args:
+            devices: names of devices in the pool.
+            driver: that publishes them.
+            pool: the pool's name; with `SliceMaker.on`, the node's.
+            request: the request that the devices serve.
+
+        Returns:
+            A new maker; this one stays as it is.
+
+        Example:
+            resource_claim("training").request("gpu", count=2).allocated("gpu-0", "gpu-1", pool="a").reserved_for("web")
+        """
         results = [{"request": request, "driver": driver, "pool": pool, "device": device} for device in devices]
         return self.status(allocation={"devices": {"results": results}})
 

@@ -44,7 +44,12 @@ class FakeExtender(FakePort):
     """
 
     def __init__(self, url: str = "http://extender", **settings: Any) -> None:
-        """`settings`: fields of `ExtenderSettings` other than the URL; without them it has all verbs but `bind`."""
+        """Make an extender that has all verbs but `bind`.
+
+        Args:
+            url: its address in the profile; no request is sent there.
+            settings: other fields of `ExtenderSettings`, such as `bind_verb="bind"`, `weight=2`, `ignorable=True`.
+        """
         super().__init__()
         self.settings = ExtenderSettings(url_prefix=url, **{**_VERBS, **settings})
         self.failed: dict[str, str] = {}
@@ -62,7 +67,7 @@ class FakeExtender(FakePort):
         return [call.verb for call in self.asked]
 
     async def filter(self, pod: PodInfo, nodes: Sequence[NodeName]) -> Filtered:
-        """Keep the nodes that neither `failed`, `unresolvable` nor `dropped` names."""
+        """Implements `Extender.filter`: keeps the nodes that neither `failed`, `unresolvable` nor `dropped` names."""
         await self._asked("filter", pod, nodes)
         refused = self.failed.keys() | self.unresolvable.keys() | self.dropped
         return Filtered(
@@ -72,7 +77,7 @@ class FakeExtender(FakePort):
         )
 
     async def prioritize(self, pod: PodInfo, nodes: Sequence[NodeName]) -> dict[NodeName, int]:
-        """Answer `scores`."""
+        """Implements `Extender.prioritize`: answers with `scores`; nodes without one are left out of the answer."""
         await self._asked("prioritize", pod, nodes)
         return {name: self.scores[name] for name in nodes if name in self.scores}
 
@@ -82,12 +87,12 @@ class FakeExtender(FakePort):
         victims: Mapping[NodeName, NodeVictims],
         pods_on: Callable[[NodeName], Iterable[PodInfo]] | None = None,
     ) -> dict[NodeName, NodeVictims]:
-        """Agree to the nodes that lose none of `spares`."""
+        """Implements `Extender.preempt`: agrees to the nodes that lose none of `spares`, with the victims as they were asked about."""
         await self._asked("preempt", pod, tuple(victims))
         return {node: who for node, who in victims.items() if self.spares.isdisjoint(victim.name for victim in who.pods)}
 
     async def bind(self, pod: PodInfo, node: NodeName) -> None:
-        """Bind the pod."""
+        """Implements `Extender.bind`: records the call. On return the pod counts as bound."""
         await self._asked("bind", pod, (node,))
 
     def open(self) -> None:

@@ -27,7 +27,16 @@ class NodeMaker(PlainMaker[Node]):
         return self.labels({ZONE: zone})
 
     def taint(self, key: str, value: str = "", *, effect: str = "NoSchedule") -> Self:
-        """Add a taint."""
+        """Add a taint.
+
+        Args:
+            key: the taint's key.
+            value: the taint's value; empty: none.
+            effect: `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self._append("spec", "taints", {"key": key, "value": value, "effect": effect})
 
     def cordoned(self) -> Self:
@@ -35,11 +44,28 @@ class NodeMaker(PlainMaker[Node]):
         return self.spec(unschedulable=True)
 
     def image(self, *names: str, size: int) -> Self:
-        """Add an image of this many bytes, known by these names."""
+        """Add an image.
+
+        Args:
+            names: all names by which the node knows it, with tags: `web:latest`.
+            size: bytes.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self._append("status", "images", {"names": list(names), "sizeBytes": size})
 
     def condition(self, kind: str, status: str, *, since: str = "") -> Self:
-        """Add a condition, such as `condition("Ready", "False")`; `since`: its last transition, RFC 3339."""
+        """Add a condition, such as `condition("Ready", "False")`.
+
+        Args:
+            kind: the condition's type.
+            status: `True`, `False` or `Unknown`, as text.
+            since: its last transition, RFC 3339; empty: not said.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self._append("status", "conditions", {"type": kind, "status": status, "lastTransitionTime": since})
 
     def features(self, *names: str) -> Self:
@@ -63,6 +89,9 @@ def node(
         annotations: its annotations.
         spec: fields of the spec, as in a manifest.
         offers: other amounts than the above: `node("a", cpu="8")`.
+
+    Returns:
+        The node's maker.
 
     Example:
         node("a").offers(cpu="8").zone("eu-1a").taint("gpu").build()

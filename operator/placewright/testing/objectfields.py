@@ -34,7 +34,16 @@ _PARTS: Final = frozenset({"metadata", "spec"})
 
 
 def differing_fields(one: Pod, other: Pod) -> list[Path]:
-    """The fields in which two pods differ, without the fields that only say which pod it is."""
+    """Return the fields in which two pods differ, without the fields that only say which pod it is.
+
+    Args:
+        one: a pod.
+        other: a pod; the order of the two does not matter.
+
+    Returns:
+        Paths for `with_field_of`, in the order of the structs' fields. A list that differs is one field, except the containers of two pods
+        with one container each.
+    """
     return list(_differing(one, other, ()))
 
 
@@ -51,13 +60,31 @@ def _differing(one: Any, other: Any, path: Path) -> Iterator[Path]:
 
 
 def with_one_field_of(pod: Pod, other: Pod, dice: random.Random) -> Pod | None:
-    """The pod with one field of the other, drawn among the fields that differ; None where none does."""
+    """Copy one of the fields that differ from another pod, drawn at random.
+
+    Args:
+        pod: all other fields are its.
+        other: the source of the field.
+        dice: draws the field; each differing field is equally likely.
+
+    Returns:
+        A new pod; None where the pods differ in no field.
+    """
     fields = differing_fields(pod, other)
     return _put(pod, other, dice.choice(fields)) if fields else None
 
 
 def with_field_of(item: S, other: S, path: Path) -> S:
-    """The object with this field of the other."""
+    """Copy one field from another object of the same kind.
+
+    Args:
+        item: all other fields are its.
+        other: the source of the field.
+        path: the field, as `differing_fields` returns it. After `containers` only the first container is changed.
+
+    Returns:
+        A new object. Where one of the two lacks a part on the way, such as `spec.affinity`, that whole part is copied.
+    """
     changed: S = _put(item, other, path)
     return changed
 
@@ -74,7 +101,7 @@ def _put(item: Any, other: Any, path: Path) -> Any:
 
 
 def in_words(path: Path) -> str:
-    """A field as manifests spell it: `spec.nodeSelector`."""
+    """Return a field as manifests spell it: `spec.nodeSelector`."""
     return ".".join(_camel(part) for part in path)
 
 
@@ -84,7 +111,7 @@ def _camel(name: str) -> str:
 
 
 def simpler(item: S) -> Iterator[S]:
-    """The object with less in it, one thing at a time: a field at its default, a list without an entry, a map without a key."""
+    """Yield the object with less in it, one thing at a time: a field at its default, a list without an entry, a map without a key."""
     for field in msgspec.structs.fields(type(item)):
         value, default = getattr(item, field.name), _default(field)
         if field.name in _KEPT or default is msgspec.NODEFAULT or value == default:
@@ -114,13 +141,13 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def copied(item: S) -> S:
-    """An equal object that shares nothing with this one, so that a plugin which writes into it changes nothing else."""
+    """Return an equal object that shares nothing with this one, so that a plugin which writes into it changes nothing else."""
     found: S = msgspec.json.decode(msgspec.json.encode(item), type=type(item))
     return found
 
 
 def shown(item: msgspec.Struct) -> str:
-    """An object as one line of JSON, without what is at its default and without what only says which object it is."""
+    """Return an object as one line of JSON, without defaults and without the fields that only say which object it is."""
     body = msgspec.to_builtins(item)
     for name in ("name", "uid", "namespace", "resourceVersion"):
         body.get("metadata", {}).pop(name, None)

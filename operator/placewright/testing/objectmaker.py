@@ -79,7 +79,21 @@ class ObjectMaker(Generic[T]):
         return self.metadata(deletionTimestamp=since)
 
     def owned_by(self, kind: str, name: str, *, uid: str = "", api_version: str = "apps/v1", controller: bool = True) -> Self:
-        """Add an owner in the same namespace; its uid is the one that makers give it unless said otherwise."""
+        """Add an owner in the same namespace.
+
+        Args:
+            kind: the owner's, such as `ReplicaSet`.
+            name: the owner's.
+            uid: the owner's; empty: the one that makers give an object of this name.
+            api_version: of the owner's kind; a ReplicaSet's and a StatefulSet's is the default.
+            controller: whether the owner is the controller. An object has at most one.
+
+        Returns:
+            A new maker; this one stays as it is.
+
+        Example:
+            pod("web-1").owned_by("ReplicaSet", "web")
+        """
         uid = uid or uid_of(name, self._namespace)
         owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": controller}
         return self.metadata(ownerReferences=[*self._metadata.get("ownerReferences", ()), owner])
@@ -153,11 +167,25 @@ class PlainMaker(ObjectMaker[T]):
 
 
 def uid_of(name: str, namespace: str = DEFAULT_NAMESPACE) -> str:
-    """Return the uid that makers give an object; never its name, so that a test notices where one is taken for the other."""
+    """Return the uid that makers give an object; never its name, so that a test notices where one is taken for the other.
+
+    Args:
+        name: the object's.
+        namespace: the object's; empty for kinds without namespaces.
+    """
     return f"uid-{name}" if namespace in {"", DEFAULT_NAMESPACE} else f"uid-{namespace}-{name}"
 
 
 def requirement(key: str, values: tuple[str, ...], operator: str = "") -> Body:
-    """Make one expression of a selector: `In` where there are values, else `Exists`, unless `operator` says otherwise."""
+    """Make one expression of a selector.
+
+    Args:
+        key: the label's.
+        values: the label's, for operators that compare it.
+        operator: as in a manifest; empty: `In` where there are values, else `Exists`.
+
+    Returns:
+        An entry of `matchExpressions`, as JSON.
+    """
     found = {"key": key, "operator": operator or ("In" if values else "Exists")}
     return found | ({"values": list(values)} if values else {})

@@ -67,7 +67,7 @@ class PodAnswers:
     scores: dict[NodeName, int] = field(default_factory=dict)
 
     def same_columns(self, other: PodAnswers) -> bool:
-        """Whether both give the same columns; reasons are not compared."""
+        """Return whether both give the same columns; reasons are not compared."""
         return self.rejected.keys() == other.rejected.keys() and self.accepted == other.accepted and self.scores == other.scores
 
 
@@ -88,7 +88,17 @@ class PluginQuestions:
         self._alone = alone
 
     def answers(self, pod: PodInfo) -> PodAnswers:
-        """Ask for the signature, then PreFilter, Filter, explain, PreScore, Score and normalise. Raises `BreachError`."""
+        """Ask for the signature, then PreFilter, Filter, explain, PreScore, Score and normalise.
+
+        Args:
+            pod: waits.
+
+        Returns:
+            The plugin's answers. With `alone`, each was found to be equal for a node by itself and among all.
+
+        Raises:
+            BreachError: an answer breaks `ANSWERS`, `ROWS`, `EXPLAIN`, `RANGE` or `UNTOUCHED`. No question follows the first breach.
+        """
         found = PodAnswers(CycleState())
         if isinstance(self._plugin, FilterPlugin | ScorePlugin):
             self._timed("Sign", lambda: self._plugin.sign(pod))
@@ -263,7 +273,18 @@ class PluginQuestions:
 
 @contextmanager
 def checked(promise: Promise = Promise.ANSWERS) -> Iterator[None]:
-    """Turn what the guard finds wrong with a call into a breach: of this promise, or of `UNTOUCHED`. Raises `BreachError`."""
+    """Turn an error that the guard finds in a call into a breach.
+
+    Args:
+        promise: the broken promise, unless the plugin wrote into an object that it was shown: then it is `UNTOUCHED`.
+
+    Raises:
+        BreachError: the call raised `PluginError`; with the extension point that the guard names.
+
+    Example:
+        with checked(Promise.UNRESERVE):
+            plugin.unreserve(state, pod, node)
+    """
     try:
         yield
     except PluginError as problem:

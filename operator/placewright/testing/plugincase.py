@@ -93,11 +93,17 @@ class PluginCase:
     def rejections(self, pod: AnyPod) -> dict[str, str]:
         """Ask PreFilter, Filter and explain.
 
+        Args:
+            pod: waits; a pod on a node of the cluster is not taken off it.
+
         Returns:
             By name of each node that the plugin rejects, the reason; nodes that it lets pass are left out.
 
         Raises:
             PluginError: the plugin breaks its contract.
+
+        Example:
+            assert case.rejections(pod("web")) == {"a": "node(s) had too many pods"}
         """
         info, state, left = built_pod(pod), CycleState(), self._rows()
         told: dict[str, str] = {}
@@ -117,7 +123,10 @@ class PluginCase:
         return told
 
     def scores(self, pod: AnyPod) -> dict[str, int]:
-        """Ask PreFilter, PreScore and Score on all nodes, and normalise.
+        """Ask PreFilter, PreScore and Score on all nodes, and normalise. No node is filtered out beforehand.
+
+        Args:
+            pod: waits; a pod on a node of the cluster is not taken off it.
 
         Returns:
             By node, the score from 0 to 100; empty when PreScore skips.

@@ -65,11 +65,16 @@ class CaseCounts:
         self.cases[promise] += 1
 
     def took(self, point: str, seconds: float) -> None:
-        """Note the time of a call."""
+        """Note the time of a call.
+
+        Args:
+            point: the extension point, in kube-scheduler's spelling.
+            seconds: that the call took, guard included.
+        """
         self.seconds[point].append(seconds)
 
     def mean(self, point: str) -> float:
-        """Seconds a call of this point."""
+        """Return the mean time of this point's calls, in seconds; at least one was noted."""
         times = self.seconds[point]
         return sum(times) / len(times)
 
@@ -122,7 +127,18 @@ def _in_words(time: CallTime) -> str:
 
 
 def report_of(plugin: type[Plugin], seed: int, clusters: int, tally: CaseCounts, on_many: CaseCounts) -> PluginReport:
-    """The report of what was counted; `on_many`: the times on a large cluster."""
+    """Make the report of a check that found nothing wrong.
+
+    Args:
+        plugin: the class, which decides the promises that could have been looked at.
+        seed: of the random clusters.
+        clusters: how many random clusters there were.
+        tally: counts of these clusters.
+        on_many: the times of calls on one large cluster; points that were not called there get no `mean_on_many`.
+
+    Returns:
+        The report, with a sentence for each promise that no case looked at.
+    """
     times = {
         point: CallTime(len(seconds), tally.mean(point), on_many.mean(point) if point in on_many.seconds else None)
         for point, seconds in tally.seconds.items()

@@ -64,7 +64,16 @@ class QuietFailures(PluginFailures):
     """Counts failures and lets nothing be logged: the first one ends the run, and the error says it."""
 
     def note(self, plugin: str, point: str, problem: str) -> bool:
-        """Count a failure; False, as for one that was logged before."""
+        """Count a failure.
+
+        Args:
+            plugin: the plugin's name.
+            point: the extension point.
+            problem: one sentence.
+
+        Returns:
+            False, as for a failure that was logged before: the caller logs nothing.
+        """
         super().note(plugin, point, problem)
         return False
 
@@ -117,7 +126,11 @@ class PluginTrial:
         return handle.evaluator(self._subject.profile, self._subject.registry)
 
     def run(self) -> None:
-        """Tell the scenario, and look at the plugin after the setup and after each change. Raises `BreachError`."""
+        """Tell the scenario, and look at the plugin after the setup and after each change.
+
+        Raises:
+            BreachError: the first promise that the plugin breaks; `told` then says how many changes led there.
+        """
         for change in self._scenario.setup:
             change.tell(self._handlers)
         before = self._look()

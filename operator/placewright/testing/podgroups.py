@@ -56,6 +56,9 @@ def pod_group(name: str, members: int = 1) -> PodGroupMaker:
         name: as members name it; see `PodMaker.in_group`.
         members: so many are placed together or none.
 
+    Returns:
+        The group's maker.
+
     Example:
         pod_group("train", 8).topology("rack").build()
     """
@@ -81,7 +84,15 @@ class CoschedulingGroupMaker(PlainMaker[CoschedulingPodGroup]):
         return self.spec(scheduleTimeoutSeconds=seconds)
 
     def topology(self, key: str, *, required: bool = True) -> Self:
-        """Require, or prefer, one domain of this node label for all members."""
+        """Place all members in one domain of a node label.
+
+        Args:
+            key: the node label's.
+            required: whether members wait for a domain that holds all of them, or only prefer one.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         asked: dict[str, Any] = {TOPOLOGY_KEY: key, TOPOLOGY_MODE: REQUIRED if required else PREFERRED}
         return self.annotations(asked)
 
@@ -92,6 +103,9 @@ def coscheduling_group(name: str, members: int = 1) -> CoschedulingGroupMaker:
     Args:
         name: as members name it; see `PodMaker.in_coscheduling_group`.
         members: so many are placed together or none.
+
+    Returns:
+        The group's maker.
 
     Example:
         coscheduling_group("train", 8).timeout(60).build()

@@ -44,7 +44,16 @@ class PodMaker(ObjectMaker[Pod]):
         return self._with_main(image=image)
 
     def host_port(self, port: int, *, ip: str = "", protocol: str = "TCP") -> Self:
-        """Let the main container take a port of its node; `ip` empty: on all addresses."""
+        """Let the main container take a port of its node.
+
+        Args:
+            port: on the node, and in the container.
+            ip: the node's address; empty: all its addresses.
+            protocol: `TCP`, `UDP` or `SCTP`.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         taken = {"containerPort": port, "hostPort": port, "hostIP": ip, "protocol": protocol}
         return self._with_main(ports=[*self._main.get("ports", ()), taken])
 
@@ -52,15 +61,42 @@ class PodMaker(ObjectMaker[Pod]):
         return self._changed(_main={**self._main, **fields})
 
     def container(self, name: str, /, *, image: str = "", **requests: str) -> Self:
-        """Add a container beside the main one."""
+        """Add a container beside the main one.
+
+        Args:
+            name: unique in the pod.
+            image: that it runs; empty: one of the container's name.
+            requests: amounts, such as `cpu="500m"`, which add to the main container's.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self._changed(_containers=(*self._containers, _container(name, image, requests)))
 
     def init_container(self, name: str, /, *, image: str = "", **requests: str) -> Self:
-        """Add an init container, which ends before the main container starts."""
+        """Add an init container, which ends before the main container starts.
+
+        Args:
+            name: unique in the pod.
+            image: that it runs; empty: one of the container's name.
+            requests: amounts, such as `cpu="500m"`. The pod requests the larger of these and of its containers' sum.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self._append("spec", "initContainers", _container(name, image, requests))
 
     def sidecar(self, name: str, /, *, image: str = "", **requests: str) -> Self:
-        """Add a sidecar: an init container that goes on running."""
+        """Add a sidecar: an init container that goes on running.
+
+        Args:
+            name: unique in the pod.
+            image: that it runs; empty: one of the container's name.
+            requests: amounts, such as `cpu="500m"`, which add to the containers' and to those of later init containers.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self._append("spec", "initContainers", _container(name, image, requests) | {"restartPolicy": "Always"})
 
     def overhead(self, **amounts: str) -> Self:
@@ -123,6 +159,12 @@ class PodMaker(ObjectMaker[Pod]):
             values: the label has one of them.
             operator: `NotIn`, `DoesNotExist`, `Gt` or `Lt`, where it is neither `In` nor `Exists`.
             weight: 1 to 100: such nodes are preferred instead of required; 0: required.
+
+        Returns:
+            A new maker; this one stays as it is.
+
+        Example:
+            pod("web").node_affinity("disk", "ssd").node_affinity("cores", "8", operator="Gt", weight=50)
         """
         expression = requirement(key, values, operator)
         affinity = self._affinity("nodeAffinity")
@@ -135,11 +177,31 @@ class PodMaker(ObjectMaker[Pod]):
         return self._with_affinity("nodeAffinity", affinity)
 
     def pod_affinity(self, topology_key: str, labels: Mapping[str, str] | None = None, /, *, weight: int = 0, **more: str) -> Self:
-        """Require, or with a weight prefer, domains that hold a pod with these labels in the pod's namespace."""
+        """Require, or with a weight prefer, domains that hold a pod with these labels in the pod's namespace.
+
+        Args:
+            topology_key: the node label whose values are the domains.
+            labels: of the other pod; a mapping takes keys that are no Python names.
+            weight: 1 to 100: such domains are preferred; 0: required.
+            more: further labels: `pod_affinity("zone", app="db")`.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self._between_pods("podAffinity", topology_key, {**(labels or {}), **more}, weight)
 
     def pod_anti_affinity(self, topology_key: str, labels: Mapping[str, str] | None = None, /, *, weight: int = 0, **more: str) -> Self:
-        """Avoid domains that hold a pod with these labels in the pod's namespace; with a weight: rather avoid them."""
+        """Avoid domains that hold a pod with these labels in the pod's namespace.
+
+        Args:
+            topology_key: the node label whose values are the domains.
+            labels: of the other pod; a mapping takes keys that are no Python names.
+            weight: 1 to 100: other domains are preferred; 0: such domains are rejected.
+            more: further labels: `pod_anti_affinity("zone", app="web")`.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self._between_pods("podAntiAffinity", topology_key, {**(labels or {}), **more}, weight)
 
     def _between_pods(self, kind: str, topology_key: str, labels: Body, weight: int) -> Self:
@@ -166,13 +228,28 @@ class PodMaker(ObjectMaker[Pod]):
             max_skew: by how many pods domains may differ.
             hard: whether a node that breaks this is rejected (`DoNotSchedule`) or only scores less (`ScheduleAnyway`).
             fields: other fields of the constraint, as in a manifest: `minDomains=3`.
+
+        Returns:
+            A new maker; this one stays as it is.
+
+        Example:
+            pod("web").labels(app="web").spread("zone", max_skew=2).spread("kubernetes.io/hostname", hard=False)
         """
         when = "DoNotSchedule" if hard else "ScheduleAnyway"
         constraint = {"topologyKey": topology_key, "maxSkew": max_skew, "whenUnsatisfiable": when, **fields}
         return self._changed(_spreads=(*self._spreads, (constraint, None if labels is None else dict(labels))))
 
     def tolerates(self, key: str = "", value: str = "", *, effect: str = "") -> Self:
-        """Tolerate taints of this key; without a value: of any value; without a key: all taints."""
+        """Tolerate taints.
+
+        Args:
+            key: the taints'; empty: any key.
+            value: the taints'; empty: any value.
+            effect: the taints'; empty: all effects.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         toleration = {"key": key, "effect": effect} | ({"operator": "Equal", "value": value} if value else {"operator": "Exists"})
         return self._append("spec", "tolerations", toleration)
 
@@ -244,6 +321,9 @@ def pod(
         cpu: requested, such as `500m`.
         memory: requested, such as `1Gi`.
         spec: other fields of the spec, as in a manifest: `pod("web", nodeSelector={"disk": "ssd"})`.
+
+    Returns:
+        The pod's maker.
 
     Example:
         pod("web").labels(app="web").requests(cpu="500m").spread("zone").tolerates("gpu").build()

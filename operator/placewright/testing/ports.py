@@ -128,7 +128,15 @@ class WatchingPort(FakePort):
         self._clock = clock
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Look once a second of the clock, for so many seconds, whether a predicate holds."""
+        """Look once a second of the clock whether a predicate holds.
+
+        Args:
+            done: called at least once; its exceptions pass through.
+            seconds: how long to look, by the clock.
+
+        Returns:
+            False where it did not hold in time.
+        """
         deadline = self._clock() + seconds
         while not done():
             if self._clock() >= deadline:
@@ -160,13 +168,17 @@ class FakeBinder(FakePort):
         self.shows = shows
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """Record a Binding, and answer as told."""
+        """Implements `Binder.bind`: records the Binding, answers as told, and then shows the bound pod."""
         self.bound.append(BoundPod(pod.name, pod.uid, node, read_decision(annotations)))
         await self._answer(pod.name, pod.uid)
         self.shows(pod.annotated(annotations).on(node))
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """Let an extender bind; its error becomes a `BindError`, as the real binder's."""
+        """Implements `Binder.bind_by`. The Binding is the extender's, so that it is not recorded in `bound`.
+
+        Raises:
+            BindError: the extender raised `ExtenderError`; with its message, as the real binder gives it.
+        """
         try:
             await send()
         except ExtenderError as problem:
@@ -199,11 +211,18 @@ class FakeEvents:
         self.recorded: list[RecordedEvent] = []
 
     def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
-        """Record an event."""
+        """Implements `EventRecorder.record`: keeps the event in `recorded`, with the whole note."""
         self.recorded.append(RecordedEvent(pod.name, kind, reason, action, note))
 
     def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
-        """Record a Normal event of a plugin (`Handle.announce`)."""
+        """Record a Normal event of a plugin; the profile's handle calls this for `Handle.announce`.
+
+        Args:
+            pod: the event is about it.
+            reason: a word in CamelCase.
+            action: the action that was taken.
+            message: the event's note.
+        """
         self.record(pod, EventType.NORMAL, reason, action, message)
 
     def about(self, name: str) -> list[RecordedEvent]:
@@ -239,7 +258,7 @@ class FakeStatus:
         self.others: list[tuple[str, Condition]] = []
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
-        """Record a condition."""
+        """Implements `StatusWriter.pod_unscheduled`: keeps the condition in `written`."""
         self.written.append(WrittenStatus(pod.name, reason, message, nominated_node))
 
     def nomination_cleared(self, pod: PodInfo) -> None:
@@ -247,7 +266,7 @@ class FakeStatus:
         self.cleared.append(pod.name)
 
     def pod_condition(self, pod: PodInfo, condition: Condition) -> None:
-        """Record a condition that is not PodScheduled."""
+        """Implements `StatusWriter.pod_condition`: keeps the condition in `others`, with the pod's name."""
         self.others.append((pod.name, condition))
 
     def last_of(self, name: str) -> WrittenStatus | None:
@@ -280,15 +299,15 @@ class FakeGroupStatus:
         self.given_up: list[tuple[str, Condition]] = []
 
     def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
-        """Record that a group waits."""
+        """Implements `GroupStatusWriter.group_waits`: keeps the message in `waits`."""
         self.waits.append(WaitingGroup(pod_group.ref.name, placed, missing, message, error))
 
     def group_placed(self, pod_group: PodGroup, placed: int) -> None:
-        """Record that a group is placed."""
+        """Implements `GroupStatusWriter.group_placed`: keeps the number of members in `placed`."""
         self.placed.append((pod_group.ref.name, placed))
 
     def group_given_up(self, pod_group: PodGroup, condition: Condition) -> None:
-        """Record that a group is given up, or no longer is."""
+        """Implements `GroupStatusWriter.group_given_up`: keeps the condition in `given_up`."""
         self.given_up.append((pod_group.ref.name, condition))
 
 
@@ -314,7 +333,7 @@ class FakeEvictor(FakePort):
         self.shows = shows
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
-        """Record an eviction, and answer as told."""
+        """Implements `Evictor.evict`: records the eviction, answers as told, and then shows that the victim has left."""
         self.evicted.append(EvictedPod(victim.name, preemptor.name, node))
         await self._answer(victim.name, victim.uid)
         self.shows(victim)

@@ -36,18 +36,32 @@ class ProfileMaker(PlainMaker[SchedulingProfile]):
         return self.metadata(generation=generation)
 
     def enable(self, plugin: str | type[Plugin], *, weight: int = 0, point: str = _MULTI_POINT) -> Self:
-        """Enable a plugin, by name or by class; a weight of 0 is the plugin's default.
+        """Enable a plugin, by name or by class.
 
         Args:
             plugin: in the tree, or one that `resolved` is given.
-            weight: of its score.
+            weight: of its score; 0: the plugin's default.
             point: an extension point, as `preFilter` or `score`; without one, all points that the plugin implements.
+
+        Returns:
+            A new maker; this one stays as it is.
+
+        Example:
+            profile().enable(QuietNodes, weight=5).enable("ImageLocality", point="score")
         """
         entry = {"name": _name(plugin)} | ({"weight": weight} if weight else {})
         return self._plugins(point, "enabled", entry)
 
     def disable(self, *plugins: str | type[Plugin], point: str = _MULTI_POINT) -> Self:
-        """Disable plugins; `*` disables all."""
+        """Disable plugins.
+
+        Args:
+            plugins: names or classes; `*` disables all.
+            point: an extension point, as `preFilter` or `score`; without one, all points.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self._plugins(point, "disabled", *({"name": _name(plugin)} for plugin in plugins))
 
     def only(self, *plugins: str | type[Plugin]) -> Self:
@@ -66,7 +80,15 @@ class ProfileMaker(PlainMaker[SchedulingProfile]):
         return self.spec(weights={**self._body["spec"].get("weights", {}), **weights})
 
     def backoff(self, *, initial: float, longest: float) -> Self:
-        """Set how long rejected pods wait, in seconds: at first, and at most."""
+        """Set how long rejected pods wait.
+
+        Args:
+            initial: seconds after the first attempt. Each further attempt doubles the wait.
+            longest: seconds that a wait lasts at most.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self.spec(backoff={"initialSeconds": initial, "maxSeconds": longest})
 
     def paused(self) -> Self:
@@ -83,6 +105,9 @@ class ProfileMaker(PlainMaker[SchedulingProfile]):
 
         Args:
             plugins: that are not in the tree.
+
+        Returns:
+            The profile as `World` and `PluginCase` run it; equal profiles may be one object.
 
         Raises:
             ProfileError: the profile is wrong; the message names each field.

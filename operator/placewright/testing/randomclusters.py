@@ -60,17 +60,25 @@ class Sources:
     objects: ObjectSource = random_object
 
     def pod(self, dice: random.Random) -> PodInfo:
-        """A pod that waits."""
+        """Draw a pod that waits."""
         made = built_pod(self.pods(dice))
         return PodInfo(_unversioned(made.pod)) if made.pod.metadata.resource_version else made
 
     def node(self, dice: random.Random, name: str) -> Node:
-        """A node of this name."""
+        """Draw a node, and name it.
+
+        Args:
+            dice: handed to `nodes`.
+            name: replaces the drawn node's name and uid, and its hostname label where it has one.
+
+        Returns:
+            A node without a resourceVersion.
+        """
         made = self.nodes(dice)
         return _node_named(_unversioned(made if isinstance(made, Node) else made.build()), name)
 
     def object(self, dice: random.Random) -> ClusterObject:
-        """An object that is neither pod nor node."""
+        """Draw an object that is neither pod nor node."""
         made = self.objects(dice)
         item: ClusterObject = made.build() if isinstance(made, PlainMaker) else made
         return _unversioned(item)
@@ -95,7 +103,16 @@ def _node_named(node: Node, name: str) -> Node:
 
 
 def random_scenario(seed: int, number: int, sources: Sources) -> Scenario:
-    """The scenario of this number: 2 to 5 nodes, 3 to 10 pods on them, about 10 pods that wait, 12 changes."""
+    """Draw a scenario: 2 to 5 nodes, 3 to 10 pods on them, about 10 pods that wait, up to 12 changes.
+
+    Args:
+        seed: of the whole check.
+        number: of the scenario in that check; each draws from dice of its own, so that one can be drawn without those before it.
+        sources: make the objects.
+
+    Returns:
+        The scenario. Equal arguments give equal scenarios if the sources draw from the dice alone.
+    """
     return _Draw(random.Random(f"{seed}/{number}"), sources).scenario()
 
 

@@ -31,12 +31,29 @@ _APPS: Final = ("web", "db")
 
 
 def maybe(dice: random.Random, chance: float) -> bool:
-    """True with this chance."""
+    """Decide a question at random.
+
+    Args:
+        dice: drawn from once.
+        chance: 0 to 1.
+
+    Returns:
+        True with this chance.
+    """
     return dice.random() < chance
 
 
 def drawn(dice: random.Random, choices: Mapping[str, Sequence[str]], chance: float) -> dict[str, str]:
-    """Some of these keys, each with this chance and with one of its values."""
+    """Draw some of these keys, each with one of its values.
+
+    Args:
+        dice: drawn from for each key, in order.
+        choices: by key, the values.
+        chance: 0 to 1, of each key alone.
+
+    Returns:
+        By key, its value: labels, annotations or amounts.
+    """
     return {key: dice.choice(values) for key, values in choices.items() if maybe(dice, chance)}
 
 
@@ -44,7 +61,7 @@ def drawn(dice: random.Random, choices: Mapping[str, Sequence[str]], chance: flo
 
 
 def random_node(dice: random.Random) -> Node:
-    """A node with labels, taints, images and amounts drawn at random; its name is one of `n0` to `n5`.
+    """Draw a node with labels, taints, images and amounts; its name is one of `n0` to `n5`.
 
     About one in ten is cordoned and one in three is tainted. It offers 1 to 8 CPUs, 1 to 16 GiB and room for 2 to 110 pods.
     """
@@ -160,7 +177,7 @@ def _owner(dice: random.Random) -> Body:
 
 
 def random_object(dice: random.Random) -> ClusterObject:
-    """A Namespace with labels, or a Service or ReplicaSet that selects pods by `app`."""
+    """Draw a Namespace with labels, or a Service or ReplicaSet that selects pods by `app`."""
     name, namespace = dice.choice(_APPS), dice.choice(NAMESPACES)
     kind = dice.choice((Namespace, Service, ReplicaSet))
     if kind is Namespace:

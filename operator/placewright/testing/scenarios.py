@@ -188,7 +188,7 @@ def _named(item: ClusterObject) -> str:
 
 
 def simpler_pods(pod: PodInfo) -> Iterator[PodInfo]:
-    """The pod with less in it, as far as it stays a pod that can be decoded."""
+    """Yield the pod with less in it, as far as it stays a pod that can be decoded."""
     for less in simpler(pod.pod):
         try:
             yield PodInfo(less)
@@ -211,7 +211,7 @@ class Scenario:
     waiting: tuple[PodInfo, ...]
 
     def copied(self) -> Scenario:
-        """An equal scenario with objects of its own, for one run: a plugin may write into what it is shown."""
+        """Return an equal scenario with objects of its own, for one run: a plugin may write into an object that it is shown."""
         setup, changes = (tuple(change.copied() for change in each) for each in (self.setup, self.changes))
         return Scenario(setup, changes, tuple(PodInfo(copied(pod.pod)) for pod in self.waiting))
 
@@ -236,7 +236,7 @@ class Reducer:
         self._left = _MOST_ATTEMPTS
 
     def smallest(self) -> Scenario:
-        """The smallest scenario that was found; nothing can be taken from it, unless all attempts were used."""
+        """Return the smallest scenario that was found; nothing can be taken from it, unless all attempts were used."""
         before = None
         while self._scenario != before and self._left:
             before = self._scenario
@@ -291,7 +291,13 @@ def _put(entries: Sequence[E], at: int, entry: E) -> tuple[E, ...]:
 
 
 def renamed(pod: PodInfo, name: str, node: str | None = None) -> PodInfo:
-    """The pod under another name and uid; on this node, or where it says itself."""
+    """Return the pod under another name, which is its uid, too.
+
+    Args:
+        pod: its namespace stays.
+        name: the new name and uid.
+        node: that the pod stands on; None: the node that the pod itself names, if any.
+    """
     meta = msgspec.structs.replace(pod.pod.metadata, name=name, uid=name)
     spec = pod.pod.spec if node is None else msgspec.structs.replace(pod.pod.spec, node_name=node)
     return PodInfo(msgspec.structs.replace(pod.pod, metadata=meta, spec=spec))

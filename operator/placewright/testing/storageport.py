@@ -36,7 +36,13 @@ class FakeVolumeWriter(WatchingPort):
     """
 
     def __init__(self, cluster: Cluster, clock: Callable[[], float], shows: Callable[[ClusterObject], object] = lambda _item: None) -> None:
-        """`shows`: called with each object that a call changed; without it the scheduler sees none of the changes."""
+        """Keep the volumes of a cluster.
+
+        Args:
+            cluster: holds the volumes and the claims.
+            clock: seconds.
+            shows: called with each object that a call changed; without it the scheduler sees none of the changes.
+        """
         super().__init__(clock)
         self.writes: list[VolumeWrite] = []
         self._cluster = cluster
@@ -45,8 +51,14 @@ class FakeVolumeWriter(WatchingPort):
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:
         """Bind a volume to the claim that it names.
 
+        Args:
+            volume: with its `claimRef`.
+
+        Returns:
+            The volume as it was shown, in the phase Bound.
+
         Raises:
-            VolumeError: the claim is gone.
+            VolumeError: the claim is gone, or the volume names none.
         """
         reference = volume.spec.claim_ref
         if reference is None:
@@ -62,7 +74,14 @@ class FakeVolumeWriter(WatchingPort):
         return bound
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Make a volume that the selected node reaches, and bind the claim to it."""
+        """Make a volume that the selected node reaches, and bind the claim to it.
+
+        Args:
+            claim: with the annotation that names the node.
+
+        Returns:
+            The claim as it was shown, in the phase Bound; the volume is called `pvc-UID` after the claim's uid.
+        """
         meta = claim.metadata
         node = (meta.annotations or {}).get(SELECTED_NODE, "")
         self.writes.append(VolumeWrite("select", meta.name, node))

@@ -74,7 +74,14 @@ class VirtualTime:
         return self._loop
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Begin work; it runs whenever `settle` or `advance` does. An exception that ends it is raised there."""
+        """Begin work; it runs whenever `settle` or `advance` does.
+
+        Args:
+            work: a coroutine that was not begun.
+
+        Returns:
+            The task. An exception that ends it is raised by `settle` or `advance`.
+        """
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -98,7 +105,15 @@ class VirtualTime:
         self._raise_what_broke()
 
     def advance(self, seconds: float) -> None:
-        """Move the clock so far, and run every timer on the way at its moment. Raises as `settle` does."""
+        """Move the clock, and run every timer on the way at its moment.
+
+        Args:
+            seconds: how far.
+
+        Raises:
+            RestlessError: as `settle`.
+            RuntimeError: as `settle`.
+        """
         until = self.now + seconds
         self.settle()
         while (moment := self.next_timer) is not None and moment <= until:

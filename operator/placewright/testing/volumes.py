@@ -47,21 +47,53 @@ class VolumeMaker(PlainMaker[PersistentVolume]):
         return self.reachable(HOSTNAME, *nodes)
 
     def reachable(self, key: str, *values: str) -> Self:
-        """Make the volume reachable from nodes whose label has one of these values."""
+        """Make the volume reachable from nodes whose label has one of these values.
+
+        Args:
+            key: the node label's.
+            values: the label has one of them; none: the label is there.
+
+        Returns:
+            A new maker; this one stays as it is. A second call replaces the first.
+        """
         return self.spec(nodeAffinity={"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement(key, values)]}]}})
 
     def csi(self, driver: str, handle: str = "") -> Self:
-        """Make it a volume of a CSI driver; its handle is its name unless said otherwise."""
+        """Make it a volume of a CSI driver.
+
+        Args:
+            driver: the driver's name.
+            handle: the driver's own name of the volume; empty: the volume's name. Volumes with one handle are attached to a node once.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         return self.spec(csi={"driver": driver, "volumeHandle": handle or self.name})
 
     def bound_to(self, claim: str, *, namespace: str = DEFAULT_NAMESPACE, uid: str = "") -> Self:
-        """Bind the volume to a claim, whose uid is the one that makers give it unless said otherwise."""
+        """Bind the volume to a claim; the claim's side is `VolumeClaimMaker.bound_to`.
+
+        Args:
+            claim: the claim's name.
+            namespace: the claim's.
+            uid: the claim's; empty: the one that makers give it.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         reference = {"namespace": namespace, "name": claim, "uid": uid or uid_of(claim, namespace)}
         return self.spec(claimRef=reference).status(phase="Bound")
 
 
 def persistent_volume(name: str, capacity: str = "1Gi") -> VolumeMaker:
     """Begin a PersistentVolume of the class `standard`: available, ReadWriteOnce, reachable from every node.
+
+    Args:
+        name: the volume's.
+        capacity: a quantity of bytes, such as `5Gi`.
+
+    Returns:
+        The volume's maker.
 
     Example:
         persistent_volume("disk-1", "5Gi").storage_class("local").on("a").build()
@@ -98,6 +130,13 @@ class VolumeClaimMaker(PlainMaker[PersistentVolumeClaim]):
 
 def persistent_volume_claim(name: str, storage: str = "1Gi") -> VolumeClaimMaker:
     """Begin a PersistentVolumeClaim of the class `standard` in the namespace `default`: without a volume, ReadWriteOnce.
+
+    Args:
+        name: the claim's.
+        storage: that it asks for, a quantity of bytes, such as `5Gi`.
+
+    Returns:
+        The claim's maker.
 
     Example:
         persistent_volume_claim("data", "5Gi").storage_class("local").build()
@@ -147,7 +186,15 @@ class CSINodeMaker(PlainMaker[CSINode]):
     namespaced = False
 
     def driver(self, name: str, *, count: int | None = None) -> Self:
-        """Install a driver that can attach this many volumes to the node; None: as many as you like."""
+        """Install a driver on the node.
+
+        Args:
+            name: the driver's.
+            count: volumes of this driver that the node can attach; None: no limit.
+
+        Returns:
+            A new maker; this one stays as it is.
+        """
         allocatable = {} if count is None else {"allocatable": {"count": count}}
         return self._append("spec", "drivers", {"name": name, "nodeID": self.name, **allocatable})
 
@@ -194,5 +241,17 @@ class StorageCapacityMaker(PlainMaker[CSIStorageCapacity]):
 
 
 def storage_capacity(name: str, storage_class: str, capacity: str) -> StorageCapacityMaker:
-    """Begin a CSIStorageCapacity: so much can still be provisioned for a class, on no node until `nodes` says where."""
+    """Begin a CSIStorageCapacity: so much can still be provisioned for a class, on no node until `nodes` says where.
+
+    Args:
+        name: the object's.
+        storage_class: the class's name.
+        capacity: a quantity of bytes, such as `50Gi`.
+
+    Returns:
+        The object's maker.
+
+    Example:
+        storage_capacity("in-zone-a", "fast", "50Gi").nodes(zone="a").build()
+    """
     return StorageCapacityMaker(name).storage_class(storage_class).capacity(capacity)

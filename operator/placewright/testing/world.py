@@ -62,7 +62,7 @@ class AttemptLog:
         self.attempts.append(attempt)
 
     def pod_entered(self, place: str, event: str) -> None:
-        """Record the sub-queue that a pod entered, and the event that brought it."""
+        """Implements `Observer.pod_entered`: keeps both in `entered`."""
         self.entered.append((place, event))
 
     def last_of(self, uid: str) -> Attempt | None:
@@ -199,7 +199,12 @@ class World:
         return made
 
     def plugin(self, kind: type[Plugin], scheduler: str = "default-scheduler") -> Any:
-        """Return the plugin of this class in the profile of a schedulerName, for what a test asks it directly."""
+        """Return a plugin of a profile, for questions that a test asks it directly.
+
+        Args:
+            kind: the plugin's class.
+            scheduler: the schedulerName of the profile.
+        """
         return self.profiles[scheduler].runtime.plugin(kind.name)
 
     def _policy(self, scheduler_name: str) -> ProfilePolicy | None:
@@ -209,7 +214,20 @@ class World:
     # --- what happens in the cluster ---------------------------------------------------------------------------------------------------
 
     def add(self, *things: AnyNode | AnyPod | AnyObject) -> Self:
-        """Show objects, new ones or new versions, and let the scheduler decide and bind until it waits."""
+        """Show objects, new ones or new versions, and let the scheduler decide and bind until it waits.
+
+        Args:
+            things: objects or their makers. A pod with a node counts there; a pod without one waits for a decision.
+
+        Returns:
+            This world.
+
+        Raises:
+            RestlessError: as `settle`.
+
+        Example:
+            world.add(node("b"), pod("web").requests(cpu="1"))
+        """
         self.show(*things)
         self.settle()
         return self
@@ -229,7 +247,14 @@ class World:
         return self
 
     def remove(self, *things: str | AnyNode | AnyPod | AnyObject) -> Self:
-        """Delete objects, and let the scheduler decide and bind until it waits; text is the name of a pod, or its `namespace/name`."""
+        """Delete objects, and let the scheduler decide and bind until it waits.
+
+        Args:
+            things: objects or their makers; text is the name of a pod, or its `namespace/name`.
+
+        Returns:
+            This world.
+        """
         for thing in things:
             self._remove(thing.build() if isinstance(thing, (PodMaker, PlainMaker)) else thing)
         self.settle()
@@ -291,7 +316,20 @@ class World:
         raise RestlessError(f"pods are tried again and again though no time passes: {tried[-1].pod.key} was the last")
 
     def advance(self, seconds: float) -> Self:
-        """Move the clock so far; timers ring, backoffs end and pods are tried again on the way, each at its moment. Raises as `settle`."""
+        """Move the clock; timers ring, backoffs end and pods are tried again on the way, each at its moment.
+
+        Args:
+            seconds: how far.
+
+        Returns:
+            This world.
+
+        Raises:
+            RestlessError: as `settle`.
+
+        Example:
+            world.advance(331)  # a pod that waits for an event is tried again after 300 seconds, at the next beat of 30
+        """
         until = self.now + seconds
         self.settle()
         while (moment := self._next_moment()) <= until:
@@ -344,7 +382,14 @@ class World:
         return self.schedule(self.pop())
 
     def schedule(self, queued: QueuedPod) -> BindingCycleWork | None:
-        """Decide a pod that was popped; returns as `decide`."""
+        """Decide a pod that was popped.
+
+        Args:
+            queued: as `pop` returned it.
+
+        Returns:
+            Its binding cycle, not begun; None where the pod got no node.
+        """
         held: list[BindingCycleWork] = []
         self._held = held
         self.scheduler.schedule_one(queued)
@@ -353,7 +398,11 @@ class World:
         return held[0] if held else None
 
     async def attempt(self) -> bool | None:
-        """Decide the next pod and bind it; True when it is bound, None where it got no node."""
+        """Decide the next pod and bind it.
+
+        Returns:
+            True when it is bound, False when its binding cycle failed, None where it got no node.
+        """
         binding = self.decide()
         return None if binding is None else await binding
 
@@ -405,7 +454,12 @@ class World:
         return "" if status.ok else f"{status.plugin}: {status.message}"
 
     def requested(self, node: str, resource: str = "cpu") -> int:
-        """Return how much of a resource is requested on a node: milli-CPU, bytes, or a count."""
+        """Return how much of a resource is requested on a node: milli-CPU, bytes, or a count.
+
+        Args:
+            node: the node's name; 0 is returned where no pod stands on it.
+            resource: its name, such as `memory` or `example.com/gpu`.
+        """
         return sum(info.requests.get(resource, 0) for info in self.cluster.pods_on(NodeName(node)))
 
     def _known_uid(self, name: str) -> str:
