@@ -47,6 +47,7 @@ def assert_bound(world: World, name: str, *, on: str | None = None) -> None:
         AssertionError: as `assert_placed`; with the failure of the last attempt, where its binding cycle failed.
     """
     found, attempt = world.node_of(name), world.last_attempt(name)
+    # A pod counts on its node from the moment it is assumed: the node alone does not say that the binding cycle has ended.
     ended_well = attempt is not None and attempt.failure is None
     if found is None or not ended_well or on not in (None, found):
         _fail(world, name, f"bound to {'a node' if on is None else f'node {on}'}")
@@ -69,6 +70,7 @@ def assert_waiting(world: World, name: str, *, because: str = "", plugin: str = 
     failure = None if attempt is None else attempt.failure
     if world.place(name) not in _WAITING or failure is None or because not in failure.message:
         _fail(world, name, expected)
+    # A plugin that answered Pending keeps the pod waiting as a plugin that rejected it does.
     if plugin and plugin not in failure.unschedulable_plugins | failure.pending_plugins:
         _fail(world, name, expected)
 
@@ -171,6 +173,7 @@ def _reasons(world: World, name: str, attempt: Attempt | None) -> Iterator[str]:
 
 def _scores(placement: ScheduleResult) -> Iterator[str]:
     """Yield each of the best nodes with its score and the plugins' parts in it, the chosen one first."""
+    # The scheduler scores nothing where one node is feasible, so there are no parts to show.
     if not placement.parts:
         yield f"{placement.node}: not scored, as it was the only feasible node"
         return

@@ -27,7 +27,7 @@ from placewright.testing.pluginanswers import PodAnswers, checked
 from placewright.testing.pluginreport import CaseCounts
 from placewright.testing.promises import Promise
 
-#: A PreBind or Bind that waits longer is left: what it waits for does not happen here.
+#: Seconds after which a PreBind or Bind is ended: without an API server, the event that it waits for never comes.
 _PATIENCE_SECONDS: Final = 0.2
 #: What the ports of an evaluation without an API server raise. A plugin may pass it on.
 _NO_API_SERVER: Final = (BindError, ClaimError, VolumeError)
@@ -75,6 +75,7 @@ class BindingPoints:
 
     def _bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         plugin, cluster = self._plugin, self._cluster
+        # The scheduler assumes a pod before Reserve, so that Reserve plugins find it on the node.
         cluster.assume(pod, node)
         try:
             if isinstance(plugin, ReservePlugin) and not self._call(lambda: plugin.reserve(state, pod, node)).ok:
@@ -88,6 +89,7 @@ class BindingPoints:
             if isinstance(plugin, PostBindPlugin):
                 self._call(lambda: plugin.post_bind(state, pod, node))
         finally:
+            # Unreserve follows a Reserve that failed, too: the plugin may have taken a part before it failed.
             if isinstance(plugin, ReservePlugin):
                 with checked(Promise.UNRESERVE):
                     plugin.unreserve(state, pod, node)
@@ -106,6 +108,7 @@ class BindingPoints:
             except _NO_API_SERVER:
                 return
             except PluginError as problem:
+                # The guard wraps each exception of a plugin. Its cause shows whether the plugin only passed on the port's error.
                 if isinstance(problem.__cause__, _NO_API_SERVER):
                     return
                 raise
@@ -129,6 +132,7 @@ def _run(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         except Exception as problem:  # noqa: BLE001 - raised again in the caller's thread
             problems.append(problem)
 
+    # A thread runs one event loop at a time, and a test may call `check_plugin` from a coroutine.
     if not _in_loop():
         run()
     else:

@@ -24,7 +24,7 @@ from placewright.framework.ports import Seconds
 from placewright.testing.objectmaker import next_version
 from placewright.testing.ports import WatchingPort
 
-#: 2026-01-01T00:00:00Z in seconds since 1970, when a world begins.
+#: 2026-01-01T00:00:00Z in seconds since 1970, when a world begins. A fixed moment, so that times in statuses are the same in every run.
 _BEGIN: Final = 1_767_225_600.0
 
 
@@ -101,6 +101,7 @@ class FakeClaimWriter(WatchingPort):
         elif allocation is not None and status.allocation.devices.results != allocation.devices.results:
             raise ClaimError(f"claim {claim.metadata.name} got allocated elsewhere in the meantime")
         users = status.reserved_for or ()
+        # The scheduler reserves again after an answer that was lost. The pod is one user nevertheless.
         if all(user.uid != pod.uid for user in users):
             users = (*users, ConsumerReference(resource="pods", name=pod.name, uid=pod.uid))
         return self._show(replace(current, status=replace(status, reserved_for=users)))
@@ -161,6 +162,7 @@ class FakeClaimWriter(WatchingPort):
 
     def _shown(self, claim: ResourceClaim) -> ResourceClaim | None:
         shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
+        # A claim that was deleted and made anew under the same name is another claim.
         return shown if shown is not None and shown.metadata.uid == claim.metadata.uid else None
 
     def _current(self, claim: ResourceClaim) -> ResourceClaim:

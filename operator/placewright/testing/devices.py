@@ -79,6 +79,7 @@ class SliceMaker(PlainMaker[ResourceSlice]):
         """The slice as JSON; without a reach of its own it is that of the node it is named after."""
         found = super().manifest
         spec = {"pool": {"name": self.name, "generation": 1, "resourceSliceCount": 1}, **found["spec"]}
+        # The API server wants exactly one of these fields.
         if not spec.keys() & set(_REACH):
             spec["nodeName"] = self.name
         return found | {"spec": spec}
@@ -101,6 +102,7 @@ def resource_slice(name: str, *, driver: str = "gpu.example.com") -> SliceMaker:
 
 
 def _attribute(value: Any) -> Any:
+    # By the exact type, because `bool` is a subclass of `int`.
     return value if isinstance(value, Mapping) else {_ATTRIBUTE_FIELDS[type(value)]: value}
 
 
@@ -188,6 +190,7 @@ class ResourceClaimMaker(PlainMaker[ResourceClaim]):
             resource_claim("training").request("gpu", count=2, cel=['device.attributes["gpu.example.com"].model == "T4"'])
         """
         wish: Body = {"deviceClassName": device_class, "count": count, **fields}
+        # The API server refuses a count with the mode All; ExactCount is the mode of a request that names none.
         if "allocationMode" in fields:
             del wish["count"]
         if cel:

@@ -106,5 +106,6 @@ class FakeExtender(FakePort):
     async def _asked(self, verb: str, pod: PodInfo, nodes: Sequence[str]) -> None:
         self.asked.append(ExtenderCall(verb, pod.name, tuple(nodes)))
         await self._delay()
+        # Between question and answer, so that a test can change the cluster while the call is under way.
         self.meanwhile(verb)
         await self._end(verb)

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 from placewright.api.objects import Node
 from placewright.testing.objectmaker import HOSTNAME, ZONE, PlainMaker
 
-#: What a node offers unless a test says otherwise.
+#: The node's offer unless a test says otherwise: small enough to be filled by a few pods, with the kubelet's default number of pods.
 OFFERS: Final[Mapping[str, str]] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 
 

@@ -50,6 +50,7 @@ def differing_fields(one: Pod, other: Pod) -> list[Path]:
 def _differing(one: Any, other: Any, path: Path) -> Iterator[Path]:
     if path in _IDENTITY or one == other:
         return
+    # As one field, `containers` would hide whether two pods differ in requests, in ports or in images.
     if path == _CONTAINERS and one and other and len(one) == len(other) == 1:
         one, other = one[0], other[0]
     elif path not in _TAKEN_APART or one is None or other is None:
@@ -114,6 +115,7 @@ def simpler(item: S) -> Iterator[S]:
     """Yield the object with less in it, one thing at a time: a field at its default, a list without an entry, a map without a key."""
     for field in msgspec.structs.fields(type(item)):
         value, default = getattr(item, field.name), _default(field)
+        # A field without a default cannot be left out: the object would not decode.
         if field.name in _KEPT or default is msgspec.NODEFAULT or value == default:
             continue
         if field.name not in _PARTS:
@@ -125,6 +127,7 @@ def simpler(item: S) -> Iterator[S]:
 def _simpler_value(value: Any) -> Iterator[Any]:
     if isinstance(value, msgspec.Struct):
         yield from simpler(value)
+    # An empty map or list says no more than an absent one, and `simpler` tries that already.
     elif isinstance(value, dict) and len(value) > 1:
         for key in value:
             yield {other: kept for other, kept in value.items() if other != key}
@@ -142,12 +145,14 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 def copied(item: S) -> S:
     """Return an equal object that shares nothing with this one, so that a plugin which writes into it changes nothing else."""
+    # Through JSON, because a copy of a struct shares the struct's lists and maps.
     found: S = msgspec.json.decode(msgspec.json.encode(item), type=type(item))
     return found
 
 
 def shown(item: msgspec.Struct) -> str:
     """Return an object as one line of JSON, without defaults and without the fields that only say which object it is."""
+    # The sentence around this line names the object and its node.
     body = msgspec.to_builtins(item)
     for name in ("name", "uid", "namespace", "resourceVersion"):
         body.get("metadata", {}).pop(name, None)

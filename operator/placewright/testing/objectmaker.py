@@ -26,6 +26,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 #: When an object is being deleted and the test names no moment. Only that there is one matters.
 DELETED_AT: Final = "2026-01-01T00:00:00Z"
 
+#: One count for all objects of a process, so that of two versions the newer one has the larger number in every world.
 _versions = itertools.count(1)
 
 
@@ -128,6 +129,7 @@ class ObjectMaker(Generic[T]):
 
     def _changed(self, **attributes: Any) -> Self:
         """Return another maker that differs in these attributes."""
+        # A shallow copy is enough: steps replace dictionaries and never write into them.
         made = copy(self)
         vars(made).update(attributes)
         return made
@@ -141,6 +143,7 @@ class ObjectMaker(Generic[T]):
         if self._namespace:
             meta["namespace"] = self._namespace
         meta["uid"] = uid_of(self.name, self._namespace)
+        # The steps' fields come last, so that `uid` replaces the uid above.
         return {"apiVersion": self.api_version, "kind": self._kind_name, "metadata": meta | self._metadata, **self._body}
 
     @property

@@ -121,6 +121,7 @@ class PluginQuestions:
         if code is Code.ERROR:
             found.error = result.status.message
         elif code is Code.SKIP:
+            # The framework remembers SKIP here, and asks neither `filter` nor `explain` of this cycle.
             found.state.skip_filter.add(self._plugin.name)
             found.skipped = True
         elif not result.status.ok:
@@ -145,12 +146,14 @@ class PluginQuestions:
         self._tally.accepted += int(np.count_nonzero(passes))
         self._tally.rejected += int(np.count_nonzero(~passes))
         if self._alone:
+            # The framework keeps a column and later asks about single rows of it again: both answers must be equal.
             for row, passed in zip(rows.tolist(), passes.tolist(), strict=True):
                 alone = bool(self._checked(partial(plugin.filter, state, pod, cluster, _only(row)))[0])
                 self._same(alone, passed, f"filter says {passed} for node {self._name(row)} among all nodes and {alone} for it alone")
         rejected = rows[~passes]
         if len(rejected):
             self._explain(pod, found, rejected)
+            # A column holds no statuses. `failure` tells an error about a node apart from a rejection.
             status: Status = self._checked(partial(plugin.failure, state, pod, cluster, rejected))
             found.error = status.message
         if self._alone and isinstance(plugin, RowwiseFilter):
@@ -186,6 +189,7 @@ class PluginQuestions:
             leaving = next(iter(self._cluster.pods_on(self._name(row))), None)
             if leaving is None:
                 continue
+            # Preemption takes victims off a row and asks the same judge again, instead of making one for each victim.
             with self._cluster.dry_run_on_row(remove=[leaving], row=row):
                 without = bool(self._checked(partial(judge.passes, _only(row)))[0])
                 afresh = self._passes_alone(plugin, pod, row)
@@ -198,6 +202,7 @@ class PluginQuestions:
         if isinstance(plugin, PreFilterPlugin):
             status = self._checked(lambda: plugin.pre_filter(state, pod, self._cluster)).status
             if not status.ok:
+                # SKIP rejects no node. Any other status here rejects all of them.
                 return status.code is Code.SKIP
         return bool(self._checked(lambda: plugin.filter(state, pod, self._cluster, _only(row)))[0])
 

@@ -81,6 +81,7 @@ class PluginCase:
             self.cluster.set_pod(built_pod(standing))
         for item in objects:
             self.cluster.objects.put(item.build() if isinstance(item, PlainMaker) else item)
+        # A whole profile, so that arguments are checked and defaults are merged as for the scheduler.
         made = profile("test").enable(plugin)
         if args is not None:
             made = made.args(plugin, **args)
@@ -109,6 +110,7 @@ class PluginCase:
         told: dict[str, str] = {}
         if isinstance(self._plugin, PreFilterPlugin):
             result = self._plugin.pre_filter(state, info, self.cluster)
+            # After SKIP the framework does not ask `filter`, so no node is rejected.
             if result.status.code is Code.SKIP:
                 return {}
             if not result.status.ok:
@@ -145,6 +147,7 @@ class PluginCase:
         raw = self._plugin.score(state, info, self.cluster, rows)
         summary = self._plugin.summarise(state, raw)
         final = raw if summary is None else self._plugin.normalise(state, raw, summary)
+        # The scheduler checks the range as well: a score beyond it would outweigh all other plugins.
         check_range(self._plugin, final, PluginFailures())
         return {self._name(row): score for row, score in zip(rows, final.tolist(), strict=True)}
 

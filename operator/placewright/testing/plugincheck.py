@@ -42,7 +42,8 @@ from placewright.testing.randomclusters import NodeSource, ObjectSource, PodSour
 from placewright.testing.randomobjects import random_node, random_object, random_pod
 from placewright.testing.scenarios import Reducer, Scenario
 
-#: How large the cluster is on which calls are timed, and how many pods are asked about there.
+#: The cluster on which calls are timed is large enough for the cost of its rows to show beside the cost of a call. A few pods are
+#: enough for a mean, and each costs a test time.
 _MANY_NODES: Final = 500
 _TIMED_PODS: Final = 5
 
@@ -89,6 +90,7 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
         scenario = random_scenario(seed, number, sources)
         found = _breach(subject, scenario, tally)
         if found is not None:
+            # The check ends here: further broken promises may only follow from this one.
             found, example = _smallest(subject, scenario, found)
             raise BrokenPromiseError(plugin.name, found.breach, seed, example) from found.__cause__
     return report_of(plugin, seed, clusters, tally, _times_on_many_nodes(subject, sources, seed))
@@ -129,11 +131,13 @@ def _smallest(subject: CheckedPlugin, scenario: Scenario, first: BreachError) ->
     def shows(smaller: Scenario) -> bool:
         nonlocal found
         other = _breach(subject, smaller, CaseCounts())
+        # A smaller scenario may break another promise: that is another mistake, and explains nothing of this one.
         if other is None or (other.breach.promise, other.breach.point) != (first.breach.promise, first.breach.point):
             return False
         found = other
         return True
 
+    # Changes after the breach were never told.
     smallest = Reducer(replace(scenario, changes=scenario.changes[: first.told]), shows).smallest()
     return found, str(smallest)
 
@@ -145,6 +149,7 @@ def _times_on_many_nodes(subject: CheckedPlugin, sources: Sources, seed: int) ->
         cluster.set_node(sources.node(dice, f"n{number}"))
     for _ in range(20):
         cluster.objects.put(sources.object(dice))
+    # Without the watch for writes, whose time would be counted as the plugin's.
     evaluator = build_evaluator(
         subject.profile, subject.registry, cluster, NoBinder(), NoNominations(), guarding=Guarding(QuietFailures(), ours=True)
     )

@@ -166,6 +166,7 @@ def _unreached(plugin: type[Plugin], tally: CaseCounts) -> list[str]:
         found.append(f"no change ever made the plugin accept a pod it had rejected, so its events were not looked at: {_MAKERS} that help")
     if issubclass(plugin, ScorePlugin) and not tally.told_apart:
         found.append(f"score never told the nodes of {tally.scored:,} pods apart: {_MAKERS} that it tells apart")
+    # With Reads.CLUSTER two pods share a column only where fingerprints are equal, too, which may never be the case.
     shares = issubclass(plugin, FilterPlugin | ScorePlugin) and plugin.reads is not Reads.CLUSTER
     if shares and not tally.cases[Promise.SIGN]:
         found.append("no two pods had equal signatures, so sign was not looked at")

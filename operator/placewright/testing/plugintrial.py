@@ -56,7 +56,7 @@ from placewright.testing.scenarios import Change, Scenario, WaitingPodChanged
 #: The queue's clock stands still: no backoff ends by itself.
 _NOW: Final = 100.0
 _TRIED_AGAIN: Final = (SubQueue.ACTIVE, SubQueue.BACKOFF)
-#: Columns do not say why.
+#: Columns say which nodes are rejected, and hold no reasons.
 _REJECTED: Final = unschedulable("rejected")
 
 
@@ -101,12 +101,15 @@ class PluginTrial:
     def __init__(self, subject: CheckedPlugin, scenario: Scenario, tally: CaseCounts) -> None:
         self._subject = subject
         self._name = subject.plugin.name
+        # The plugin may write into objects, and the reducer runs the same scenario again.
         self._scenario = scenario = scenario.copied()
         self._tally = tally
         self._waiting = {pod.uid: pod for pod in scenario.waiting}
         self._cluster = Cluster()
         self._guarding = Guarding(QuietFailures(), ours=True)
         self._queue = SchedulingQueue(lambda _name: self._policy, lambda: _NOW)
+        # One plugin lives through the whole scenario with its kept columns. Another is asked with its calls watched for
+        # writes, so that the watch changes nothing about the first.
         self._kept = self._evaluator(self._guarding)
         self._watched = self._evaluator(Guarding(QuietFailures(), untouched=True, ours=True))
         self._policy = ProfilePolicy(self._kept.runtime)
@@ -136,6 +139,7 @@ class PluginTrial:
         before = self._look()
         for change in self._scenario.changes:
             self.told += 1
+            # Hints are asked only for pods that the queue holds as rejected when the change comes.
             self._reject(before)
             with _hints_are_not_logged():
                 change.tell(self._handlers)
@@ -151,6 +155,7 @@ class PluginTrial:
     def _look(self) -> dict[str, PodAnswers]:
         """The plugin's answer now about each pod that waits, by uid, after everything was compared that can be."""
         self._watch()
+        # Built just now, this plugin remembers nothing: its answers are the measure of all others.
         fresh = self._evaluator(self._guarding)
         plugin: Any = fresh.runtime.plugin(self._name)
         questions = PluginQuestions(plugin, self._cluster, self._tally)
@@ -215,6 +220,7 @@ class PluginTrial:
         if not isinstance(plugin, ReservePlugin) or not before.accepted:
             return
         questions, node = PluginQuestions(plugin, self._cluster, CaseCounts(), alone=False), min(before.accepted)
+        # Where an earlier plugin's Reserve fails, the scheduler calls Unreserve of plugins whose Reserve was never called.
         for reserves in (True, False):
             state = questions.answers(pod).state
             self._cluster.assume(pod, node)
@@ -241,6 +247,7 @@ class PluginTrial:
             return
         plugin: Any = self._kept.runtime.plugin(self._name)
         if isinstance(plugin, PreparingPlugin):
+            # The scheduler may prepare a pod before its turn, and decides the same then.
             for _ in plugin.prepare(pod, self._cluster):
                 pass
         promise = self._promise_of(plugin)
@@ -251,6 +258,8 @@ class PluginTrial:
         if kept is None or kept.same_columns(fresh):
             self._tally.saw(promise)
             return
+        # The plugin of the kept column is asked anew. If it still differs, the plugin remembers something; else the column is
+        # stale, and `reads` or the fingerprint did not say on what it depends.
         again = PluginQuestions(plugin, self._cluster, CaseCounts(), alone=False).answers(pod)
         point = "Filter" if kept.accepted != fresh.accepted else "Score"
         since = f"now that {change_in_words(self._scenario.changes[self.told - 1])}" if self.told else "after the setup"
@@ -318,6 +327,7 @@ class PluginTrial:
             place = self._queue.locate(uid)
             if uid in self._gated:
                 self._lifted(pod, change, gated=place is SubQueue.GATED)
+            # Nodes that the plugin accepted before are no news: the pod did not wait for them.
             elif place is not None and (helped := now[uid].accepted - before[uid].accepted) and not now[uid].error:
                 self._tally.saw(Promise.HINTS)
                 if place not in _TRIED_AGAIN:

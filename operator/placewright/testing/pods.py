@@ -171,6 +171,7 @@ class PodMaker(ObjectMaker[Pod]):
         if weight:
             affinity[_PREFERRED] = [*affinity.get(_PREFERRED, ()), {"weight": weight, "preference": {"matchExpressions": [expression]}}]
         else:
+            # Terms are alternatives; the expressions of one term must all hold.
             terms = affinity.get(_REQUIRED, {}).get("nodeSelectorTerms", [{}])
             expressions = [*terms[0].get("matchExpressions", ()), expression]
             affinity[_REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
@@ -282,6 +283,7 @@ class PodMaker(ObjectMaker[Pod]):
         """The pod as JSON; see `ObjectMaker.manifest`."""
         found = super().manifest
         spec: Body = {"containers": [self._main, *self._containers], **found.get("spec", {})}
+        # Decided here and not in `spread`, because a later step may still set the pod's own labels.
         if self._spreads:
             own = self._metadata.get("labels", {})
             spread = [

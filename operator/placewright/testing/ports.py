@@ -19,6 +19,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.ports import Seconds
 from placewright.scheduler.ports import EventType
 
+#: Seconds of the clock between two looks. The real writers look more often; by virtual time that would only cost turns of the loop.
 _LOOK_SECONDS: Final = 1.0
 
 
@@ -110,6 +111,7 @@ class FakePort:
         await self._answering.wait()
 
     async def _end(self, *names: str) -> None:
+        # The answer to one call goes before the answers to all calls, and is used up.
         once = next((name for name in names if name in self.answers), None)
         answer = self.broken if once is None else self.answers.pop(once)
         if once is None:
@@ -169,6 +171,7 @@ class FakeBinder(FakePort):
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
         """Implements `Binder.bind`: records the Binding, answers as told, and then shows the bound pod."""
+        # Recorded before the answer: a Binding that is refused was asked for, too.
         self.bound.append(BoundPod(pod.name, pod.uid, node, read_decision(annotations)))
         await self._answer(pod.name, pod.uid)
         self.shows(pod.annotated(annotations).on(node))

@@ -112,6 +112,7 @@ class ProfileMaker(PlainMaker[SchedulingProfile]):
         Raises:
             ProfileError: the profile is wrong; the message names each field.
         """
+        # As bytes, because a dictionary cannot be the key of a cache.
         return _resolved(msgspec.json.encode(self.manifest), plugins)
 
 

@@ -113,6 +113,7 @@ def random_scenario(seed: int, number: int, sources: Sources) -> Scenario:
     Returns:
         The scenario. Equal arguments give equal scenarios if the sources draw from the dice alone.
     """
+    # Text seeds `random.Random` alike in every process; a tuple's hash would not.
     return _Draw(random.Random(f"{seed}/{number}"), sources).scenario()
 
 
@@ -168,6 +169,7 @@ class _Draw:
         return self._dice.choices(list(kinds), list(kinds.values()))[0]()
 
     def _any_node_shown(self) -> Change:
+        # A new node, or a wholly different version of a node that is there.
         return self._node_shown(self._dice.choice(NODE_NAMES))
 
     def _node_shown(self, name: str) -> Change:
@@ -195,6 +197,7 @@ class _Draw:
     def _pod_comes(self) -> Change:
         name = f"s{self._next_pod}"
         self._next_pod += 1
+        # With no node left the pod names an absent one: watches may show a pod before its node.
         self._pods[name] = renamed(self._sources.pod(self._dice), name, self._dice.choice(list(self._nodes) or NODE_NAMES))
         return PodShown(self._pods[name])
 
@@ -203,6 +206,7 @@ class _Draw:
         if uid is None:
             return None
         pod, other = self._pods[uid].pod, self._sources.pod(self._dice).pod
+        # Resources are a field of the first container, which both pods must have.
         fields = _POD_FIELDS if pod.spec.containers and other.spec.containers else _POD_FIELDS[:1]
         self._pods[uid] = PodInfo(with_field_of(pod, other, self._dice.choice(fields)))
         return PodShown(self._pods[uid])
@@ -229,6 +233,7 @@ class _Draw:
         if kind == 0:
             pod = with_field_of(pod, other, self._dice.choice(_WAITING_FIELDS))
         else:
+            # An API server lets a waiting pod gain tolerations and lose gates; the rest of its spec stays.
             spec = pod.spec
             tolerations = (*(spec.tolerations or ()), *(other.spec.tolerations or ()))
             pod = msgspec.structs.replace(

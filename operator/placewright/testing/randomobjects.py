@@ -20,8 +20,10 @@ Body = dict[str, Any]
 
 #: The names that nodes of random clusters have. A pod that names a node names one of these.
 NODE_NAMES: Final = tuple(f"n{number}" for number in range(6))
+#: Most objects share a namespace, because selectors select within one.
 NAMESPACES: Final = ("default", "default", "default", "other")
 GPU: Final = "example.com/gpu"
+#: Bytes, in the range that ImageLocality looks at: 23 to 1,000 MiB for a container.
 IMAGES: Final = {"web": 900 * 2**20, "db": 300 * 2**20, "tool": 40 * 2**20}
 
 _NODE_LABELS: Final = {ZONE: ("a", "b", "c"), "disk": ("ssd", "hdd"), "cores": ("4", "16"), "rack": ("r1", "r2")}

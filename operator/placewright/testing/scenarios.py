@@ -20,7 +20,7 @@ from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.testing.objectfields import copied, shown, simpler
 
 E = TypeVar("E")
-#: So many smaller scenarios are tried for one example.
+#: So many smaller scenarios are tried for one example. Each attempt runs a whole scenario, and a failing test shall end soon.
 _MOST_ATTEMPTS: Final = 300
 
 
@@ -240,6 +240,7 @@ class Reducer:
         before = None
         while self._scenario != before and self._left:
             before = self._scenario
+            # Whole entries first: an entry that is dropped takes all its fields with it.
             for part in ("changes", "waiting", "setup"):
                 self._drop_entries(part)
             for part in ("waiting", "setup", "changes"):

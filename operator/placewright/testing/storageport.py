@@ -65,6 +65,7 @@ class FakeVolumeWriter(WatchingPort):
             raise VolumeError(f"persistentvolume {volume.metadata.name} names no claim")
         self.writes.append(VolumeWrite("bind", volume.metadata.name, reference.name))
         await self._answer(volume.metadata.name)
+        # Looked up after the answer, because the claim may be deleted while the call is under way.
         claim = self._cluster.objects.storage.claims.shown(reference.name, reference.namespace)
         if claim is None:
             raise VolumeError(f"persistentvolumeclaim {reference.namespace}/{reference.name} is gone")

@@ -83,6 +83,7 @@ class VirtualTime:
             The task. An exception that ends it is raised by `settle` or `advance`.
         """
         task = self.loop.create_task(work)
+        # An event loop holds its tasks weakly: without this reference a waiting task could be collected.
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -117,6 +118,7 @@ class VirtualTime:
         until = self.now + seconds
         self.settle()
         while (moment := self.next_timer) is not None and moment <= until:
+            # A timer may be overdue, because a test can set the clock past it.
             self.now = max(self.now, moment)
             self.settle()
         self.now = until
@@ -150,6 +152,7 @@ class VirtualTime:
     def _raise_what_broke(self) -> None:
         broken, self._broken = self._broken, []
         if broken:
+            # The first exception: later ones are often its consequences.
             raise broken[0]
 
     @staticmethod

@@ -121,6 +121,7 @@ class VolumeClaimMaker(PlainMaker[PersistentVolumeClaim]):
 
     def bound_to(self, volume: str) -> Self:
         """Bind the claim to a volume; the volume's side is `VolumeMaker.bound_to`."""
+        # VolumeBinding takes a claim for bound only with this annotation, which the volume controller writes.
         return self.spec(volumeName=volume).annotations({BIND_COMPLETED: "yes"}).status(phase="Bound")
 
     def selected(self, node: str) -> Self:

@@ -135,6 +135,7 @@ class World:
         self._handed_out = 0
         self._make_ports()
         self._make_scheduler()
+        # The profile first: pods that are shown pass its PreEnqueue plugins and are sorted by its QueueSort.
         self.use(self._with_plugins(profile), extenders)
         self.show(*nodes, *objects, *pods)
 
@@ -273,6 +274,7 @@ class World:
     def _is_bound(self, pod: PodInfo) -> None:
         """Show a pod on its node, as the watch does soon after the Binding was answered."""
         if self._watches:
+            # In a later turn of the loop: a watch tells of a Binding after the binder's request has been answered.
             meta = replace(pod.pod.metadata, resource_version=next_version())
             shown = PodInfo(replace(pod.pod, metadata=meta, spec=replace(pod.pod.spec, node_name=pod.node_name)))
             asyncio.get_running_loop().call_soon(self.intake.assigned_pod, shown)
@@ -309,6 +311,7 @@ class World:
         """
         tried = self.log.attempts
         most = len(tried) + _MOST_ATTEMPTS_OF_A_POD * (1 + len(self.queue))
+        # Bindings and failures of one round may make other pods active, so the queue is asked again until it has none.
         while len(tried) <= most:
             self.time.settle(self._decide_all)
             if not self._handed_out:
@@ -346,6 +349,7 @@ class World:
         """When a timer rings, or the queue has something to do by itself."""
         moments = [(self.now // _UNSCHEDULABLE_BEAT + 1) * _UNSCHEDULABLE_BEAT]
         backoff = self.queue.next_backoff_expiry
+        # Never the present second, whose backoffs are flushed already: the clock would stand still.
         moments += [
             float(max(math.ceil(due), math.floor(self.now) + 1)) for due in (backoff, self.queue.alarms.next) if due is not None
         ]
@@ -358,6 +362,7 @@ class World:
 
     def _decide_all(self) -> None:
         self._handed_out = 0
+        # A bound on one round: a pod that returns to the active queue at once would keep the event loop from its turn.
         for _ in range(len(self.queue)):
             queued = self.queue.pop() if self._lead.active else None
             if queued is None:
@@ -438,6 +443,7 @@ class World:
         found = {
             str(self.cluster.names[row]): f"{status.plugin}: {status.message}" for status, rows in diagnosis.rejections for row in rows
         }
+        # A plugin rejected the pod as a whole in PreFilter: all nodes without a rejection of their own share its status.
         if diagnosis.absent is not None:
             for row in self.cluster.rows().tolist():
                 found.setdefault(str(self.cluster.names[row]), f"{diagnosis.absent.plugin}: {diagnosis.absent.message}")
