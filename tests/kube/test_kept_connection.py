@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from itertools import pairwise
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import ApiError, Unreachable
 from placewright.kube.guarded import GuardedBody
-from placewright.kube.keptconnection import LONGEST_ANSWER, LONGEST_REFUSAL
+from placewright.kube.keptconnection import LONGEST_ANSWER, LONGEST_REFUSAL, KeptConnection
 
 PATH = "/api/v1/namespaces/shop/pods/web/binding"
 STATUS = b'{"kind":"Status","reason":"Conflict","message":"pod is bound","code":409}'
@@ -51,6 +53,38 @@ async def test_a_write_says_what_a_request_of_aiohttps_says() -> None:
         del headers["Accept-Encoding"]
     assert (ours, patched) == (theirs, theirs_patched)
     assert [one.body for one in api.requests] == [{"a": 1}, {"a": 1}, {"a": 2}, {"a": 2}]
+
+
+class Spied:
+    """A transport whose `write` is a function of Python, so that a profiler sees it."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        sys.setprofile(None)
+        self._transport.write(data)
+
+
+async def test_nothing_runs_between_the_question_whether_a_request_is_allowed_and_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is stopped in between sends them when it goes on: another replica may have decided since."""
+    made, called = KeptConnection.connection_made, list[str]()
+    monkeypatch.setattr(KeptConnection, "connection_made", lambda self, transport: made(self, Spied(transport)))  # type: ignore[arg-type]
+
+    def note(frame: FrameType, event: str, _arg: object) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_name)
+
+    def allowed() -> bool:
+        sys.setprofile(note)
+        return True
+
+    async with RawServer(answering(CREATED)) as server, server.client() as client:
+        await written(client, GuardedBody(b"{}", allowed))
+    assert called == ["write"]
 
 
 @pytest.mark.parametrize("said", WHOLE.values(), ids=WHOLE)

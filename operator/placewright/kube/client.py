@@ -34,7 +34,7 @@ from placewright.kube.errors import (
     error_from_answer,
 )
 from placewright.kube.guarded import GuardedBody, GuardedPayload, GuardedRequests
-from placewright.kube.keptconnection import REFUSED_FROM, AnswerLost, KeptConnection, probing_socket
+from placewright.kube.keptconnection import REFUSED_FROM, AnswerLost, KeptConnection, NotSent, probing_socket
 from placewright.kube.ratelimit import Pacing, TokenBucket, Traffic
 from placewright.kube.requesttext import RequestText
 from placewright.kube.retry import AwayNotice
@@ -421,9 +421,6 @@ class ApiClient:
         try:
             body = data.data if isinstance(data, GuardedBody) else data
             request = self._text.whole(method, path, body, content_type)
-            # Asked in the same step as the bytes are written: a wait in between could outlast the lead.
-            if isinstance(data, GuardedBody) and not data.allowed():
-                raise Unreachable(_withheld(method, path))
             with self._guarded.aborted_by(connection.abort, data):
                 await self._exchange(connection, method, path, request, data)
         finally:
@@ -445,9 +442,11 @@ class ApiClient:
         asked = self.away.clock()
         try:
             if isinstance(data, GuardedBody):
-                answer = await connection.exchange(request, self._seconds, data.wanted, self._outlive)
+                answer = await connection.exchange(request, self._seconds, data.wanted, self._outlive, data.allowed)
             else:
                 answer = await connection.exchange(request, self._seconds)
+        except NotSent:
+            raise Unreachable(_withheld(method, path)) from None
         except AnswerLost as error:
             lost = Unreachable(f"{method} {path}: {error}")
             for listener in self._listeners:

@@ -75,6 +75,10 @@ class AnswerLost(Exception):
         self.given_up = why == NOT_WANTED
 
 
+class NotSent(Exception):
+    """A request was not written, because it was not allowed any more. The connection can carry another one."""
+
+
 class KeptConnection(asyncio.Protocol):
     """Carries one request at a time. No pipelining: a POST must not wait behind a request whose outcome is unknown.
 
@@ -112,8 +116,9 @@ class KeptConnection(asyncio.Protocol):
         return self._answer is None and self._transport is not None and not self._transport.is_closing()
 
     async def exchange(
-        self, request: bytes, seconds: float, wanted: Callable[[], bool] = _always, every: float = math.inf
-    ) -> WriteAnswer:
+        self, request: bytes, seconds: float, wanted: Callable[[], bool] = _always, every: float = math.inf,
+        allowed: Callable[[], bool] = _always,
+    ) -> WriteAnswer:  # fmt: skip
         """Write the request at once and wait for its answer. The connection must be `usable`.
 
         The connection is closed after a lost answer, after an answer that says `Connection: close`, and when the caller is cancelled.
@@ -123,20 +128,27 @@ class KeptConnection(asyncio.Protocol):
             seconds: time limit of the answer.
             wanted: asked every `every` seconds; once it returns False the connection is reset, so that the kernel delivers nothing more.
             every: seconds between two questions.
+            allowed: asked right before the bytes are handed to the kernel. A process that is stopped in between writes them when it goes
+                on, however late that is, so nothing else happens in between.
 
         Returns:
             The answer: its status, and the body if it is a refusal.
 
         Raises:
             AnswerLost: the answer did not come in time, broke off, could not be parsed, or was not wanted any more.
+            NotSent: the request was not allowed.
         """
         assert self.usable and self._transport is not None
         answer: asyncio.Future[WriteAnswer] = self._loop.create_future()
         self._answer = answer
         self._refusal, self._received, self._interim = b"", 0, 0
         self._look_again(self._loop.time() + seconds, wanted, every)
-        self._transport.write(request)
+        write = self._transport.write
         try:
+            if not allowed():
+                self._answer = None
+                raise NotSent
+            write(request)
             return await answer
         except asyncio.CancelledError:
             self._lose("the caller was cancelled")
