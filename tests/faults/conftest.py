@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
+from placewright.framework.registry import ENTRY_POINT_GROUP
 from placewright_lab.bench.checkouts import checkout_named, running
 
 from .report import Run
@@ -58,7 +60,21 @@ def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     named, scratch = request.config.getoption("--upgrade-from"), tmp_path_factory.mktemp("older")
     checkout = checkout_named(named, scratch, Path(__file__).parent) if named else running(scratch)
     checkout.check()
+    if named:
+        _without_plugins_of_now(checkout.source)
     return checkout.source
+
+
+def _without_plugins_of_now(source: Path) -> None:
+    """Hide installed packages of plugins from an older version, which may lack what they import.
+
+    Of two distributions of one name Python takes the entry points of the one that it finds first, and this one has none.
+    """
+    for found in distributions():
+        if any(entry.group == ENTRY_POINT_GROUP for entry in found.entry_points):
+            empty = source / f"{found.name.replace('-', '_')}-0.dist-info"
+            empty.mkdir()
+            (empty / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {found.name}\nVersion: 0\n")
 
 
 @pytest.fixture
