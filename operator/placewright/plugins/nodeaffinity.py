@@ -92,7 +92,15 @@ class RequiredNodeAffinity:
         return self.terms is None or any(term.matches(labels, node.metadata.name) for term in self.terms)
 
     def column(self, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """The required node affinity on these rows; shape (len(rows),)."""
+        """Evaluate the required node affinity on rows.
+
+        Args:
+            cluster: as it stands.
+            rows: shape (k,), in any order.
+
+        Returns:
+            True for each row that matches; shape (len(rows),).
+        """
         matched = _all_match(self.pairs.expressions, cluster, rows)
         if self.terms is not None:
             anywhere = np.zeros(len(rows), np.bool_)
@@ -124,7 +132,10 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         return short_key(msgspec.json.encode((spec.node_selector, affinity), order="deterministic"))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Skip pods that demand nothing; narrow to named nodes when every term names nodes."""
+        """Implements `PreFilterPlugin.pre_filter`: narrows the attempt to named nodes where every term names nodes.
+
+        Pods that demand nothing are skipped, unless the profile demands something.
+        """
         demand = _demand(pod)
         if demand.empty and self._enforced.empty:
             return PreFilterResult(SKIP)
@@ -135,19 +146,25 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         return PreFilterResult(nodes=named)
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where both the profile's and the pod's demands are met."""
+        """Implements `FilterPlugin.filter`: True where both the profile's and the pod's demands are met."""
         matched = self._enforced.column(cluster, rows)
         matched &= state.read(NAME, RequiredNodeAffinity).column(cluster, rows)
         return matched
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """The profile's demand first, then the pod's, with the terms in it that cannot be read, which upstream keeps to itself."""
+        """Implements `FilterPlugin.explain`: the profile's demand first, then the pod's.
+
+        The pod's terms that cannot be read are named. kube-scheduler keeps them to itself.
+        """
         enforced = self._enforced.column(cluster, rows)
         groups = (((REASON_ENFORCED,), rows[~enforced]), ((REASON_POD, *_unreadable_terms(pod)), rows[enforced]))
         return [Rejection(unresolvable(*reasons), group) for reasons, group in groups if len(group)]
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """Labels with which the node meets what pod and profile demand of it; that no node has one is said beside it."""
+        """Implements `RemedyPlugin.remedies`: labels with which the node meets the demands of pod and profile.
+
+        A label that no node has is named as such.
+        """
         wanted = _labels_wanted(pod, self.args.added_affinity, cluster.node(row), cluster)
         if wanted is None:
             return []
@@ -160,7 +177,10 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         return [Remedy(self.name, RemedyKind.LABELS, text, labels={key: each.value for key, each in wanted.items()})]
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Skip pods that prefer nothing; an unparsable preference fails the cycle, as upstream does."""
+        """Implements `PreScorePlugin.pre_score`: compiles the preferences of pod and profile.
+
+        Pods that prefer nothing are skipped. A preference that cannot be read fails the cycle, as in kube-scheduler.
+        """
         affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
         try:
             preferences = (*self._added_preferences, *_compile_preferences(_preferred(affinity)))
@@ -172,7 +192,7 @@ class NodeAffinity(PreFilterPlugin[NodeAffinityArgs], RemedyPlugin, PreScorePlug
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Sum of the weights of matching preferences."""
+        """Implements `ScorePlugin.score`: the sum of the weights of matching preferences."""
         total = np.zeros(len(rows), np.int64)
         for weight, term in state.read(f"{NAME}/preferences", tuple):
             total += weight * _term_column(term, cluster, rows)

@@ -57,7 +57,7 @@ class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNor
         return cluster.taints.where(rows, lambda taints: not _untolerated(taints, tolerations, cordoned=cordoned))
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Implements `PreFilterPlugin.pre_filter`: there is no fact to find out; the point is there because profiles may name it."""
+        """Implements `PreScorePlugin.pre_score`: there is no fact to find out; the point is there because profiles may name it."""
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:

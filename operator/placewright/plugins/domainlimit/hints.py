@@ -12,13 +12,31 @@ from placewright.plugins.domainlimit.limits import Limit, PodLimits
 
 
 def after_pod_change(limits: Sequence[Limit], old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    """A pod that counted in a domain is gone, or counts no more. One that had no node took no room."""
+    """Judge news of a pod: it helps where the pod counted in a domain and is gone, or counts no more.
+
+    Args:
+        limits: the rejected pod's required ones.
+        old: the pod before; a pod that had no node took no room.
+        new: the pod now; None: it is gone.
+
+    Returns:
+        QUEUE where a limit counted `old` and does not count `new`.
+    """
     stood = isinstance(old, PodInfo) and bool(old.node_name or old.nominated_node)
     return _hint(stood and any(limit.counts(old) and not limit.counts(new) for limit in limits))
 
 
 def after_node_change(limits: Sequence[Limit], old: Node | None, new: Node | None) -> QueueingHint:
-    """A node came with all labels, went with its pods, or moved to another domain with them."""
+    """Judge news of a node: it helps where the node came with all labels, went with its pods, or moved to another domain with them.
+
+    Args:
+        limits: the rejected pod's required ones.
+        old: the node before; None: it came.
+        new: the node now; None: it is gone.
+
+    Returns:
+        QUEUE where a domain of a limit may have gained room.
+    """
     before, after = _labels(old), _labels(new)
     if before is None:
         return _hint(after is not None and bool(limits) and all(limit.key in after for limit in limits))

@@ -82,10 +82,11 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
     # --- required limits -----------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Work out which domains have room; skip pods without required limits, and refuse pods whose annotation is wrong.
+        """Implements `PreFilterPlugin.pre_filter`: works out which domains have room.
 
-        A pod with limits is not skipped where no domain is full. Pods that are nominated count in trials, and notes about single rows
-        would be kept for it and for pods without limits alike.
+        Pods without required limits are skipped, and pods whose annotation is wrong are refused. A pod with limits is not skipped where no
+        domain is full. Pods that are nominated count in trials, and notes about single rows would be kept for it and for pods without
+        limits alike.
         """
         limits = self._limits.of(pod)
         if limits.problem:
@@ -102,15 +103,18 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         return _LOOK
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where every limit has room for one more pod."""
+        """Implements `FilterPlugin.filter`: True where every limit has room for one more pod."""
         return obey(state.read(NAME, _Required).rules, rows)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """By the first limit that has no room."""
+        """Implements `FilterPlugin.explain`: each row by the first limit that has no room there."""
         return first_broken(state.read(NAME, _Required).rules, rows)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable | None:
-        """The domains with room. Scores are never kept: a pod that was placed counts in its own limits."""
+        """Implements `FilterPlugin.fingerprint` with the domains that have room.
+
+        Scores are never kept: a pod that was placed counts in its own limits.
+        """
         if _EXCESS in state.data:
             return None
         required: _Required = state.data[NAME]
@@ -119,12 +123,12 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         return fingerprint(required.rules, required.keys, cluster)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
-        """The limits with one row changed at a time."""
+        """Implements `RowwiseFilter.judge` with the limits, one row changed at a time."""
         limits = state.read(NAME, _Required).limits
         return RuleJudge([RowwiseLimit(limit, self._places.of(limit.key, cluster).domains, cluster) for limit in limits])
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """Fewer pods in the domains of the row that are full; some of these pods are named."""
+        """Implements `RemedyPlugin.remedies`: fewer pods in the domains of the row that are full; some of these pods are named."""
         required = state.data.get(NAME)
         if not isinstance(required, _Required):
             return []
@@ -134,7 +138,10 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
     # --- preferred limits ----------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Count the pods beyond preferred limits; skip pods without any, and pods that all nodes suit alike."""
+        """Implements `PreScorePlugin.pre_score`: counts the pods beyond preferred limits.
+
+        Pods without preferred limits are skipped, and so are pods that all nodes suit alike.
+        """
         preferred = self._limits.of(pod).preferred
         if not preferred:
             return SKIP
@@ -145,15 +152,21 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """By how many pods the limits would be exceeded, all limits together; `IGNORED` for nodes without the label of a limit."""
+        """Implements `ScorePlugin.score`: by how many pods the limits would be exceeded, all limits together.
+
+        Nodes without the label of a limit get `IGNORED`.
+        """
         return state.read(_EXCESS, Excess).of(rows)
 
     def summarise(self, state: CycleState, raw: IntColumn) -> Hashable:
-        """The most pods beyond the limits, on any feasible node."""
+        """Implements `ScorePlugin.summarise` with the most pods beyond the limits, on any feasible node."""
         return int(raw.max(initial=0))
 
     def normalise(self, state: CycleState, raw: IntColumn, summary: int) -> IntColumn:
-        """100 less 100·raw/max in integers; 100 where no limit is exceeded anywhere, and 0 for nodes without the label."""
+        """Implements `ScorePlugin.normalise`: 100 less 100·raw/max in integers.
+
+        The score is 100 where no limit is exceeded anywhere, and 0 for nodes without the label.
+        """
         if summary == 0:
             return np.where(raw == IGNORED, 0, MAX_NODE_SCORE)
 

@@ -48,7 +48,12 @@ class LimitedPlaces:
         self._position = -1
 
     def of(self, key: str, cluster: Cluster) -> LimitedPlace:
-        """Return the domains of a label."""
+        """Return the domains of a label.
+
+        Args:
+            key: the node label's.
+            cluster: as it stands. News of a node, or another cluster, ends what is at hand.
+        """
         now = cluster.node_journal.position
         if now != self._position or cluster is not self._cluster or len(self._last) > _AT_HAND:
             self._last, self._cluster, self._position = {}, cluster, now

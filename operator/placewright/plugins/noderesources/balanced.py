@@ -54,11 +54,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationArgs], Sc
         return frozenset(pod.requests.items())
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Skip pods that request none of the resources."""
+        """Implements `PreScorePlugin.pre_score`: skips pods that request none of the resources."""
         return SUCCESS if any(pod.requests.get(spec.name, 0) for spec in self.args.resources) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """50..100; 75 where the pod changes nothing."""
+        """Implements `ScorePlugin.score`: 50 to 100; 75 where the pod changes nothing."""
         own = {spec.name: pod.requests.get(spec.name, 0) for spec in self.args.resources}
         counting = tuple([name for name, amount in own.items() if amount or not is_scalar_resource(name)])
         if not counting:
@@ -159,9 +159,16 @@ def _evenness_of_two(one: Fractions, other: Fractions) -> Fractions:
 
 
 def evenness(fractions: Sequence[Fractions], counted: Sequence[BoolColumn]) -> IntColumn:
-    """100·(1 - standard deviation) over the counted fractions of each row; shape (rows,) int64.
+    """Say how evenly the resources of each row are used: 100·(1 - standard deviation) over the fractions that count.
 
-    Summed resource by resource, in order, as upstream does: another order could round differently.
+    Fractions are summed resource by resource, in order, as kube-scheduler does: another order could round differently.
+
+    Args:
+        fractions: by resource, the used fraction of each row, 0 to 1; shape (rows,) float64.
+        counted: by resource, whether the row offers it; shape (rows,).
+
+    Returns:
+        0 to 100, truncated; shape (rows,) int64. Rows with fewer than two counted fractions get 100.
     """
     if len(fractions) == 2 and bool((counted[0] & counted[1]).all()):
         return ((1 - np.abs((fractions[0] - fractions[1]) / 2)) * MAX_NODE_SCORE).astype(np.int64)

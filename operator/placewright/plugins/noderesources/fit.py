@@ -78,11 +78,11 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return signature if pod.pod.spec.resources is None else (signature, frozenset(_bid(pod).items()))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """No fact has to be found out beforehand."""
+        """Implements `PreFilterPlugin.pre_filter`: no fact has to be found out beforehand."""
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where pod count and every requested resource fit."""
+        """Implements `FilterPlugin.filter`: True where the number of pods and every requested resource fit."""
         if len(rows) <= FEW_ROWS // _COMPARED_FAST:
             return np.array([self._holds(pod, cluster, row) for row in rows.tolist()], np.bool_)
         index = slice(0, len(rows)) if rows is cluster.all_rows else rows  # all of a column is read in place
@@ -114,7 +114,10 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return True
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """Every resource that is short, in upstream's order; unresolvable where the request alone exceeds the node."""
+        """Implements `FilterPlugin.explain`: every resource that is short, in kube-scheduler's order.
+
+        A row is unresolvable where the request alone exceeds the node.
+        """
         reasons = [TOO_MANY_PODS]
         everywhere = np.ones(len(rows), np.bool_)
         short = [cluster.pod_count[rows] >= cluster.pod_limit[rows]]
@@ -137,7 +140,10 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return _grouped(rows, reasons, [*short, hopeless], everywhere)
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """As many pods less as are too many; as much more of every resource as is lacking, with what no node has at all."""
+        """Implements `RemedyPlugin.remedies`: fewer pods, by as many as are too many, and more of each resource that is lacking.
+
+        An amount that no node has at all is named as such.
+        """
         lacks = self._lacking(state, pod, cluster, row)
         fewer = lacks.pop(PODS, 0)
         found = []
@@ -164,7 +170,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return lacks
 
     def nearest_first(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Rows:
-        """By how much is missing, as a share of what the pod asks for, over all resources."""
+        """Implements `RemedyPlugin.nearest_first`: sorts by the missing share of the pod's requests, summed over all resources."""
         lacks = np.zeros(len(rows))
         for name, asked in pod.requests.items():
             if asked > 0:
@@ -173,11 +179,11 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
         return rows[np.argsort(lacks, kind="stable")]
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """No fact has to be found out beforehand."""
+        """Implements `PreScorePlugin.pre_score`: no fact has to be found out beforehand."""
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """0..100 by the profile's scoring strategy."""
+        """Implements `ScorePlugin.score`: 0 to 100 by the profile's scoring strategy."""
         strategy = self.args.scoring_strategy
         bid = _bid(pod)
         if len(rows) <= FEW_ROWS and strategy.type != "RequestedToCapacityRatio":

@@ -69,7 +69,7 @@ class LoadTable(RowTable):
         return WholeNumbers(cluster.scoring_memory if self._resource == MEMORY else column.requested, column.allocatable)
 
     def compute(self, cluster: Cluster, index: Rows | slice) -> Sequence[NDArray[Any]]:
-        """`used`, `capacity` and `counted` of a load that no pod is added to."""
+        """Implements `RowTable.compute`: `used`, `capacity` and `counted` of a load that no pod is added to."""
         kind = exact(cluster.resources.column(self._resource))
         taken, allocatable = self.whole(cluster)
         offered = allocatable[index]
@@ -80,6 +80,16 @@ class LoadTable(RowTable):
         return taken[index].astype(kind) * MAX_NODE_SCORE, capacity, counted
 
     def load(self, cluster: Cluster, rows: Rows, own: int, weight: int) -> Load:
-        """With a pod that asks for so much."""
+        """Add a pod to the load of rows.
+
+        Args:
+            cluster: as it stands.
+            rows: shape (k,); all rows of the cluster are read from the kept table.
+            own: the pod's request of this resource: milli-CPU, bytes, or a count.
+            weight: of the resource in the score.
+
+        Returns:
+            Columns of shape (len(rows),). Only `used` is a new array: the others may be those of the kept table.
+        """
         used, capacity, counted = self.current(cluster) if rows is cluster.all_rows else self.compute(cluster, rows)
         return Load(used + used.dtype.type(MAX_NODE_SCORE * own), capacity, None if counted.all() else counted, weight)

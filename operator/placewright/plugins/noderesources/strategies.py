@@ -19,7 +19,16 @@ _PERCENTS = np.arange(101)
 
 
 def strategy_score(strategy: ScoringStrategy, loads: Sequence[Load], rows: int) -> IntColumn:
-    """The strategy's score a row, 0..100; rows where no resource counts get 0."""
+    """Score rows by a strategy. All divisions truncate.
+
+    Args:
+        strategy: LeastAllocated, MostAllocated or RequestedToCapacityRatio, with its shape.
+        loads: of the resources that count for the pod, each with the pod added.
+        rows: how many rows there are; needed where no resource counts.
+
+    Returns:
+        0 to 100; shape (rows,) int64. Rows where no resource counts get 0.
+    """
     if strategy.type == "RequestedToCapacityRatio":
         shape = strategy.requested_to_capacity_ratio
         return _ratio_score(shape.shape if shape else (), loads, rows)
@@ -35,7 +44,15 @@ def strategy_score(strategy: ScoringStrategy, loads: Sequence[Load], rows: int) 
 
 
 def score_of_row(strategy: ScoringStrategy, loads: Sequence[tuple[int, int, int]]) -> int:
-    """Score one row from (used with the pod, capacity, weight) of each resource, for the strategies that have no shape."""
+    """Score one row, for the strategies that have no shape. Equal to `strategy_score` of that row.
+
+    Args:
+        strategy: LeastAllocated or MostAllocated.
+        loads: (used with the pod, capacity, weight) of each resource: milli-CPU, bytes, or a count; a capacity of 0 does not count.
+
+    Returns:
+        0 to 100; 0 where no resource counts.
+    """
     most = strategy.type == "MostAllocated"
     total = weights = 0
     for used, capacity, weight in loads:
@@ -84,7 +101,15 @@ def _ratio_score(shape: Sequence[ShapePoint], loads: Sequence[Load], rows: int) 
 
 
 def broken_linear(shape: Sequence[ShapePoint], percent: IntColumn) -> IntColumn:
-    """Piecewise linear through the points (scores times 10, so 0..100), flat outside them; shape like `percent`."""
+    """Evaluate a shape: linear between its points and flat outside them.
+
+    Args:
+        shape: at least one point; utilization 0 to 100 ascends, and scores are 0 to 10.
+        percent: utilization, 0 to 100; int64.
+
+    Returns:
+        Scores times 10, so 0 to 100, truncated toward the score of the segment's left end; shape like `percent`.
+    """
     scores = [point.score * (MAX_NODE_SCORE // 10) for point in shape]
     result = np.full_like(percent, scores[-1])
     # From the last segment to the first, so that each row ends with the first segment that reaches it.

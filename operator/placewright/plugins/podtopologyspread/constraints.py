@@ -46,7 +46,19 @@ def labels_looked_at(constraints: Iterable[TopologySpreadConstraint]) -> frozens
 
 
 def compile_own(constraints: Iterable[TopologySpreadConstraint], action: str, pod: PodInfo) -> tuple[Constraint, ...]:
-    """The pod's own constraints with this `whenUnsatisfiable`; raise `SelectorError` on a selector that does not parse."""
+    """Compile the pod's own constraints of one action.
+
+    Args:
+        constraints: as the pod has them.
+        action: the `whenUnsatisfiable` of the constraints that are compiled; the others are left out.
+        pod: gives its namespace, and its labels for `matchLabelKeys`.
+
+    Returns:
+        The compiled constraints, in the pod's order.
+
+    Raises:
+        SelectorError: a selector does not parse.
+    """
     mine = (c for c in constraints if c.when_unsatisfiable == action)
     return tuple(_compile(c, completed(c.label_selector, c.match_label_keys, pod.labels), pod) for c in mine)
 
@@ -54,7 +66,17 @@ def compile_own(constraints: Iterable[TopologySpreadConstraint], action: str, po
 def compile_default(
     constraints: Iterable[TopologySpreadConstraint], action: str, pod: PodInfo, selector: Selector
 ) -> tuple[Constraint, ...]:
-    """Default constraints with this `whenUnsatisfiable`; all use the one selector that follows from Services and owner."""
+    """Compile default constraints of one action.
+
+    Args:
+        constraints: the profile's, or the system's.
+        action: the `whenUnsatisfiable` of the constraints that are compiled; the others are left out.
+        pod: gives its namespace, and its labels.
+        selector: follows from Services and owner; all constraints use it.
+
+    Returns:
+        The compiled constraints; none for an empty selector, which selects no peers.
+    """
     if selector.empty:
         return ()
     return tuple(_compile(c, selector, pod) for c in constraints if c.when_unsatisfiable == action)

@@ -97,7 +97,15 @@ class DefaultSelectors:
         self._versions = itertools.count(1)
 
     def of(self, pod: PodInfo, objects: ClusterObjects) -> Selector:
-        """The selector for this pod; an empty one when nothing selects or owns it."""
+        """Find the selector of a pod's peers, ANDed from its Services and its owner.
+
+        Args:
+            pod: its labels, namespace and owner decide.
+            objects: where Services and workloads are; changes since the last call are followed first.
+
+        Returns:
+            The selector; an empty one when nothing selects or owns the pod.
+        """
         if objects is not self._objects or objects.changes.position != self._position:
             self._follow(objects)
         owner = owner_of(pod) if pod.pod.metadata.owner_references else None

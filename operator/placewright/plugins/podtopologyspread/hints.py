@@ -23,12 +23,32 @@ SELECTING: Final = (
 
 
 def involved(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
-    """True when the changed pod is the rejected pod itself, or stands (or is nominated to stand) among its peers."""
+    """Tell whether news of a pod can concern a rejected pod.
+
+    Args:
+        pod: the rejected pod.
+        old: the changed pod before; None: it came.
+        new: the changed pod now; None: it is gone.
+
+    Returns:
+        True when the changed pod is the rejected pod itself, or stands (or is nominated to stand) among its peers.
+    """
     return _among_peers(pod, old) and _among_peers(pod, new)
 
 
 def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    """A matching pod came, left or went, a pod began or ceased to match, or the pod gained a toleration that its constraints honour."""
+    """Judge news of a pod.
+
+    Args:
+        constraints: the rejected pod's hard ones.
+        pod: the rejected pod.
+        old: the changed pod before; None: it came.
+        new: the changed pod now; None: it is gone.
+
+    Returns:
+        QUEUE where a matching pod came, left or went, a pod began or ceased to match, or the rejected pod gained a toleration that its
+        constraints honour.
+    """
     if isinstance(old, PodInfo) and isinstance(new, PodInfo):
         return _hint(_own_tolerations_matter(constraints, pod, old, new) or _match_changed(constraints, old, new))
     changed = old if new is None else new
@@ -36,7 +56,16 @@ def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: PodIn
 
 
 def after_node_change(constraints: Sequence[Constraint], old: Node | None, new: Node | None) -> QueueingHint:
-    """A node joined or left the domains, moved between them, or changed its taints."""
+    """Judge news of a node.
+
+    Args:
+        constraints: the rejected pod's hard ones.
+        old: the node before; None: it came.
+        new: the node now; None: it is gone.
+
+    Returns:
+        QUEUE where the node joined or left the domains, moved between them, or changed its taints.
+    """
     before = isinstance(old, Node) and _has_all(constraints, old)
     after = isinstance(new, Node) and _has_all(constraints, new)
     if isinstance(old, Node) and isinstance(new, Node):
@@ -45,7 +74,16 @@ def after_node_change(constraints: Sequence[Constraint], old: Node | None, new: 
 
 
 def after_selector_change(pod: PodInfo, old: SelectingObject | None, new: SelectingObject | None) -> QueueingHint:
-    """Whether the selector of the rejected pod's peers changed: of a Service that selects it before or after, or of its owner."""
+    """Judge news of an object that selects pods, for a rejected pod with default constraints.
+
+    Args:
+        pod: the rejected pod.
+        old: the object before; None: it came.
+        new: the object now; None: it is gone.
+
+    Returns:
+        QUEUE where the object is a Service that selects the pod before or after, or the pod's owner.
+    """
     known = [each for each in (old, new) if each is not None and each.metadata.namespace == pod.namespace]
     if pod.pod.spec.topology_spread_constraints or not known:
         return QueueingHint.SKIP
@@ -68,7 +106,12 @@ def keys_of_pod(pod: PodInfo) -> Iterator[Hashable]:
 
 
 def keys_of_pod_change(old: PodInfo | None, new: PodInfo | None) -> Iterator[Hashable]:
-    """The pods whose constraints may count the pod, before or after; and itself."""
+    """Yield the keys of waiting pods whose constraints may count the changed pod, before or after, and of the pod itself.
+
+    Args:
+        old: the changed pod before; None: it came.
+        new: the changed pod now; None: it is gone.
+    """
     for pod in (old, new):
         if isinstance(pod, PodInfo):
             yield pod.uid

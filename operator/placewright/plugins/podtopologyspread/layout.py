@@ -116,7 +116,18 @@ class Layouts:
     def of(
         self, constraints: Sequence[Constraint], require_all: bool, pod: PodInfo, wishes: bytes, cluster: Cluster
     ) -> Layout:
-        """The layout for these constraints; `require_all`: nodes that lack any of the labels count nowhere."""
+        """Find the layout for constraints; it is kept while no node changes.
+
+        Args:
+            constraints: of one action.
+            require_all: whether nodes that lack any of the labels count nowhere.
+            pod: for its node affinity and tolerations.
+            wishes: `placement_wishes` of the pod. Pods with equal wishes share a layout.
+            cluster: as it stands.
+
+        Returns:
+            The domains of each constraint, in order, and the rows that have all labels; None where all rows count.
+        """
         policies = tuple([(c.key, c.honor_affinity, c.honor_taints) for c in constraints])
         return self._memory.recall(
             cluster,

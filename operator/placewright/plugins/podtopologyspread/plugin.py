@@ -129,7 +129,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         return ()
 
     def prepare(self, pod: PodInfo, cluster: Cluster) -> Iterator[None]:
-        """Count the pods of each constraint."""
+        """Implements `PreparingPlugin.prepare`: counts the pods of each constraint."""
         for action in (HARD, SOFT):
             try:
                 constraints = self._constraints(pod, action, cluster)
@@ -143,7 +143,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
     # --- hard constraints ----------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Work out which domains can take the pod; skip pods without hard constraints."""
+        """Implements `PreFilterPlugin.pre_filter`: works out which domains can take the pod; skips pods without hard constraints."""
         if not (pod.pod.spec.topology_spread_constraints or self._hard_defaults):
             return _NO_CONSTRAINTS
         try:
@@ -160,28 +160,34 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where no constraint would be stretched beyond its skew."""
+        """Implements `FilterPlugin.filter`: True where no constraint would be stretched beyond its skew."""
         return obey(state.read(NAME, _Limits).rules, rows)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """By the first constraint that says no."""
+        """Implements `FilterPlugin.explain`: each row by the first constraint that rejects it."""
         return first_broken(state.read(NAME, _Limits).rules, rows)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable | None:
-        """The allowed domains. Scores are never kept: a pod that was placed nearly always counts in its own constraints."""
+        """Implements `FilterPlugin.fingerprint` with the allowed domains.
+
+        Scores are never kept: a pod that was placed nearly always counts in its own constraints.
+        """
         if f"{NAME}/preferences" in state.data:
             return None
         limits = state.read(NAME, _Limits)
         return fingerprint(limits.rules, [constraint.key for constraint in limits.constraints], cluster)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
-        """The constraints with one row changed at a time."""
+        """Implements `RowwiseFilter.judge` with the constraints, one row changed at a time."""
         limits = state.read(NAME, _Limits)
         pairs = zip(limits.constraints, limits.fields, strict=True)
         return RuleJudge([RowwiseSkew(c, field, cluster, _SKEWED, _MISSING_LABEL) for c, field in pairs])
 
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
-        """A larger skew for each constraint that is stretched too far; only words where the constraints are the profile's."""
+        """Implements `RemedyPlugin.remedies`: a larger skew for each constraint that is stretched too far.
+
+        Constraints of the profile get words only, because the pod has no field to change.
+        """
         labels = cluster.node(row).metadata.labels or NO_LABELS
         standings = self._standings(state, cluster, row)
         lacking = next((standing.constraint.key for standing in standings if standing.matching is None), None)
@@ -201,7 +207,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
     def passes_after(
         self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows
     ) -> BoolColumn:
-        """Once a node is changed, its own pods may count, too."""
+        """Implements `RemedyPlugin.passes_after`: once a node is changed, its own pods may count, too."""
         passes = self.filter(state, pod, cluster, rows)
         for place, row in enumerate(rows.tolist()):
             passes[place] &= not self._crowds(state, cluster, row, kinds)
@@ -231,7 +237,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
     # --- soft constraints ----------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """Weigh the domains of the feasible nodes; skip pods without soft constraints."""
+        """Implements `PreScorePlugin.pre_score`: weighs the domains of the feasible nodes; skips pods without soft constraints."""
         try:
             constraints = self._constraints(pod, SOFT, cluster)
         except SelectorError as problem:
@@ -247,16 +253,19 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Matching pods in the node's domains, weighed by how many domains there are; fewer is better. `IGNORED` for ignored nodes."""
+        """Implements `ScorePlugin.score`: matching pods in the node's domains, weighed by the number of domains; fewer is better.
+
+        Ignored nodes get `IGNORED`.
+        """
         return state.read(f"{NAME}/preferences", Preferences).of(rows)
 
     def summarise(self, state: CycleState, raw: IntColumn) -> Hashable:
-        """Lowest and highest score of the nodes that are not ignored."""
+        """Implements `ScorePlugin.summarise` with the lowest and highest score of the nodes that are not ignored."""
         scored = raw if state.read(f"{NAME}/preferences", Preferences).complete is None else raw[raw != IGNORED]
         return (int(scored.min(initial=_UNLIMITED)), int(scored.max(initial=0)))
 
     def normalise(self, state: CycleState, raw: IntColumn, summary: tuple[int, int]) -> IntColumn:
-        """100·(max+min−raw)/max in integers; 100 where no pod matched anywhere; 0 for ignored nodes."""
+        """Implements `ScorePlugin.normalise`: 100·(max+min-raw)/max in integers; 100 where no pod matched anywhere; 0 for ignored nodes."""
         low, high = summary
         if high == 0:
             return np.where(raw == IGNORED, 0, MAX_NODE_SCORE)

@@ -58,7 +58,17 @@ Preference = DomainPreference | HostPreference
 
 
 def preference(constraint: Constraint, field: Field, scored: Rows, cluster: Cluster) -> Preference:
-    """One soft constraint's part; `scored` are the feasible rows that are not ignored."""
+    """Work out one soft constraint's part of the score.
+
+    Args:
+        constraint: a soft one.
+        field: the constraint's domains.
+        scored: the feasible rows that are not ignored; shape (k,). Their domains decide the weight, ln(domains + 2).
+        cluster: as it stands.
+
+    Returns:
+        The part by domain; for `kubernetes.io/hostname` by row, because each domain is one.
+    """
     slack = float(constraint.max_skew - 1)
     tally = None if constraint.counted is None else tally_of(cluster, constraint.counted)
     if constraint.key == HOSTNAME:
