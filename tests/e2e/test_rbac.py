@@ -89,6 +89,8 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
             ("resource.k8s.io", "resourceclaims", "create"),  # for extended resources that devices serve
             ("resource.k8s.io", "resourceclaims", "delete"),
             ("resource.k8s.io", "resourceclaims/binding", "patch"),  # asked for beside the write of a status: no request of its own
+            # where a patch would change the parameters of drivers
+            *(("resource.k8s.io", f"resourceclaims{part}", "update") for part in ("", "/status", "/binding")),
             *(("resource.k8s.io", "devicetaintrules", verb) for verb in ("list", "watch")),  # which this server has not switched on
         }
     if stage.control_plane.assets.minor < 21:  # serves no version of them that can be read
