@@ -148,9 +148,8 @@ class VolumeWriter(Protocol):
 class ClaimWriter(Protocol):
     """The port through which claims to devices are written. What awaits raises `ClaimError`.
 
-    Doing a thing twice undoes nothing, and no other client's change is overwritten: a claim that changed in between is read
-        again, and
-    the change is made on top of it, or found to be impossible.
+    Doing a thing twice undoes nothing, and no other client's change is overwritten: a claim that changed in between is read again,
+    and the change is made on top of it, or found to be impossible.
     """
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:

@@ -90,7 +90,6 @@ class GroupStatusWriter(Protocol):
             placed: members on nodes, all bound.
         """
 
-
     def group_given_up(self, pod_group: PodGroup, condition: Condition) -> None:
         """Queue that the members of a group are given up, or no longer are.
 
