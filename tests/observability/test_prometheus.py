@@ -115,6 +115,7 @@ async def test_every_query_of_the_dashboard_and_the_alerts_is_answered(stage: St
     token = account(stage.sandbox, "prometheus", "/metrics")
     async with desk(stage) as asked, prometheus(asked, token, tmp_path) as scraped:
         await asked.until_ready()
+        stage.edit_profile(fairness={"by": "Namespace"})
         stage.profile("packed", mode="Shadow", shadows="default", preset="bin-packing", shadow={"budgetPercent": 50})
         await scraped.until('up{job="placewright"} == 1')
         async with asyncio.timeout(DEADLINE):

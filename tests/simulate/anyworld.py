@@ -48,6 +48,8 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
+        #: For limits alone: seeds that tests name draw all else as they did before there were limits.
+        self._of_limits = Random(f"limits of {seed}")
 
     def objects(self) -> list[Body]:
         """All of it, in an order that an API server accepts."""
@@ -117,16 +119,18 @@ class World:
             meta["ownerReferences"] = [
                 {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
             ]
-        meta["annotations"] |= self._maybe(0.3, {LIMITS: self._limit()})
+        if self._of_limits.random() < 0.3:
+            meta["annotations"][LIMITS] = self._limit()
         status = {"phase": "Running" if node else "Pending", "startTime": f"2026-01-01T00:00:0{dice.randrange(9)}Z", "message": SECRET}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
 
     def _limit(self) -> str:
         """At most so many pods like it in a domain, short and in JSON; some do not pick the pod itself."""
-        key, most = self.dice.choice([ZONE, HOST, "disk"]), self.dice.choice([1, 1, 2])
-        mode = self.dice.choice(["Required", "Preferred"])
-        stated = {"selector": self._selector(), "topologyKey": key, "max": most, "mode": mode}
-        return self.dice.choice([f"{most} per {key} of app", json.dumps([stated])])
+        dice = self._of_limits
+        key, most = dice.choice([ZONE, HOST, "disk"]), dice.choice([1, 1, 2])
+        selector: Body = dice.choice([{"matchLabels": {"app": "web"}}, {"matchExpressions": [{"key": "app", "operator": "Exists"}]}, {}])
+        stated = {"selector": selector, "topologyKey": key, "max": most, "mode": dice.choice(["Required", "Preferred"])}
+        return dice.choice([f"{most} per {key} of app", json.dumps([stated])])
 
     def _spread(self) -> list[Body]:
         when = self.dice.choice(["DoNotSchedule", "ScheduleAnyway"])

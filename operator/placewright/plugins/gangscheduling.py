@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from placewright.api.objects import Node
 from placewright.api.podgroups import FORM_OF, GroupObject, PodGroup, declares
 from placewright.api.pods import PodInfo
 from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
@@ -74,8 +75,22 @@ class GangScheduling(PodGroupPlugin[GangSchedulingArgs]):
         return unresolvable(f"waiting for minCount pods from a gang to appear in scheduling queue: {missing} more needed ({told})")
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """The group is declared, or otherwise. The coming of members needs no event: the last one brings all (see `queue.pod_groups`)."""
-        return (interest(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),)
+        """The group is declared, or otherwise, or a node's label puts it into another domain of the group's topology.
+
+        The coming of members needs no event: the last one brings all (see `queue.pod_groups`). Of new nodes the filters hear.
+        """
+        return (
+            interest(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),
+            interest(EventResource.NODE, Action.UPDATE_NODE_LABEL, self._comes_into_a_domain),
+        )
+
+    def _comes_into_a_domain(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+        pod_group = None if pod.pod_group is None else self._pod_groups.get(pod.pod_group)
+        if pod_group is None or new is None or not pod_group.topology_key or not pod_group.topology_required:
+            return QueueingHint.SKIP
+        before = None if old is None else (old.metadata.labels or {}).get(pod_group.topology_key)
+        after = (new.metadata.labels or {}).get(pod_group.topology_key)
+        return QueueingHint.SKIP if after is None or after == before else QueueingHint.QUEUE
 
 
 def _declares_its_group(pod: PodInfo, _old: GroupObject | None, new: GroupObject | None) -> QueueingHint:

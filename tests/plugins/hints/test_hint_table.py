@@ -85,8 +85,8 @@ UPSTREAM: Final[dict[str, dict[EventResource, Action]]] = {
         EventResource.DEVICE_TAINT_RULE: Action.ALL,  # upstream: slices change with the rules that taint their devices
     },
     "DefaultPreemption": {_POD: _DELETE},
-    # Upstream also asks about new pods; here a member that comes takes the others along, and no event is needed.
-    "GangScheduling": {EventResource.POD_GROUP: _CHANGE},
+    # Upstream also asks about new pods, and knows no topology; here a member that comes takes the others along, without an event.
+    "GangScheduling": {EventResource.POD_GROUP: _CHANGE, _NODE: _NODE_LABEL},
 }
 #: No event wakes a pod for these: the scheduler itself activates it.
 NEVER: Final = frozenset({"DefaultPreemption"})

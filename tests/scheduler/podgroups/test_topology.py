@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placewright.queue.queued import SubQueue
-from scheduler.makers import World, node
+from scheduler.makers import World, node, pod
 
 from .makers import bound, group, member, members, tried
 
@@ -89,3 +89,44 @@ async def test_whoever_joins_stands_in_the_groups_domain_or_waits() -> None:
     assert stands_in(world) == {rack}
     assert len(bound(world)) == room
     assert world.place(f"job-{room}") is SubQueue.UNSCHEDULABLE, "there is room in the other rack"
+
+
+async def test_room_in_a_domain_that_was_not_tried_brings_the_group_back() -> None:
+    """The members' own failures are about the domain that comes closest, where taints keep them off."""
+    world = racks(a="2", b="2")
+    world.nodes(*(node(f"a{n}").labels(rack="a").offers(cpu="2").taint("gpu") for n in range(2)))
+    world.pods(*(pod(f"big{n}").requests(cpu="2").on(f"b{n}") for n in range(2)))
+    world.intake.cluster_object(group("job", 4, topology="rack"))
+    world.pods(*members("job", 4))
+    await tried(world)
+    assert bound(world) == []
+    world.intake.assigned_pod_gone("uid-big0")
+    world.intake.assigned_pod_gone("uid-big1")
+    assert world.place("job-0") in (SubQueue.ACTIVE, SubQueue.BACKOFF)
+    world.now += 3
+    world.queue.flush_backoff()
+    await tried(world)
+    assert stands_in(world) == {"b"}
+
+
+async def test_a_domain_whose_nodes_lose_their_taint_brings_the_group_back_although_another_comes_closest() -> None:
+    world = racks(a="2", b="4")
+    world.nodes(*(node(f"a{n}").labels(rack="a").offers(cpu="2").taint("gpu") for n in range(2)))
+    world.nodes(*(node(f"b{n}").labels(rack="b").offers(cpu="4").cordoned() for n in range(2)))
+    world.intake.cluster_object(group("job", 4, topology="rack"))
+    world.pods(*members("job", 4))
+    await tried(world)
+    assert bound(world) == []
+    world.nodes(*(node(f"a{n}").labels(rack="a").offers(cpu="2") for n in range(2)))
+    assert world.place("job-0") in (SubQueue.ACTIVE, SubQueue.BACKOFF)
+
+
+async def test_a_node_that_comes_into_a_domain_brings_the_group_back() -> None:
+    world = racks(a="1")
+    world.nodes(node("c").offers(cpu="2"))
+    world.intake.cluster_object(group("job", 3, topology="rack"))
+    world.pods(*members("job", 3))
+    await tried(world)
+    assert bound(world) == []
+    world.nodes(node("c").labels(rack="a").offers(cpu="2"))
+    assert world.place("job-0") in (SubQueue.ACTIVE, SubQueue.BACKOFF)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from placewright.scheduler.podgroups.domains import Domain, domains
+from placewright.scheduler.podgroups.domains import ROOM_FILTER, Domain, domains
 from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.podgroups.turns import Steps
@@ -34,6 +34,7 @@ class DomainChoice:
         if not pod_group.topology_key:
             return (yield from self._trial(group, None))
         found = self.domains(group)
+        elsewhere = _short_of_room(group, found)
         holding: list[tuple[int, int, Domain]] = []
         for domain in found:
             if domain.room < 1 or len(holding) == group.settings.domains_to_compare:
@@ -41,6 +42,7 @@ class DomainChoice:
             trial = yield from self._trial(group, domain, compared=True)
             if trial.fits():
                 holding.append((trial.score, self.members.cycle.draw(1 << 30), domain))
+            elsewhere |= trial.rejected_by
             trial.take_back()
         # The comparison took every trial back, so the best domain is tried once more, for good.
         for _, _, domain in sorted(holding, key=lambda each: each[:2], reverse=True):
@@ -48,7 +50,9 @@ class DomainChoice:
             if trial.fits():
                 return trial
             trial.take_back()
-        return (yield from self._trial(group, self._otherwise(group, found)))
+        trial = yield from self._trial(group, self._otherwise(group, found))
+        trial.elsewhere = elsewhere
+        return trial
 
     def _trial(self, group: Group, domain: Domain | None, *, compared: bool = False) -> Steps[GroupTrial]:
         """Try the members in their order; if they differ in size and too few fit, try them again with the largest first.
@@ -76,14 +80,18 @@ class DomainChoice:
             The trial; when no domain holds the group, one that does not fit.
         """
         found = self.domains(group) if group.pod_group.topology_key else []
+        elsewhere = _short_of_room(group, found)
         for domain in found:
             if domain.room < 1:
                 break
             trial = await GroupTrial(self.members, group, domain).run_with_extenders()
             if trial.fits():
                 return trial
+            elsewhere |= trial.rejected_by
             trial.take_back()
-        return await GroupTrial(self.members, group, self._otherwise(group, found)).run_with_extenders()
+        trial = await GroupTrial(self.members, group, self._otherwise(group, found)).run_with_extenders()
+        trial.elsewhere = elsewhere
+        return trial
 
     def domains(self, group: Group) -> list[Domain]:
         """Return the domains of the group's label.
@@ -104,3 +112,9 @@ class DomainChoice:
             return None
         nowhere = Domain(pod_group.topology_key, "", frozenset(), 0.0)
         return max(found, key=lambda domain: domain.room, default=nowhere)
+
+
+def _short_of_room(group: Group, found: list[Domain]) -> frozenset[str]:
+    """Return the filter to blame for domains that are not tried: their nodes together have too little room, or there is none yet."""
+    short = not found or any(domain.room < 1 for domain in found)
+    return frozenset({ROOM_FILTER} & {plugin.name for plugin in group.evaluator.runtime.filter}) if short else frozenset()

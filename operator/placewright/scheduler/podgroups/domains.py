@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import IntColumn, Rows
 from placewright.framework.runtime.profileruntime import ProfileRuntime
+
+#: The filter that judges on each node what the room of a domain counts over all its nodes. It hears of room that becomes free.
+ROOM_FILTER: Final = "NodeResourcesFit"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from placewright.api.objects import NodeName
@@ -347,7 +348,7 @@ class PodGroupScheduler:
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
             return
-        self._fail(group, failures, ". ".join(filter(None, (why, room.why.removesuffix(".")))), room)
+        self._fail(group, failures, ". ".join(filter(None, (why, room.why.removesuffix(".")))), room, trial.elsewhere)
         if not room.nodes:
             self._keep_nodes_for(group)
 
@@ -363,13 +364,24 @@ class PodGroupScheduler:
         except Exception:
             _logger.exception("keeping nodes for %s broke; it waits without", group.pod_group.ref)
 
-    def _fail(self, group: Group, failures: Mapping[str, FitError], why: str, room: GroupRoom | None = None) -> None:
-        """Return all members to the queue, each with its own failure and the group's; `room` is made for them."""
+    def _fail(
+        self, group: Group, failures: Mapping[str, FitError], why: str, room: GroupRoom | None = None,
+        elsewhere: AbstractSet[str] = frozenset(),
+    ) -> None:  # fmt: skip
+        """Return all members to the queue, each with its own failure and the group's.
+
+        Args:
+            group: gets no node.
+            failures: of members that no node could hold, by uid.
+            why: the group's shortage, in words.
+            room: made for them.
+            elsewhere: plugins that kept the group out of topology domains other than the one that `failures` are about.
+        """
         pod_group, room = group.pod_group, room or GroupRoom()
         message = f'pod group "{pod_group.ref.name}" is unschedulable: {why}'
         self._queue.pod_group_failed(pod_group.ref, why, filtered=any(failure.diagnosis is not None for failure in failures.values()))
         for attempt in group.attempts:
-            self._attempts.fail(attempt, _with_its_group(group, failures.get(attempt.uid), message, attempt.uid, room))
+            self._attempts.fail(attempt, _with_its_group(group, failures.get(attempt.uid), message, attempt.uid, room, elsewhere))
         standing_now = len(self._cluster.pod_groups.placed(pod_group.ref))
         self._status.group_waits(pod_group, standing_now, max(group.needed - standing_now, 0), why)
         self._ended(group, GroupResult.WAITING_ON_PREEMPTION if room.nodes else GroupResult.UNSCHEDULABLE)
@@ -401,12 +413,14 @@ def _asks_extenders(group: Group) -> bool:
     return any(group.evaluator.runtime.extenders_for(attempt.pod) for attempt in group.attempts)
 
 
-def _with_its_group(group: Group, own: FitError | None, message: str, uid: str, room: GroupRoom) -> FitError:
+def _with_its_group(
+    group: Group, own: FitError | None, message: str, uid: str, room: GroupRoom, elsewhere: AbstractSet[str]
+) -> FitError:
     """Combine a member's own failure with its group's, and add the node where room is made for it.
 
     A member that waits only for its group comes back with the member that something else keeps waiting.
     """
-    by_its_group = frozenset({group.plugin.name})
+    by_its_group = frozenset({group.plugin.name}) | elsewhere
     nominated, victims = room.nodes.get(uid, (NO_NOMINATION if room.withdraws else None, ()))
     return FitError(
         message if own is None else f"{message}. {own.message}",

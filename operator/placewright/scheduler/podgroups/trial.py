@@ -27,6 +27,7 @@ class GroupTrial:
         misfits: members that no node could hold.
         group: the group.
         domain: all members stand in it; None for any nodes.
+        elsewhere: plugins that kept the group out of other domains. Their events may help it, too.
     """
 
     def __init__(self, members: MemberCycle, group: Group, domain: Domain | None = None, *, compared: bool = False) -> None:
@@ -42,6 +43,7 @@ class GroupTrial:
         self.misfits: list[Misfit] = []
         self.group = group
         self.domain = domain
+        self.elsewhere: frozenset[str] = frozenset()
         self._members = members
         self._compared = compared
 
@@ -53,6 +55,11 @@ class GroupTrial:
     def hopeless(self) -> bool:
         """True when too few members could have a node, even if all that were not tried fit."""
         return len(self.group.attempts) - len(self.misfits) < self.group.needed
+
+    @property
+    def rejected_by(self) -> frozenset[str]:
+        """The plugins that rejected members without a node."""
+        return frozenset[str]().union(*(misfit.failure.unschedulable_plugins for misfit in self.misfits))
 
     @property
     def score(self) -> int:
