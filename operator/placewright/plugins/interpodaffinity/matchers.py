@@ -233,11 +233,13 @@ def _pods_of(carriers: Iterable[AffinityCarrier]) -> PodSelection:
 
 
 def _pulls(key: str, weights: Mapping[AffinityCarrier, int]) -> Iterable[Pull]:
-    """Pods of one weight are counted together; where there are many weights, all pods are, each with its weight."""
+    """Pods of one weight are counted together; where there are many weights, all pods are, each with its weight.
+
+    Weights that cancel out count, too: they give 0 points, and kube-scheduler scores a pod that such terms face.
+    """
     by_weight: dict[int, list[AffinityCarrier]] = {}
     for carrier, weight in weights.items():
         by_weight.setdefault(weight, []).append(carrier)
-    by_weight.pop(0, None)
     if len(by_weight) > _FEW_WEIGHTS:
         carriers = frozenset(carrier for each in by_weight.values() for carrier in each)
         own = {carrier: weights[carrier] for carrier in carriers}
