@@ -21,7 +21,7 @@ WEB = {"podSelector": {"matchLabels": {"app": "web"}}}
 
 @pytest.fixture
 async def desk(capsys: pytest.CaptureFixture[str]) -> AsyncIterator[Desk]:
-    """With two profiles in effect, of which one wants a namespace of the label tier."""
+    """With two profiles in effect; one of them wants a namespace with the label tier."""
     async with new_stage() as stage:
         made = Desk(stage.nodes(1), capsys)
         made.create("", "namespaces", {"metadata": {"name": "red", "labels": {"tier": "research"}}})

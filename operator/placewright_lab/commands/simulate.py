@@ -86,7 +86,7 @@ def show(console: Console, outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         if given_up := [fate for fate in outcome.fates.values() if fate.given_up]:
             left = sum(fate.pending for fate in given_up)
-            console.print(plain(f"given up with {outcome.profile}: {len(given_up)}, of which {left} have no node"), soft_wrap=True)
+            console.print(plain(f"given up with {outcome.profile}: {len(given_up)} pods; {left} have no node at the end"), soft_wrap=True)
         if outcome.passed_over:
             count, first = len(outcome.passed_over), outcome.passed_over[0]
             console.print(plain(f"{count} pods wait for other schedulers than {outcome.profile}: {first}, for example"), soft_wrap=True)
