@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.console import feed as feeds
+from placewright.console import publishing
 from placewright.console.decisionrows import HIDDEN, MOST_SHOWN, LastPlacements, Placed
 from placewright.console.feed import Feed, TooManyReadersError
 from placewright.console.nodepage import node_page
@@ -173,7 +174,16 @@ def test_the_rows_beyond_the_bound_are_summed_up() -> None:
 # --- rights -------------------------------------------------------------------------------------------------------------------------
 
 
-class Shown:
+class Releasable:
+    """Counts how often the last reader has left."""
+
+    released = 0
+
+    def release(self) -> None:
+        self.released += 1
+
+
+class Shown(Releasable):
     """A state with pods of two namespaces everywhere where pods are."""
 
     def __init__(self) -> None:
@@ -256,7 +266,7 @@ def test_placements_have_a_bound() -> None:
 # --- the feed -----------------------------------------------------------------------------------------------------------------------
 
 
-class Counting:
+class Counting(Releasable):
     """A state of one row, which counts how often it is made."""
 
     def __init__(self, **rows: Any) -> None:
@@ -271,7 +281,7 @@ class Counting:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(STATES, min_size=1, max_size=6))
 def test_a_reader_that_applies_every_line_has_the_publisher_s_state(states: list[Any]) -> None:
-    class Source:
+    class Source(Releasable):
         state: Any = states[0]
 
         def sections(self, rights: Rights) -> Any:
@@ -346,13 +356,65 @@ def test_readers_and_classes_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
     feed.join(ALL_NAMESPACES)
 
 
+def test_a_source_is_released_when_the_last_reader_of_all_classes_has_left() -> None:
+    source = Counting(x=1)
+    feed = Feed(source)
+    readers = [feed.join(rights) for rights in (ALL_NAMESPACES, ALL_NAMESPACES, Rights.of(["a"]))]
+    for reader in readers[:2]:
+        feed.leave(reader)
+    assert source.released == 0
+    feed.leave(readers[2])
+    feed.leave(readers[2])
+    assert source.released == 1
+
+
+class Sliced(Counting):
+    """A source that has work for a number of slices."""
+
+    def __init__(self, slices: int) -> None:
+        super().__init__(left=slices)
+        self.slices = slices
+
+    def advance(self) -> bool:
+        self.slices -= 1
+        self.rows = {"left": self.slices}
+        return self.slices > 0
+
+    def node(self, name: str, rights: Rights) -> None:
+        """No node is known."""
+
+    def pod(self, namespace: str, name: str, rights: Rights) -> None:
+        """No pod is known."""
+
+
+async def test_a_source_is_brought_forward_while_there_are_readers_and_not_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "REST", 0.0)
+    source = Sliced(3)
+    feed = Feed(source)
+    running = asyncio.create_task(publishing.keep_publishing(feed, source, 0.0))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert (source.slices, source.made) == (3, 0)
+    reader = feed.join(ALL_NAMESPACES)
+    lines = reader.lines(1.0)
+    async for line in lines:
+        if b'"left":0' in line:
+            break
+    feed.leave(reader)
+    slices = source.slices
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert source.slices == slices
+    running.cancel()
+
+
 async def test_a_state_of_5000_nodes_and_a_delta_of_one_are_small() -> None:
     cluster = Cluster()
     for i in range(5000):
         put(cluster, node(f"ip-10-0-{i // 256}-{i % 256}.eu-west-1.compute.internal", gpu=i % 2, zone="abc"[i % 3], pool=f"pool-{i % 5}"))
     nodes = ConsoleNodes(cluster, ["default-scheduler"])
 
-    class Source:
+    class Source(Releasable):
         def sections(self, rights: Rights) -> Any:
             nodes.refresh()
             return {"about": nodes.about(), "nodes": nodes.nodes, "loads": nodes.loads}

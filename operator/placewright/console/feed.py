@@ -32,6 +32,9 @@ class StateSource(Protocol):
     def sections(self, rights: Rights) -> Sections:
         """Return the state as readers of these rights may see it. Rows that have not changed are the same objects as before."""
 
+    def release(self) -> None:
+        """Drop what is kept for readers: the last one has left. The next `sections` begins anew."""
+
 
 class TooManyReadersError(Exception):
     """There are `MOST_READERS`, or `MOST_CLASSES` classes of rights."""
@@ -175,6 +178,8 @@ class Feed:
             known.readers.discard(reader)
             if not known.readers:
                 del self._classes[reader.rights]
+                if not self._classes:
+                    self._source.release()
 
     def publish(self) -> None:
         """Give each reader the changes since the last call. Does nothing without readers."""

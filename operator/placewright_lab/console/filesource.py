@@ -77,22 +77,31 @@ class FileSource:
             "decisions": self.world.placements.rows(rights),
         }
 
-    def node(self, name: str) -> dict[str, Any] | None:
-        """Return what runs on a node; None for an unknown one."""
-        nominated = (pod for pod in self.world.pending.values() if pod.nominated_node == name)
-        return node_page(self.world.cluster, NodeName(name), nominated, ALL_NAMESPACES)
+    def release(self) -> None:
+        """Keep all: the console may be opened again at any moment. Implements the feed's `StateSource`."""
 
-    def pod(self, namespace: str, name: str) -> dict[str, Any] | None:
+    def node(self, name: str, rights: Rights = ALL_NAMESPACES) -> dict[str, Any] | None:
+        """Return what runs on a node; None for an unknown one.
+
+        Args:
+            name: of the node.
+            rights: of the reader.
+        """
+        nominated = (pod for pod in self.world.pending.values() if pod.nominated_node == name)
+        return node_page(self.world.cluster, NodeName(name), nominated, rights)
+
+    def pod(self, namespace: str, name: str, rights: Rights = ALL_NAMESPACES) -> dict[str, Any] | None:
         """Explain a pod as `placewright explain` does.
 
         Args:
             namespace: of the pod.
             name: of the pod.
+            rights: of the reader.
 
         Returns:
-            The page; None for an unknown pod.
+            The page; None for an unknown pod, and for one that may not be seen.
         """
-        pod = self.world.pod(namespace, name)
+        pod = self.world.pod(namespace, name) if rights.may_see(namespace) else None
         if pod is None:
             return None
         seen = self.world.observed()

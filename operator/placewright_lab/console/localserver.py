@@ -14,9 +14,9 @@ from aiohttp import web
 
 from placewright.console.feed import Feed, TooManyReadersError
 from placewright.console.rights import ALL_NAMESPACES
+from placewright.console.source import ConsoleSource
 from placewright.console.staticpages import SECURITY_HEADERS, static_pages
 from placewright_lab.console.doorkeeper import DATA, SESSION, Doorkeeper
-from placewright_lab.console.filesource import FileSource
 
 LOOPBACK: Final = "127.0.0.1"
 #: Seconds between two publications: one local reader costs little.
@@ -34,14 +34,14 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ConsoleServer:
-    """Serves one file's console.
+    """Serves one console on this machine.
 
     Attributes:
         url: for the person who started it; works once.
-        feed: of the file's state.
+        feed: of the source's state.
     """
 
-    def __init__(self, source: FileSource, listening: socket.socket) -> None:
+    def __init__(self, source: ConsoleSource, listening: socket.socket) -> None:
         """Make the server; `serving` runs it.
 
         Args:
@@ -144,11 +144,11 @@ class ConsoleServer:
             self.feed.leave(reader)
 
     async def _node(self, request: web.Request) -> web.Response:
-        return _json(self._source.node(request.query.get("name", "")), "no such node")
+        return _json(self._source.node(request.query.get("name", ""), ALL_NAMESPACES), "no such node")
 
     async def _pod(self, request: web.Request) -> web.Response:
         namespace, _, name = request.query.get("pod", "").partition("/")
-        return _json(self._source.pod(namespace, name), "no such pod: it may have gone since")
+        return _json(self._source.pod(namespace, name, ALL_NAMESPACES), "no such pod: it may have gone since")
 
 
 def _json(found: dict[str, Any] | None, missing: str) -> web.Response:

@@ -1,0 +1,39 @@
+"""The loop that brings a source forward and publishes it, for a server whose event loop has other work to do.
+
+The operator decides pods on the same loop. So the source's work is cut into slices with a rest after each, and without readers nothing is
+done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from placewright.console.feed import Feed
+from placewright.console.source import ConsoleSource
+
+#: Seconds between two slices of a source that has more to do. A slice takes a few milliseconds at most.
+REST: Final = 0.01
+#: Seconds between two publications for readers over a network.
+BEAT: Final = 0.5
+
+
+async def keep_publishing(feed: Feed, source: ConsoleSource, beat: float = BEAT) -> None:
+    """Bring the source forward and publish at each beat while there are readers. Runs until it is cancelled.
+
+    Args:
+        feed: of the source.
+        source: its `advance` is called only while the feed has readers.
+        beat: seconds between two publications.
+    """
+    loop = asyncio.get_running_loop()
+    due = loop.time()
+    while True:
+        if not feed.readers:
+            await asyncio.sleep(beat)
+            continue
+        busy = source.advance()
+        if loop.time() >= due:
+            feed.publish()
+            due = loop.time() + beat
+        await asyncio.sleep(REST if busy else max(due - loop.time(), 0.0))

@@ -1,0 +1,51 @@
+"""What a server of the console asks for: the state of the feed, and the pages of nodes and pods.
+
+A file's source is in `placewright_lab.console`, the running operator's above its engine. Both servers need no more than this.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from placewright.console.feed import StateSource
+from placewright.console.rights import Rights
+
+
+class ConsoleSource(StateSource, Protocol):
+    """The state, brought forward in slices, and the pages that a reader asks for.
+
+    Example:
+        while source.advance():                 # between two slices others have their turn
+            await asyncio.sleep(0)
+        feed.publish()
+    """
+
+    def advance(self) -> bool:
+        """Do a bounded slice of the work that the state needs.
+
+        Returns:
+            Whether there is more to do at once.
+        """
+
+    def node(self, name: str, rights: Rights) -> dict[str, Any] | None:
+        """Return what runs on a node.
+
+        Args:
+            name: of the node.
+            rights: of the reader. Pods of other namespaces are counted.
+
+        Returns:
+            None for an unknown node.
+        """
+
+    def pod(self, namespace: str, name: str, rights: Rights) -> dict[str, Any] | None:
+        """Explain a pod as `placewright explain` does.
+
+        Args:
+            namespace: of the pod.
+            name: of the pod.
+            rights: of the reader.
+
+        Returns:
+            None for an unknown pod, and for a pod that the reader may not see.
+        """
