@@ -1,4 +1,4 @@
-"""What a server of the console asks for: the state of the feed, and the pages of nodes and pods.
+"""The interface between a server of the console and its data: the state of the feed, and the pages of nodes and pods.
 
 A file's source is in `placewright_lab.console`, the running operator's above its engine. Both servers need no more than this.
 """
