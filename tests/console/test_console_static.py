@@ -41,6 +41,15 @@ def test_nothing_is_asked_of_another_place() -> None:
     assert not re.search(r"<script(?![^>]*src=)|<style|\son\w+=|\sstyle=", texts["index.html"]), "the policy would refuse it"
 
 
+def test_one_module_sends_requests_so_that_each_has_the_token() -> None:
+    assert [name for name, text in SCRIPTS.items() if re.search(r"\bfetch\(|XMLHttpRequest|sendBeacon|WebSocket|EventSource", text)] == ["request.js"]
+
+
+def test_nothing_is_kept_beyond_the_page() -> None:
+    storage = re.compile(r"localStorage|sessionStorage\.|indexedDB|document\.cookie|caches\.")
+    assert [name for name, text in SCRIPTS.items() if storage.search(text)] == []
+
+
 def test_only_the_tokens_name_colours() -> None:
     colour = re.compile(r"#[0-9a-f]{3,8}\b|rgba?\(|hsla?\(", re.IGNORECASE)
     texts = {**SCRIPTS, "style.css": (STATIC / "style.css").read_text()}

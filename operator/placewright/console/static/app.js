@@ -2,6 +2,8 @@
 
 import { el, fill, shown } from "./element.js";
 import { follow } from "./feed.js";
+import { request } from "./request.js";
+import { askForToken } from "./tokenform.js";
 import { clusterPage } from "./clusterpage.js";
 import { podPage } from "./podpage.js";
 import { queuePage } from "./queuepage.js";
@@ -11,24 +13,46 @@ const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage };
 const main = document.getElementById("page");
 let state = null;
 let current = null;
+let closed = false;
 
 /** The one-time secret is exchanged for a cookie and taken out of the address at once. */
 async function enter() {
   if (!location.hash.startsWith("#secret=")) return true;
   const secret = location.hash.slice("#secret=".length);
   history.replaceState(null, "", "#/cluster");
-  const answer = await fetch("api/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ secret }) });
+  const answer = await request("api/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ secret }) });
   if (!answer.ok) stop("This address does not open the console", await answer.text());
   return answer.ok;
 }
 
-function stop(title, text) {
+function close() {
   current?.leave?.();
-  current = null;
+  current = state = null;
+  closed = true;
+  for (const each of ["source", "moment", "notes"]) document.getElementById(each).replaceChildren();
+  document.getElementById("waiting").hidden = true;
+}
+
+function stop(title, text) {
+  close();
   fill(main, el("div", { class: "panel empty" }, el("h2", {}, title), el("p", {}, text)));
 }
 
+/** What was seen goes from the page with the right to see it. */
+async function refused({ status, told, byToken }) {
+  if (!byToken) {
+    stop("The console is closed to this browser", "Open the address that placewright console printed. It works once, in one browser; start the command again for another.");
+    return new Promise(() => {});
+  }
+  close();
+  await askForToken(main, told, status === 403);
+  closed = false;
+  fill(main);
+  route();
+}
+
 function route() {
+  if (closed) return;
   const [name = "cluster", ...rest] = location.hash.replace(/^#\//, "").split("/").filter(Boolean);
   const known = Object.hasOwn(PAGES, name) ? name : "cluster";
   for (const each of Object.keys(PAGES)) {
@@ -59,9 +83,11 @@ function changed(next, delta) {
   current?.update(state, delta);
 }
 
-function status(now) {
+function status(now, told) {
   const dot = document.getElementById("connection");
-  if (now === "refused") stop("The console is closed to this browser", "Open the address that placewright console printed. It works once, in one browser; start the command again for another.");
+  const why = now === "away" ? told : "";
+  const notice = document.getElementById("told");
+  if (notice.textContent !== why) fill(notice, why ? el("p", { class: "note" }, why) : null);
   dot.classList.toggle("away", now !== "live");
   const text = now === "live" ? "connected" : now === "away" ? "not connected, trying again" : "not admitted";
   if (dot.textContent !== text) dot.textContent = text;
@@ -70,5 +96,5 @@ function status(now) {
 if (await enter()) {
   addEventListener("hashchange", route);
   route();
-  follow(changed, status);
+  follow(changed, status, refused);
 }

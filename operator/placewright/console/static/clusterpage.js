@@ -1,5 +1,6 @@
 // The page of the cluster: the map of nodes, what a pointer or the keyboard finds there, and the same as tables.
 
+import { request } from "./request.js";
 import { el, fill, shown, table } from "./element.js";
 import { KINDS, LOADS, NodeMap } from "./nodemap.js";
 import { amount, count, percent, plural, span } from "./words.js";
@@ -201,7 +202,7 @@ export function clusterPage(root) {
 
   async function ask(name) {
     const number = ++asked;
-    const answer = await fetch(`api/node?name=${encodeURIComponent(name)}`).catch(() => null);
+    const answer = await request(`api/node?name=${encodeURIComponent(name)}`).catch(() => null);
     if (number !== asked || !answer) return;
     if (answer.ok) writeNode(await answer.json());
     else fill(side, el("h2", {}, name), el("p", { class: "muted" }, await answer.text()));

@@ -1,5 +1,7 @@
 // The feed: a whole state, then deltas, a line each. A gap or a broken connection begins anew with a whole state.
 
+import { request } from "./request.js";
+
 const SECTIONS = ["about", "nodes", "loads", "queue", "decisions"];
 
 /** Maps, because a key such as `__proto__` is a name like any other. */
@@ -33,13 +35,21 @@ async function* linesOf(response) {
 /**
  * Follow the feed for ever.
  * @param {(state: Object, delta: Object|null) => void} onChange `delta` is null for a whole new state.
- * @param {(status: "live"|"away"|"refused") => void} onStatus
+ * @param {(status: "live"|"away"|"refused", told: string) => void} onStatus `told` is what the server said of it.
+ * @param {(refusal: {status: number, told: string, byToken: boolean}) => Promise<void>} onRefused returns when it is worth another try.
  */
-export async function follow(onChange, onStatus) {
+export async function follow(onChange, onStatus, onRefused) {
   for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
+    let told = "";
     try {
-      const response = await fetch("api/feed", { cache: "no-store" });
-      if (response.status === 401) return onStatus("refused");
+      const response = await request("api/feed");
+      if (!response.ok) told = (await response.text()).trim();
+      if (response.status === 401 || response.status === 403) {
+        onStatus("refused", told);
+        await onRefused({ status: response.status, told, byToken: /^Bearer/i.test(response.headers.get("WWW-Authenticate") ?? "") });
+        wait = 125;
+        continue;
+      }
       if (!response.ok) throw new Error(`status ${response.status}`);
       let state = null;
       let version = 0;
@@ -50,13 +60,13 @@ export async function follow(onChange, onStatus) {
         else apply(state, message.delta);
         version = message.version;
         wait = 250;
-        onStatus("live");
+        onStatus("live", "");
         onChange(state, message.delta ?? null);
       }
     } catch (problem) {
       console.info("the feed ended:", problem.message);
     }
-    onStatus("away");
+    onStatus("away", told);
     await new Promise((done) => setTimeout(done, wait));
   }
 }

@@ -1,5 +1,6 @@
 // The page of a pod: the decision as a funnel by plugin, the best nodes with their scores, and what would have to change.
 
+import { request } from "./request.js";
 import { el, fill, table } from "./element.js";
 import { KINDS } from "./nodemap.js";
 import { podLink } from "./clusterpage.js";
@@ -28,7 +29,7 @@ export function podPage(root, [namespace, name]) {
   }
 
   async function ask() {
-    const answer = await fetch(`api/pod?pod=${encodeURIComponent(`${namespace}/${name}`)}`).catch(() => null);
+    const answer = await request(`api/pod?pod=${encodeURIComponent(`${namespace}/${name}`)}`).catch(() => null);
     if (!here || !answer) return;
     if (answer.ok) write(await answer.json());
     else fill(body, el("section", { class: "panel empty" }, el("h2", { class: "mono" }, `${namespace}/${name}`), el("p", {}, await answer.text())));
