@@ -27,7 +27,7 @@ export function askForToken(root, told, known) {
       el("p", {}, known ? "The API server knows you, and does not let you in. A person who may write roles can bind you to the ClusterRole placewright-console." : "The API server decides what you may see here, so it has to know you by a token."),
       complaint,
       el("form", { class: "find", on: { submit } }, el("label", { class: "field" }, "Token", input), el("button", { type: "submit" }, "Enter")),
-      el("p", { class: "small" }, "Make one that lasts an hour: ", el("code", { class: "mono" }, "kubectl create token SERVICEACCOUNT --namespace NAMESPACE")),
+      el("p", { class: "small" }, "Make one that lasts an hour: ", el("code", { class: "mono" }, "kubectl create token SERVICEACCOUNT -n NAMESPACE")),
       el("p", { class: "small muted" }, "It stays in the memory of this page: a reload or the end of the tab forgets it.")));
     input.focus();
   });
