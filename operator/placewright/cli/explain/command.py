@@ -13,17 +13,9 @@ from dataclasses import replace
 
 from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.cli.explain.fromobjects import explained_here
-from placewright.cli.explain.fromoperator import (
-    CannotAsk,
-    Forwarded,
-    Subject,
-    ask_at,
-    ask_forwarded,
-    bearer_token,
-    current_namespace,
-    on_this_machine,
-)
+from placewright.cli.explain.fromoperator import Subject, ask_at, ask_forwarded, current_namespace
 from placewright.cli.explain.tables import show_explanation
+from placewright.cli.operatorport import CannotAsk, OperatorPlace, add_operator_options, operator_url, token_for
 from placewright.cli.options import Subparsers, add_cluster_options
 from placewright.cli.profiles.connection import in_words
 from placewright.cli.profiles.output import console
@@ -32,7 +24,6 @@ from placewright.explain.explanation import Explanation
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
-from placewright.kube.history import DEFAULT_NAMESPACE
 
 
 def register(subparsers: Subparsers) -> None:
@@ -43,14 +34,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("--uid", default="", help="of the pod, where several had the name one after the other")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     add_cluster_options(parser)
-    group = parser.add_argument_group("operator")
-    group.add_argument("--server", metavar="URL", help="its HTTPS port, forwarded to this machine (default: kubectl forwards it)")
-    group.add_argument(
-        "--token", metavar="TOKEN", help="bearer token for it (default: the kubeconfig's, if --server is on this machine)"
-    )
-    group.add_argument(
-        "--operator-namespace", default=DEFAULT_NAMESPACE, metavar="NAME", help="where the operator runs (default: %(default)s)"
-    )
+    group = add_operator_options(parser)
     group.add_argument("--here", action="store_true", help="ask no operator: evaluate the pod from the API server's objects")
     parser.set_defaults(main=main)
 
@@ -93,8 +77,8 @@ async def _explained(args: argparse.Namespace, pod: Subject) -> Explanation:
             # The operator first: it alone knows past attempts and its queue.
             if not args.here:
                 try:
-                    forwarded = Forwarded(client, args.kubeconfig, args.context, args.operator_namespace)
-                    found = await ask_forwarded(forwarded, pod, args.token)
+                    place = OperatorPlace(client, args.kubeconfig, args.context, args.operator_namespace)
+                    found = await ask_forwarded(place, pod, args.token)
                     if found is not None:
                         return found if found.node or found.queue is not None else await _looked_up(client, pod, found)
                     why = "the operator knows nothing of this pod"
@@ -116,19 +100,11 @@ async def _looked_up(client: ApiClient, pod: Subject, found: Explanation) -> Exp
 
 async def _explained_at(args: argparse.Namespace, pod: Subject) -> Explanation:
     try:
-        found = await ask_at(args.server, pod, args.token or _own_token(args))
+        operator_url(args.server)  # what is no URL is told before the kubeconfig is read
+        token = args.token or token_for(load_config(args.kubeconfig, args.context), None, args.server)
+        found = await ask_at(args.server, pod, token)
     except CannotAsk as problem:
         raise InputError(f"--server: {problem}") from None
     if found is None:
         raise InputError(f"{args.server} knows nothing of pod {pod.key}")
     return found
-
-
-def _own_token(args: argparse.Namespace) -> str:
-    """The kubeconfig's token. It is sent to this machine only, because it gives all of its owner's rights in the cluster."""
-    if not on_this_machine(args.server):
-        raise CannotAsk(f"{args.server} is not on this machine, so the kubeconfig's token is not sent there; give --token")
-    token = bearer_token(load_config(args.kubeconfig, args.context))
-    if not token:
-        raise CannotAsk("the kubeconfig has no token to show it, such as kubectl create token makes; --token names one")
-    return token
