@@ -154,6 +154,31 @@ def test_a_verdict_is_made_anew_after_a_change(tmp_path: Path, monkeypatch: pyte
     assert reasons(settled(source))["big"] == ("active", 1, [["", "fits", 1, 1]])
 
 
+def test_a_profile_that_changes_changes_the_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("placewright_lab.commands.console.time.monotonic", clock)
+    of_others, late, bad = claim_profile(), claim_profile("late", "late"), claim_profile("late", "late")
+    of_others["spec"]["pods"] = {"allowedNamespaces": ["ml"]}
+    bad["spec"]["weights"] = {"NoSuchPlugin": 1}
+    changes = [(1.0, "MODIFIED", of_others), (2.0, "ADDED", late), (3.0, "MODIFIED", bad), (4.0, "DELETED", late)]
+    path = file_of(tmp_path / "r", [node("a"), pod("web"), pod("new", schedulerName="late"), claim_profile()], changes)
+    source = open_file(path, 2**20)
+    seen = []
+    for _ in range(5):
+        state = settled(source)
+        found = reasons(state)
+        seen.append((found["web"][0], found["new"][0], state["about"]["profiles"], len(state["about"]["notes"])))
+        clock.now += 1.0
+    one, both = ("default-scheduler",), ("default-scheduler", "late")
+    assert seen == [
+        ("active", "", one, 0),
+        ("gated", "", one, 0),
+        ("gated", "active", both, 0),
+        ("gated", "", one, 1),
+        ("gated", "", one, 0),
+    ]
+
+
 def test_an_object_that_is_not_valid_is_noted_and_the_recording_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr("placewright_lab.commands.console.time.monotonic", clock)

@@ -77,7 +77,7 @@ class ForwardedPort:
         self.port = port
         self._child = child
         self._said: deque[bytes] = deque(maxlen=_LAST_LINES)
-        # kubectl writes a line for each connection, and would stand still once nobody reads them.
+        # kubectl writes a line for each connection, and would stand still if they were not read.
         self._reading = [asyncio.create_task(self._read(each)) for each in (child.stdout, child.stderr) if each is not None]
 
     @property
@@ -108,7 +108,7 @@ class ForwardedPort:
                     self._said.append(line.strip())
 
 
-def add_operator_options(parser: argparse.ArgumentParser) -> Group:
+def add_operator_port_options(parser: argparse.ArgumentParser) -> Group:
     """Add the options that say which operator is asked, and with which token.
 
     Args:
@@ -240,7 +240,7 @@ async def active_replica(place: OperatorPlace) -> str:
         The pod's name.
 
     Raises:
-        CannotAsk: there is no Lease, or nobody holds it, or it may not be read.
+        CannotAsk: there is no Lease, or it has no holder, or it may not be read.
         Unreachable: the API server does not answer.
     """
     path = f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/{LEASE_NAME}"

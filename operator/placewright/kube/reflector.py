@@ -151,6 +151,11 @@ class Reflector(Generic[T]):
         """The resourceVersion up to which every change was told; empty before the first list and when a new list is due."""
         return self._version
 
+    @property
+    def complaint(self) -> str:
+        """The last failure of a server that answers, such as a right that is missing; empty since requests succeed."""
+        return self._complaint
+
     async def run(self) -> None:
         """List and watch until cancelled."""
         while True:

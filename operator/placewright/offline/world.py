@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -186,6 +186,7 @@ def offline_evaluator(
     cluster: Cluster,
     members: PodGroupMembers = NoPodGroupMembers(),  # noqa: B008 - it has no state
     guarding: Guarding | None = None,
+    now: Callable[[], float] | None = None,
 ) -> Evaluator:
     """Build a profile's plugins around an offline cluster.
 
@@ -195,12 +196,13 @@ def offline_evaluator(
         cluster: only the caller changes it.
         members: the members of groups without a node.
         guarding: of out-of-tree plugins.
+        now: seconds since 1970, for a cluster that lives on; None for the latest Binding that its pods tell of.
 
     Returns:
         An evaluator whose plugins write nothing.
     """
     handle = ProfileHandle(
-        cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), members=members, guarding=guarding, now=LatestBinding(cluster)
+        cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), members=members, guarding=guarding, now=now or LatestBinding(cluster)
     )  # fmt: skip
     return handle.evaluator(profile, registry)
 

@@ -42,7 +42,7 @@ def register(subparsers: Subparsers) -> None:
 def main(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM."""
     source = open_file(args.file, args.largest << 20, args.speed)
-    sys.stderr.writelines(f"placewright: {printable(note)}\n" for note in source.world.notes)
+    sys.stderr.writelines(f"placewright: {printable(note)}\n" for note in source.world.remarks)
     listening = bind(LOOPBACK, args.port, "--port")
     asyncio.run(_serve(source, listening, open_browser=args.open))
     return 0
@@ -64,7 +64,7 @@ def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
     """
     seen = read_seen(path, largest)
     with only_what_stays():
-        world = SeenWorld(seen, in_tree().extended(installed_plugins()))
+        world = SeenWorld.of_file(seen, in_tree().extended(installed_plugins()))
     header = seen.header
     about = {"kind": header.placewright, "source": path.name, "server": header.server, "began": world.began, "speed": speed}
     return FileSource(world, seen.changes, about, time.monotonic, speed)

@@ -1,4 +1,4 @@
-"""What the console's own features need of the cluster that is shown: the cluster as columns, and the right to write, where it was given.
+"""The cluster that is shown, for the console's own features: as columns, and the right to write, where it was given.
 
 The pages themselves may come from an operator's console. A feature that evaluates the cluster in this process, such as what-if, asks here,
 and gets a cluster that was read with the rights of the person who started the console.

@@ -1,73 +1,114 @@
-"""The cluster of a file, as columns: built from its objects, and changed as its recorder saw it change."""
+"""The cluster that the console shows, as columns: of a file, changed as its recorder saw it change, or of an API server, as it changes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import Any, Self, TypeAlias
 
-from placewright.api.objects import Node, NodeName
+from placewright.api.bad_input import InputError, bad_field
+from placewright.api.decode import DecodeError, convert
+from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import KIND as PROFILE
-from placewright.api.profile import default_profile
+from placewright.api.profile import SchedulingProfile, default_profile
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.objects import ClusterObject
 from placewright.console.decisionrows import LastPlacements, Placed
 from placewright.explain.observed import ObservedObjects, oldest_of
+from placewright.framework.errors import PluginError
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.offline.grouptrial import Members
 from placewright.offline.world import offline_evaluator, read_object
 from placewright.profiles.config import placing
-from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright_lab.simulation.scenario import Act
 from placewright_lab.snapshots.playback import SeenChange, SeenCluster
 
+#: What a world is made of.
+Item: TypeAlias = Node | Pod | PodInfo | SchedulingProfile | ClusterObject
+
 
 class SeenWorld:
-    """The cluster at one moment of a file.
+    """The cluster at one moment.
 
     Attributes:
         cluster: nodes, pods on them, and all other objects.
         pending: pods without a node, by uid.
         members: the same pods, by group.
         changes: how many changes were applied.
-        profiles: that place pods.
+        profiles: that place pods; kube-scheduler's default profile where there are none.
         evaluators: of each schedulerName that a usable profile has.
         placements: the last pods that got their nodes while the changes were applied.
-        began: when the file was begun, seconds since 1970.
+        began: when it was begun, seconds since 1970.
         now: the moment that is shown, seconds since 1970.
-        notes: for the person who opened the file.
+        notes: for the person who opened it.
     """
 
-    def __init__(self, seen: SeenCluster, registry: Registry) -> None:
-        """Build the beginning.
+    def __init__(self, registry: Registry, began: float, clock: Callable[[], float] | None = None) -> None:
+        """Begin without objects.
 
         Args:
-            seen: the file. A file without profiles gets kube-scheduler's default profile, as in `simulate`.
             registry: of plugins.
-
-        Raises:
-            InputError: an object is not valid.
+            began: seconds since 1970.
+            clock: seconds since 1970, for plugins that ask for the time; None for the latest Binding that pods tell of.
         """
         self.cluster = Cluster()
         self.pending: dict[str, PodInfo] = {}
         self.members = Members()
         self.changes = 0
         self.placements = LastPlacements()
-        self.notes = [*seen.notes, *(f"left out of the file: {each}" for each in seen.header.left_out)]
-        self.began = self.now = unix_seconds(seen.header.taken)
-        self._source = str(seen.path)
+        self.notes: list[str] = []
+        self.began = self.now = began
+        self.profiles = [default_profile()]
+        self.evaluators: dict[str, Evaluator] = {}
+        self._registry = registry
+        self._clock = clock
+        self._known_profiles: dict[str, SchedulingProfile] = {}
+        #: The profile that each schedulerName's evaluator was made from.
+        self._evaluated: dict[str, SchedulingProfile] = {}
+        self._unusable: dict[str, str] = {}
+
+    @classmethod
+    def of_file(cls, seen: SeenCluster, registry: Registry) -> Self:
+        """Build the beginning of a file.
+
+        Args:
+            seen: the file. A file without profiles gets kube-scheduler's default profile, as in `simulate`.
+            registry: of plugins.
+
+        Returns:
+            The world.
+
+        Raises:
+            InputError: an object is not valid.
+        """
+        world = cls(registry, unix_seconds(seen.header.taken))
+        world.notes += [*seen.notes, *(f"left out of the file: {each}" for each in seen.header.left_out)]
         for manifest in seen.objects:
-            self._put(manifest)
-        self.profiles = list(placing(seen.profiles)) or [default_profile()]
-        self.evaluators = self._evaluators(registry)
+            item = read_object(manifest, str(seen.path))
+            if item is not None:
+                world.put(item)
+        world.set_profiles(seen.profiles)
+        world.changes = 0
+        return world
 
     @property
     def scheduler_names(self) -> Sequence[str]:
         """The schedulerNames of all usable profiles, sorted."""
         return sorted(self.evaluators)
+
+    @property
+    def has_profiles(self) -> bool:
+        """Whether there is a SchedulingProfile."""
+        return bool(self._known_profiles)
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """The notes, and the reasons why profiles cannot be used."""
+        return [*self.notes, *(self._unusable[name] for name in sorted(self._unusable))]
 
     def observed(self) -> ObservedObjects:
         """The objects as `explain` takes them."""
@@ -79,25 +120,85 @@ class SeenWorld:
         return next((pod for pod in chain(self.pending.values(), on_nodes) if (pod.namespace, pod.name) == (namespace, name)), None)
 
     def apply(self, change: SeenChange) -> None:
-        """Apply a change. Changes of profiles are passed over: the evaluators are those of the beginning."""
-        self.now = self.began + change.at
-        self.changes += 1
-        manifest = change.manifest
-        if manifest.get("kind") == PROFILE:
-            return
-        if change.act is Act.DELETED:
-            self._remove(manifest)
-        else:
-            self._put(manifest)
+        """Apply a change of a recording.
 
-    def _put(self, manifest: Mapping[str, Any]) -> None:
-        item = read_object(manifest, self._source)
+        Args:
+            change: the next one.
+
+        Raises:
+            InputError: its object is not valid.
+        """
+        self.now = self.began + change.at
+        where = f"{change.at:g} s after the beginning"
+        item = _read_profile(change.manifest, where) if change.manifest.get("kind") == PROFILE else _read(change, where)
+        if item is None:
+            self.changes += 1
+        elif change.act is Act.DELETED:
+            self.remove(item)
+        else:
+            self.put(item)
+
+    def put(self, item: Item) -> None:
+        """Add an object, or its new state.
+
+        Args:
+            item: the object.
+        """
+        self.changes += 1
         if isinstance(item, Node):
             self.cluster.set_node(item)
+        elif isinstance(item, Pod):
+            self._put_pod(PodInfo(item))
         elif isinstance(item, PodInfo):
             self._put_pod(item)
-        elif item is not None:
+        elif isinstance(item, SchedulingProfile):
+            self.set_profiles([*(each for name, each in self._known_profiles.items() if name != item.metadata.name), item])
+        else:
             self.cluster.objects.put(item)
+
+    def remove(self, item: Item) -> None:
+        """Remove an object.
+
+        Args:
+            item: in any of its states.
+        """
+        self.changes += 1
+        if isinstance(item, Node):
+            self.cluster.remove_node(NodeName(item.metadata.name))
+        elif isinstance(item, Pod):
+            self._remove_pod(item.metadata.uid)
+        elif isinstance(item, PodInfo):
+            self._remove_pod(item.uid)
+        elif isinstance(item, SchedulingProfile):
+            self.set_profiles([each for name, each in self._known_profiles.items() if name != item.metadata.name])
+        else:
+            self.cluster.objects.remove(item)
+
+    def set_profiles(self, profiles: Iterable[SchedulingProfile]) -> None:
+        """Go on with other profiles. Evaluators of profiles that stay as they are, stay.
+
+        Args:
+            profiles: all that there are. Without any, pods are judged by kube-scheduler's default profile.
+        """
+        self._known_profiles = {each.metadata.name: each for each in profiles}
+        self.profiles = list(placing(list(self._known_profiles.values()))) or [default_profile()]
+        self._unusable.clear()
+        claiming = {name: oldest_of(self.profiles, name) for name in {each.spec.scheduler_name for each in self.profiles}}
+        for gone in self.evaluators.keys() - claiming.keys():
+            del self.evaluators[gone]
+        for name, profile in claiming.items():
+            assert profile is not None
+            if name not in self.evaluators or self._evaluated.get(name) != profile:
+                self._evaluate_by(name, profile)
+
+    def _evaluate_by(self, name: str, profile: SchedulingProfile) -> None:
+        self.evaluators.pop(name, None)
+        try:
+            resolved = resolve(profile, self._registry)
+            self.evaluators[name] = offline_evaluator(resolved, self._registry, self.cluster, self.members, now=self._clock)
+        except (InputError, PluginError) as problem:
+            self._unusable[profile.metadata.name] = f"SchedulingProfile {profile.metadata.name} cannot be used: {problem}"
+        self._evaluated[name] = profile
 
     def _put_pod(self, pod: PodInfo) -> None:
         if pod.finished:
@@ -111,16 +212,6 @@ class SeenWorld:
                 self.placements.add(Placed(pod.uid, pod.namespace, pod.name, pod.node_name, pod.scheduler_name, self.now))
             self.cluster.set_pod(pod)
 
-    def _remove(self, manifest: Mapping[str, Any]) -> None:
-        if manifest.get("kind") == "Node":
-            self.cluster.remove_node(NodeName(manifest["metadata"]["name"]))
-            return
-        item = read_object(manifest, self._source)
-        if isinstance(item, PodInfo):
-            self._remove_pod(item.uid)
-        elif item is not None and not isinstance(item, Node):
-            self.cluster.objects.remove(item)
-
     def _remove_pod(self, uid: str) -> None:
         self._wait_no_more(uid)
         self.cluster.remove_pod(uid)
@@ -131,18 +222,20 @@ class SeenWorld:
             self.members.remove(pod)
         return pod is not None
 
-    def _evaluators(self, registry: Registry) -> dict[str, Evaluator]:
-        found: dict[str, Evaluator] = {}
-        for name in sorted({each.spec.scheduler_name for each in self.profiles}):
-            profile = oldest_of(self.profiles, name)
-            assert profile is not None
-            try:
-                resolved = resolve(profile, registry)
-            except ProfileError as problem:
-                self.notes.append(f"SchedulingProfile {profile.metadata.name} cannot be used: {problem}")
-                continue
-            found[name] = offline_evaluator(resolved, registry, self.cluster, self.members)
-        return found
+
+def _read(change: SeenChange, where: str) -> Item | None:
+    """The object of a change. A deleted node is its name alone."""
+    manifest = change.manifest
+    if change.act is Act.DELETED and manifest.get("kind") == "Node":
+        return convert({"metadata": {"name": manifest["metadata"]["name"]}}, Node)
+    return read_object(manifest, where)
+
+
+def _read_profile(manifest: Mapping[str, Any], where: str) -> SchedulingProfile:
+    try:
+        return convert(manifest, SchedulingProfile)
+    except DecodeError as problem:
+        raise bad_field(f"{where}: {PROFILE}", str(problem), "a valid SchedulingProfile") from None
 
 
 def unix_seconds(text: str) -> float:

@@ -1,6 +1,6 @@
-"""The verdicts about the waiting pods of a file: each pod is evaluated by its own profile, a few at a time, and again after changes.
+"""The verdicts about the waiting pods of a world: each pod is evaluated by its own profile, a few at a time, and again after changes.
 
-No operator's queue is in a file. A pod's sub-queue is where the scheduler would put it: gated where PreEnqueue keeps it, unschedulable
+No operator's queue is in it. A pod's sub-queue is where the scheduler would put it: gated where PreEnqueue keeps it, unschedulable
 where no node can hold it, active where a node can.
 """
 
@@ -22,10 +22,11 @@ NOT_YET: Final = WaitReason("", "not evaluated yet")
 
 
 class _Verdict(NamedTuple):
-    """The result for a pod, and the number of changes that the world had seen."""
+    """The result for a pod, the number of changes that the world had seen, and the time."""
 
     pod: PodInfo
     changes: int
+    at: float
     place: str
     rejections: tuple[WaitReason, ...]
 
@@ -38,15 +39,17 @@ class WaitingVerdicts:
         verdicts.waiting()      # all pending pods, with the latest verdicts
     """
 
-    def __init__(self, world: SeenWorld, clock: Callable[[], float]) -> None:
+    def __init__(self, world: SeenWorld, clock: Callable[[], float], patience: float = 0.0) -> None:
         """Evaluate no pod yet.
 
         Args:
             world: with the pods.
             clock: seconds, monotonic.
+            patience: seconds for which a verdict is good enough in a world that changes all the time.
         """
         self._world = world
         self._clock = clock
+        self._patience = patience
         self._kept: dict[str, _Verdict] = {}
         self._since: dict[str, float] = {}
         self._turn: Iterator[str] = iter(())
@@ -67,7 +70,8 @@ class WaitingVerdicts:
         """
         for gone in self._kept.keys() - self._world.pending.keys():
             del self._kept[gone]
-            self._since.pop(gone, None)
+        for gone in self._since.keys() - self._world.pending.keys():
+            del self._since[gone]
         ends = self._clock() + seconds
         while (uid := self._next()) is not None:
             self._kept[uid] = self._evaluated(self._world.pending[uid])
@@ -94,12 +98,14 @@ class WaitingVerdicts:
 
     def _is_due(self, uid: str) -> bool:
         pod, known = self._world.pending.get(uid), self._kept.get(uid)
-        return pod is not None and (known is None or known.pod is not pod or known.changes != self._world.changes)
+        if pod is None or known is None or known.pod is not pod:
+            return pod is not None
+        return known.changes != self._world.changes and self._clock() - known.at >= self._patience
 
     def _evaluated(self, pod: PodInfo) -> _Verdict:
         evaluator = self._world.evaluators.get(pod.scheduler_name)
         place, rejections = self._without_profile(pod) if evaluator is None else self._with_profile(evaluator, pod)
-        return _Verdict(pod, self._world.changes, place, rejections)
+        return _Verdict(pod, self._world.changes, self._clock(), place, rejections)
 
     def _without_profile(self, pod: PodInfo) -> tuple[str, tuple[WaitReason, ...]]:
         meant = did_you_mean(pod.scheduler_name, self._world.evaluators)

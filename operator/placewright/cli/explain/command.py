@@ -15,7 +15,7 @@ from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.cli.explain.fromobjects import explained_here
 from placewright.cli.explain.fromoperator import Subject, ask_at, ask_forwarded, current_namespace
 from placewright.cli.explain.tables import show_explanation
-from placewright.cli.operatorport import CannotAsk, OperatorPlace, add_operator_options, operator_url, token_for
+from placewright.cli.operatorport import CannotAsk, OperatorPlace, add_operator_port_options, operator_url, token_for
 from placewright.cli.options import Subparsers, add_cluster_options
 from placewright.cli.profiles.connection import in_words
 from placewright.cli.profiles.output import console
@@ -34,7 +34,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("--uid", default="", help="of the pod, where several had the name one after the other")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     add_cluster_options(parser)
-    group = add_operator_options(parser)
+    group = add_operator_port_options(parser)
     group.add_argument("--here", action="store_true", help="ask no operator: evaluate the pod from the API server's objects")
     parser.set_defaults(main=main)
 

@@ -1,0 +1,109 @@
+"""The state of a world as the feed publishes it, and the pages of its nodes and pods. What differs is how the world goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from placewright.api.objects import NodeName
+from placewright.console.nodepage import node_page
+from placewright.console.noderows import ConsoleNodes
+from placewright.console.podpage import BEST_NODES, pod_page
+from placewright.console.rights import ALL_NAMESPACES, Rights
+from placewright.console.statedelta import Sections
+from placewright.console.waitingrows import waiting_rows
+from placewright.explain.explanation import Explanation
+from placewright.explain.observed import with_company, with_decision, with_verdicts, without_profile
+from placewright_lab.console.seenworld import SeenWorld
+from placewright_lab.console.verdicts import WaitingVerdicts
+
+#: Seconds of evaluations between two looks at readers and time.
+SLICE: Final = 0.02
+
+
+class WorldSource:
+    """A world, and the verdicts about its waiting pods.
+
+    Attributes:
+        world: the cluster at the moment that is shown.
+        verdicts: about its waiting pods.
+    """
+
+    def __init__(self, world: SeenWorld, about: dict[str, Any], clock: Callable[[], float], patience: float = 0.0) -> None:
+        """Show a world.
+
+        Args:
+            world: to show.
+            about: rows of the section `about`: what the world is.
+            clock: seconds, monotonic.
+            patience: see `WaitingVerdicts`.
+        """
+        self.world = world
+        self.verdicts = WaitingVerdicts(world, clock, patience)
+        self._about = about
+        self._nodes = ConsoleNodes(world.cluster, world.scheduler_names)
+        self._names = world.scheduler_names
+
+    def advance(self) -> bool:
+        """Evaluate waiting pods for a moment.
+
+        Returns:
+            Whether there is more to do at once.
+        """
+        return self.verdicts.work(SLICE)
+
+    def sections(self, rights: Rights) -> Sections:
+        """Return the state. Implements the feed's `StateSource`."""
+        if self._names != self.world.scheduler_names:
+            # A place in a row stands for a schedulerName, so all rows are made anew.
+            self._names = self.world.scheduler_names
+            self._nodes = ConsoleNodes(self.world.cluster, self._names)
+        self._nodes.refresh()
+        return {
+            "about": {**self._about, **self._nodes.about(), **self.moment()},
+            "nodes": self._nodes.nodes,
+            "loads": self._nodes.loads,
+            "queue": waiting_rows(self.verdicts.waiting(), rights),
+            "decisions": self.world.placements.rows(rights),
+        }
+
+    def moment(self) -> dict[str, Any]:
+        """Return the rows of the section `about` that change."""
+        return {"now": self.world.now, "notEvaluated": self.verdicts.unknown, "notes": list(self.world.remarks)}
+
+    def release(self) -> None:
+        """Keep all: the console may be opened again at any moment. Implements the feed's `StateSource`."""
+
+    def node(self, name: str, rights: Rights = ALL_NAMESPACES) -> dict[str, Any] | None:
+        """Return what runs on a node; None for an unknown one.
+
+        Args:
+            name: of the node.
+            rights: of the reader.
+        """
+        nominated = (pod for pod in self.world.pending.values() if pod.nominated_node == name)
+        return node_page(self.world.cluster, NodeName(name), nominated, rights)
+
+    def pod(self, namespace: str, name: str, rights: Rights = ALL_NAMESPACES) -> dict[str, Any] | None:
+        """Explain a pod as `placewright explain` does.
+
+        Args:
+            namespace: of the pod.
+            name: of the pod.
+            rights: of the reader.
+
+        Returns:
+            The page; None for an unknown pod, and for one that may not be seen.
+        """
+        pod = self.world.pod(namespace, name) if rights.may_see(namespace) else None
+        if pod is None:
+            return None
+        seen = self.world.observed()
+        about = Explanation(pod.namespace, pod.name, pod.uid, pod.scheduler_name, node=pod.node_name or "")
+        about = with_company(about, pod, seen)
+        if pod.node_name:
+            return pod_page(with_decision(about, pod))
+        evaluator = self.world.evaluators.get(pod.scheduler_name)
+        if evaluator is None:
+            return pod_page(without_profile(about, pod, seen))
+        return pod_page(with_verdicts(about, pod, evaluator, seen, BEST_NODES), evaluator)
