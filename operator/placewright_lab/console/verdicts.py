@@ -117,7 +117,7 @@ class WaitingVerdicts:
             return SubQueue.GATED.value, (WaitReason("", now.gated),)
         if now.feasible:
             return SubQueue.ACTIVE.value, (WaitReason("", "fits", now.feasible),)
-        return SubQueue.UNSCHEDULABLE.value, _rejections(now)
+        return SubQueue.UNSCHEDULABLE.value, rejections_of(now)
 
     def _waits_since(self, pod: PodInfo) -> float:
         if pod.uid not in self._since:
@@ -125,6 +125,14 @@ class WaitingVerdicts:
         return self._since[pod.uid]
 
 
-def _rejections(now: Now) -> tuple[WaitReason, ...]:
+def rejections_of(now: Now) -> tuple[WaitReason, ...]:
+    """Tell why a pod waits.
+
+    Args:
+        now: the verdicts about it, none of which lets it onto a node.
+
+    Returns:
+        The reasons; a gate, or a plugin that failed, is one.
+    """
     told = tuple(WaitReason(each.plugin, each.reason, each.nodes) for each in now.refusals)
-    return told or (WaitReason("", now.error or now.message),)
+    return told or (WaitReason("", now.gated or now.error or now.message),)

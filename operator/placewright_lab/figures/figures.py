@@ -190,8 +190,8 @@ def figures_of(outcome: Outcome, mix: Iterable[PodClass] | None = None, at: floa
         reasons=_reasons(pending),
         preempted=len(outcome.evicted) + sum(fate.preempted for fate in fates),
         nodes=cluster.node_count,
-        empty_nodes=_empty_nodes(cluster),
-        uses=tuple(_uses(cluster)),
+        empty_nodes=empty_nodes(cluster),
+        uses=tuple(node_uses(cluster)),
         fragmentations=fragmentation(cluster, workload([outcome]) if mix is None else mix),
         zones=_zones(cluster, standing),
         devices={name: _placed_of(name, outcome.fates.values()) for name in devices_of(cluster)},
@@ -241,7 +241,8 @@ def _reasons(pending: Iterable[Fate]) -> tuple[Reason, ...]:
     return tuple(sorted(found, key=lambda reason: (-reason.pods, reason.what)))
 
 
-def _empty_nodes(cluster: Cluster) -> int:
+def empty_nodes(cluster: Cluster) -> int:
+    """Count the nodes without a pod other than those of DaemonSets."""
     return sum(all(_is_daemon(pod) for pod in cluster.pods_on(name)) for name in cluster.names if name is not None)
 
 
@@ -249,7 +250,15 @@ def _is_daemon(pod: PodInfo) -> bool:
     return any(owner.controller and owner.kind == "DaemonSet" for owner in pod.pod.metadata.owner_references or ())
 
 
-def _uses(cluster: Cluster) -> Iterable[ResourceUse]:
+def node_uses(cluster: Cluster) -> Iterable[ResourceUse]:
+    """Measure the requested share of CPU, memory and every extended resource that nodes offer.
+
+    Args:
+        cluster: as it stands.
+
+    Yields:
+        A resource over the nodes that offer it.
+    """
     rows = cluster.rows()
     for name in (CPU, MEMORY, *devices_of(cluster)):
         column = cluster.resources.column(name)

@@ -1,0 +1,195 @@
+"""What a changed profile would do on the cluster that the console shows.
+
+Three questions: which waiting pods would fit that do not now, and the other way round; how full nodes would be if the waiting pods were
+placed; and which placements of the last hour would have been others. The answers about the profile as it is are kept, so that a further
+change needs its own answers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.api.bad_input import InputError
+from placewright.api.profile import SchedulingProfile
+from placewright.explain.observed import oldest_of
+from placewright.framework.errors import PluginError
+from placewright.framework.registry import Registry
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.offline.world import offline_evaluator
+from placewright.profiles.editorschema import editor_schema
+from placewright.profiles.problem import ProfileError
+from placewright.profiles.resolve import resolve
+from placewright_lab.console.whatifanswer import Answer, Line, Lines, Side, Subject
+from placewright_lab.console.whatifpatch import ChangedProfile, changed, settable_weights, shown_spec, taken_along
+from placewright_lab.console.whatifplacing import Mix, recent_placements
+from placewright_lab.console.whatifworld import TrialCluster, TriedWorld
+from placewright_lab.figures.fragmentation import PodClass
+
+#: Seconds for which the copy of a changing cluster serves, so that the answers about two changes can be compared.
+_STANDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a profile as it is, on the copy as it is."""
+
+    profile: SchedulingProfile
+    resolved: ResolvedProfile | None
+    side: Side
+    subject: Subject
+
+
+class WhatIf:
+    """Answers questions about changes of profiles, one at a time."""
+
+    def __init__(self, registry: Registry, clock: Callable[[], float]) -> None:
+        """Know no cluster yet.
+
+        Args:
+            registry: of plugins.
+            clock: seconds, monotonic.
+        """
+        self._registry = registry
+        self._clock = clock
+        self._world: TriedWorld | None = None
+        self._trial: TrialCluster | None = None
+        self._mix: tuple[PodClass, ...] = ()
+        self._changes = -1
+        self._copied = 0.0
+        self._known: _Known | None = None
+
+    def form(self, world: TriedWorld) -> Line:
+        """Return what the page needs to ask: the profiles, their weights in effect, and the schema of their fields.
+
+        Args:
+            world: that the console shows.
+        """
+        schema = editor_schema(self._registry)
+        return {
+            "profiles": [self._described(profile) for profile in world.profiles],
+            "schema": schema["properties"]["spec"],
+            "definitions": schema["$defs"],
+        }
+
+    def _described(self, profile: SchedulingProfile) -> Line:
+        meta = profile.metadata
+        return {
+            "name": meta.name,
+            "uid": meta.uid,
+            "generation": meta.generation,
+            "schedulerName": profile.spec.scheduler_name,
+            "spec": shown_spec(profile),
+            "weights": settable_weights(profile, self._registry),
+        }
+
+    # --- the copy ----------------------------------------------------------------------------------------------------------------
+
+    def stands(self, world: TriedWorld) -> bool:
+        """Whether the copy of the cluster serves still: nothing has changed since, or it was made some seconds ago."""
+        fresh = self._changes == world.changes or self._clock() < self._copied + _STANDS
+        return self._trial is not None and self._world is world and fresh
+
+    def prepared(self, world: TriedWorld) -> Iterator[None]:
+        """Bring the copy of the cluster up to date where it has stood long enough. This has to run to its end before `answer`.
+
+        Args:
+            world: that the console shows.
+
+        Yields:
+            After each piece of work.
+        """
+        if self.stands(world):
+            return
+        # Where this does not run to its end, there is no copy, and the next one is made from nothing.
+        trial, self._trial, self._known = self._trial if self._world is world else None, None, None
+        trial = trial or TrialCluster(world)
+        self._world, self._changes = world, world.changes
+        yield from trial.follow()
+        mix = Mix()
+        yield from mix.count(trial)
+        self._trial, self._mix, self._copied = trial, mix.classes(), self._clock()
+
+    # --- answers -----------------------------------------------------------------------------------------------------------------
+
+    def answer(self, name: str, changes: Mapping[str, Any]) -> Lines:
+        """Answer what a change would do, on the copy that `prepared` made.
+
+        Args:
+            name: of the profile.
+            changes: a merge patch of its `spec`, as `form` shows it.
+
+        Yields:
+            Lines with a `part`: `problems`, or `patch` and then `waiting`, `placing` and `recent`, several times each, and in the end `end`.
+            None after each step without a line.
+        """
+        began, profile = self._clock(), self._profile(name)
+        if profile is None:
+            yield {"part": "problems", "problems": [["", "no such profile", "one of those that the console shows"]]}
+            return
+        made = changed(profile, changes, self._registry)
+        yield self._patch(profile, made)
+        if made.profile is None:
+            return
+        known = self._as_is(profile)
+        yield None
+        try:
+            after = self._after(known, made)
+        except (PluginError, InputError) as problem:
+            yield {"part": "problems", "problems": [["", str(problem), "a profile whose plugins can be built"]]}
+            return
+        yield {"part": "basis", "now": known.subject.trial.now, "same": after is known.side, "claims": self._claims(profile), "problem": known.side.problem}
+        answer = Answer(known.subject, known.side, after, self._clock)
+        yield from answer.lines()
+        yield {"part": "end", "seconds": round(self._clock() - began, 3), "cut": answer.cut}
+
+    def _profile(self, name: str) -> SchedulingProfile | None:
+        assert self._world is not None
+        return next((each for each in self._world.profiles if each.metadata.name == name), None)
+
+    def _patch(self, profile: SchedulingProfile, made: ChangedProfile) -> Line:
+        if made.problems:
+            return {"part": "problems", "problems": [list(each) for each in made.problems]}
+        return {"part": "patch", **taken_along(profile, made, self._registry)}
+
+    def _claims(self, profile: SchedulingProfile) -> bool:
+        """Whether the profile has its schedulerName: the oldest profile of the name does."""
+        assert self._world is not None
+        return oldest_of(list(self._world.profiles), profile.spec.scheduler_name) is profile
+
+    def _as_is(self, profile: SchedulingProfile) -> _Known:
+        known = self._known
+        if known is not None and known.profile is profile:
+            return known
+        trial, world = self._trial, self._world
+        assert trial is not None and world is not None
+        name = profile.spec.scheduler_name
+        pods = [pod for pod in trial.pending if pod.scheduler_name == name and not pod.terminating] if self._claims(profile) else []
+        recent = recent_placements(trial, name, world.placements)
+        try:
+            resolved = resolve(profile, self._registry)
+        except ProfileError as problem:
+            resolved, side = None, Side(None, f"the profile cannot be used: {problem}")
+        else:
+            side = self._side(resolved)
+        self._known = _Known(profile, resolved, side, Subject(trial, pods, recent, self._mix))
+        return self._known
+
+    def _after(self, known: _Known, made: ChangedProfile) -> Side:
+        """The changed profile; the same side where it decides as before."""
+        assert made.profile is not None
+        resolved = resolve(made.profile, self._registry)
+        if known.resolved is not None and _decisive(resolved) == _decisive(known.resolved):
+            return known.side
+        return self._side(resolved)
+
+    def _side(self, resolved: ResolvedProfile) -> Side:
+        trial = self._trial
+        assert trial is not None
+        return Side(offline_evaluator(resolved, self._registry, trial.cluster, trial.members))
+
+
+def _decisive(profile: ResolvedProfile) -> tuple[object, ...]:
+    """What decides on which node a pod goes; backoff, fairness and the like do not."""
+    return profile.points, profile.weights, profile.args, profile.settings.percentage_of_nodes_to_score
