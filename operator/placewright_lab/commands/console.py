@@ -22,6 +22,7 @@ from placewright_lab.commands.snapshot import add_largest_option
 from placewright_lab.console.filesource import FileSource
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.seenworld import SeenWorld
+from placewright_lab.console.whatifpages import WhatIfPages
 from placewright_lab.snapshots.linefile import only_what_stays
 from placewright_lab.snapshots.playback import read_seen
 
@@ -66,12 +67,13 @@ def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
     with only_what_stays():
         world = SeenWorld.of_file(seen, in_tree().extended(installed_plugins()))
     header = seen.header
-    about = {"kind": header.placewright, "source": path.name, "server": header.server, "began": world.began, "speed": speed}
+    about = {"kind": header.placewright, "source": path.name, "server": header.server, "began": world.began, "speed": speed,
+             "can": ["whatif"]}  # fmt: skip
     return FileSource(world, seen.changes, about, time.monotonic, speed)
 
 
 async def _serve(source: FileSource, listening: socket.socket, *, open_browser: bool) -> None:
-    server = ConsoleServer(source, listening)
+    server = ConsoleServer(source, listening, WhatIfPages(source, in_tree().extended(installed_plugins())))
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

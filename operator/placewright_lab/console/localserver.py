@@ -17,6 +17,7 @@ from placewright.console.rights import ALL_NAMESPACES
 from placewright.console.source import ConsoleSource
 from placewright.console.staticpages import SECURITY_HEADERS, static_pages
 from placewright_lab.console.doorkeeper import DATA, SESSION, Doorkeeper
+from placewright_lab.console.whatifpages import WhatIfPages
 
 LOOPBACK: Final = "127.0.0.1"
 #: Seconds between two publications: one local reader costs little.
@@ -41,16 +42,18 @@ class ConsoleServer:
         feed: of the source's state.
     """
 
-    def __init__(self, source: ConsoleSource, listening: socket.socket) -> None:
+    def __init__(self, source: ConsoleSource, listening: socket.socket, what_if: WhatIfPages | None = None) -> None:
         """Make the server; `serving` runs it.
 
         Args:
             source: of the state and the pages.
             listening: on loopback.
+            what_if: answers the what-if page; None where `about.can` does not offer it.
         """
         port = listening.getsockname()[1]
         self._source = source
         self._listening = listening
+        self._what_if = what_if
         self._door = Doorkeeper(port)
         self._asked = 0.0
         self.feed = Feed(source)
@@ -65,6 +68,7 @@ class ConsoleServer:
             web.get(f"{DATA}feed", self._feed),
             web.get(f"{DATA}node", self._node),
             web.get(f"{DATA}pod", self._pod),
+            *(() if self._what_if is None else self._what_if.routes()),
             web.get("/{page}", self._page),
             web.get("/", self._page),
         ])
@@ -87,7 +91,8 @@ class ConsoleServer:
         due = loop.time()
         while True:
             # A page is several requests, each several turns of the loop: between two evaluations they would take long.
-            busy = self._asked + _BEAT < loop.time() and self._source.advance()
+            answers = self._what_if is not None and self._what_if.under_way
+            busy = not answers and self._asked + _BEAT < loop.time() and self._source.advance()
             if loop.time() >= due and self.feed.readers:
                 self.feed.publish()
                 due = loop.time() + _BEAT

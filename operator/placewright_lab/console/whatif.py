@@ -19,7 +19,6 @@ from placewright.framework.registry import Registry
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import offline_evaluator
 from placewright.profiles.editorschema import editor_schema
-from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright_lab.console.whatifanswer import Answer, Line, Lines, Side, Subject
 from placewright_lab.console.whatifpatch import ChangedProfile, changed, settable_weights, shown_spec, taken_along
@@ -121,8 +120,8 @@ class WhatIf:
             changes: a merge patch of its `spec`, as `form` shows it.
 
         Yields:
-            Lines with a `part`: `problems`, or `patch` and then `waiting`, `placing` and `recent`, several times each, and in the end `end`.
-            None after each step without a line.
+            Lines with a `part`: `problems`, or `patch`, `basis`, then `waiting`, `placing` and `recent` several times each, and `end`. None
+            after each step without a line.
         """
         began, profile = self._clock(), self._profile(name)
         if profile is None:
@@ -139,7 +138,10 @@ class WhatIf:
         except (PluginError, InputError) as problem:
             yield {"part": "problems", "problems": [["", str(problem), "a profile whose plugins can be built"]]}
             return
-        yield {"part": "basis", "now": known.subject.trial.now, "same": after is known.side, "claims": self._claims(profile), "problem": known.side.problem}
+        yield {
+            "part": "basis", "now": known.subject.trial.now, "same": after is known.side, "claims": self._claims(profile),
+            "problem": known.side.problem,
+        }  # fmt: skip
         answer = Answer(known.subject, known.side, after, self._clock)
         yield from answer.lines()
         yield {"part": "end", "seconds": round(self._clock() - began, 3), "cut": answer.cut}
@@ -167,12 +169,12 @@ class WhatIf:
         name = profile.spec.scheduler_name
         pods = [pod for pod in trial.pending if pod.scheduler_name == name and not pod.terminating] if self._claims(profile) else []
         recent = recent_placements(trial, name, world.placements)
+        resolved: ResolvedProfile | None = None
         try:
             resolved = resolve(profile, self._registry)
-        except ProfileError as problem:
-            resolved, side = None, Side(None, f"the profile cannot be used: {problem}")
-        else:
             side = self._side(resolved)
+        except (PluginError, InputError) as problem:
+            side = Side(None, f"the profile cannot be used: {problem}")
         self._known = _Known(profile, resolved, side, Subject(trial, pods, recent, self._mix))
         return self._known
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from placewright_lab.figures.fragmentation import PodClass
 
 Line = dict[str, Any]
 #: Steps; a line where there is something to tell.
-Lines = Iterator[Line | None]
+Lines = Generator[Line | None, None, None]
 #: Seconds until the first partial result, and between two of them.
 _FIRST: Final = 0.1
 _BETWEEN: Final = 0.3
@@ -231,7 +231,5 @@ def _told(pod: PodInfo, now: Now) -> PendingPod:
 
 def _by_reason(pods: Sequence[PendingPod]) -> list[Any]:
     """Groups of pods, the largest first: reasons as in the section `queue`, number, and names."""
-    rows = waiting_rows(pods, ALL_NAMESPACES).values()
-    return sorted(([row["reasons"], row["count"], row["namespace"], [name for name, _ in row["pods"]]] for row in rows), key=lambda row: -row[1])[
-        :_MOST_NAMED
-    ]
+    rows = sorted(waiting_rows(pods, ALL_NAMESPACES).values(), key=lambda row: -row["count"])
+    return [[row["reasons"], row["count"], row["namespace"], [name for name, _ in row["pods"]]] for row in rows[:_MOST_NAMED]]

@@ -74,7 +74,8 @@ async def apply_change(client: ApiClient, registry: Registry, seen: Seen, change
     except (RequestError, InputError) as problem:
         return _failed(seen, problem)
     generation = stored["metadata"].get("generation")
-    return Applied(_OK, f"the API server stored profile {seen.name} as generation {generation}; its status says whether it takes effect", stored)
+    said = f"the API server stored profile {seen.name} as generation {generation}; its status says whether it takes effect"
+    return Applied(_OK, said, stored)
 
 
 async def apply_shadow(client: ApiClient, registry: Registry, seen: Seen, changes: Mapping[str, Any]) -> Applied:
@@ -106,7 +107,8 @@ async def apply_shadow(client: ApiClient, registry: Registry, seen: Seen, change
         return _failed(seen, problem)
     except (RequestError, InputError) as problem:
         return _failed(seen, problem)
-    return Applied(_OK, f"the API server stored the shadow as profile {name}; it decides what {seen.name} decides, and binds nothing", stored)
+    said = f"the API server stored the shadow as profile {name}; it decides what {seen.name} decides, and binds nothing"
+    return Applied(_OK, said, stored)
 
 
 def _shadow_of(live: SchedulingProfile, changes: Mapping[str, Any], registry: Registry) -> Object | tuple[Problem, ...]:
@@ -120,7 +122,7 @@ def _shadow_of(live: SchedulingProfile, changes: Mapping[str, Any], registry: Re
 def _stale(seen: Seen, current: Object) -> Applied | None:
     metadata = current["metadata"]
     if metadata.get("uid") != seen.uid:
-        return Applied(CONFLICT, f"profile {seen.name} is another object than the one on this page: it was deleted and created anew; open the page again")
+        return Applied(CONFLICT, f"profile {seen.name} was deleted and created anew since this page read it: open the page again")
     if metadata.get("generation") != seen.generation:
         found = f"generation {metadata.get('generation')} now, {seen.generation} on this page"
         return Applied(CONFLICT, f"profile {seen.name} has changed meanwhile ({found}): open the page again")

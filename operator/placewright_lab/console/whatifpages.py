@@ -75,17 +75,15 @@ class Change(msgspec.Struct, forbid_unknown_fields=True):
 class WhatIfPages:
     """Answers the what-if page."""
 
-    def __init__(self, at_hand: ClusterAtHand, registry: Registry, busy: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, at_hand: ClusterAtHand, registry: Registry) -> None:
         """Ask nothing yet.
 
         Args:
             at_hand: the cluster that the console shows.
             registry: of plugins.
-            busy: is told after each slice, so that work that can wait does.
         """
         self._at_hand = at_hand
         self._registry = registry
-        self._busy = busy
         self._what_if = WhatIf(registry, time.monotonic)
         self._lock = asyncio.Lock()
         self._asked = 0
@@ -95,6 +93,11 @@ class WhatIfPages:
     def can(self) -> Sequence[str]:
         """Words of `about.can`."""
         return ("whatif",) if self._at_hand.writer is None else ("whatif", "apply")
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a question is being answered, so that work that can wait should."""
+        return self._lock.locked()
 
     def routes(self) -> Iterable[web.RouteDef]:
         """The routes; all need the session, by their path."""
@@ -159,7 +162,6 @@ class WhatIfPages:
 
     async def _pause(self) -> float:
         """Let the rest of the server have its turn; returns the time at which the next slice ends."""
-        self._busy()
         await asyncio.sleep(0)
         return time.monotonic() + _SLICE
 

@@ -1,4 +1,4 @@
-"""A change of a profile as people take it along: the changed profile, its problems, and the patch as YAML, as a kubectl line, as a shadow."""
+"""A change of a profile: the changed profile or its problems, and the patch for people, as YAML, as a kubectl line and as a shadow."""
 
 from __future__ import annotations
 
@@ -128,8 +128,9 @@ def taken_along(profile: SchedulingProfile, made: ChangedProfile, registry: Regi
         registry: of plugins.
 
     Returns:
-        `differences` as rows of what, before and after; `patch` and `yaml` with the changed fields alone; `kubectl`, empty where the name is
-        none that an API server takes or nothing changes; `shadow`, the manifest of a profile that tries the change beside the live one.
+        `differences` as rows of what, before and after; `patch` and `yaml` with the changed fields alone; `kubectl`, empty where the name
+        is none that an API server takes; `shadow`, the manifest of a profile that tries the change beside the live one. Where nothing
+        changes, all of them are empty.
     """
     assert made.profile is not None
     patch = {"spec": without_keys(made.patch, HIDDEN)}

@@ -118,8 +118,8 @@ def figures(trial: TrialCluster, mix: Sequence[PodClass]) -> dict[str, Any]:
         mix: the classes of a `Mix`.
 
     Returns:
-        `empty` nodes; `uses`: resource, requested, allocatable, mean and deviation of the nodes' shares; `fragments`: device, free, stranded,
-        and the share of the free ones that a pod of the mix is expected to find useless.
+        `empty` nodes; `uses`: resource, requested, allocatable, mean and deviation of the nodes' shares; `fragments`: device, free,
+        stranded, and the share of the free ones that a pod of the mix is expected to find useless.
     """
     cluster = trial.cluster
     return {

@@ -1,7 +1,7 @@
 """A cluster to try profiles on: a copy of the one that the console shows, in which waiting pods are placed and taken back.
 
-The pods, nodes and objects themselves are shared, so a copy costs columns and dictionaries. It is brought up to date by looking which objects
-are others than before. While a question is answered it stands still, however the cluster that is shown goes on.
+The pods, nodes and objects themselves are shared, so a copy costs columns and dictionaries. It is brought up to date by looking which
+objects are others than before. While a question is answered it stands still, however the cluster that is shown goes on.
 """
 
 from __future__ import annotations

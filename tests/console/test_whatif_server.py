@@ -1,0 +1,129 @@
+"""The what-if page's requests: a question and its lines, what is refused, and that a newer question ends the one before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from placewright.framework.registry import installed_plugins
+from placewright.plugins.catalog import in_tree
+from placewright.serving.listener import bind
+from placewright_lab.commands.console import open_file
+from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from placewright_lab.console.whatifpages import LARGEST_BODY, READ_ONLY, WhatIfPages
+
+from .makers import shop
+
+Line = dict[str, Any]
+
+
+class Asker:
+    """A browser that was let in."""
+
+    def __init__(self, http: aiohttp.ClientSession, site: str) -> None:
+        self.http = http
+        self.site = site
+
+    async def post(self, path: str, body: Any, **headers: str) -> tuple[int, str]:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"Origin": self.site, "Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self.http.post(self.site + path, data=data, headers=sent) as answer:
+            return answer.status, await answer.text()
+
+    async def ask(self, changes: Line, page: str = "one") -> list[Line]:
+        status, text = await self.post("/api/whatif", {"profile": "default", "changes": changes, "page": page})
+        assert status == 200, text
+        return [json.loads(line) for line in text.splitlines()]
+
+
+@asynccontextmanager
+async def asking(path: Path) -> AsyncIterator[Asker]:
+    source = open_file(path, 2**24)
+    server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"), WhatIfPages(source, in_tree().extended(installed_plugins())))
+    jar = aiohttp.CookieJar(unsafe=True)  # keeps cookies of IP addresses
+    async with server.serving(), aiohttp.ClientSession(cookie_jar=jar) as http:
+        site, _, fragment = server.url.partition("/#")
+        secret = json.dumps({"secret": fragment.removeprefix("secret=")})
+        async with http.post(f"{site}/api/session", data=secret, headers={"Origin": site}) as answer:
+            assert answer.status == 204
+        yield Asker(http, site)
+
+
+@pytest.fixture
+async def asker(tmp_path: Path) -> AsyncIterator[Asker]:
+    async with asking(shop(tmp_path / "shop.snapshot")) as made:
+        yield made
+
+
+async def test_a_question_is_answered_in_lines_that_begin_with_the_patch_and_end_with_an_end(asker: Asker) -> None:
+    lines = await asker.ask({"weights": {"NodeResourcesFit": 5}})
+    parts = [line["part"] for line in lines]
+    assert parts[:3] == ["preparing", "patch", "basis"]
+    assert parts[-1] == "end"
+    assert {"waiting", "placing", "recent"} < set(parts)
+    assert "preparing" not in [line["part"] for line in await asker.ask({})], "the copy serves again while nothing changes"
+
+
+async def test_the_form_has_the_profiles_with_their_weights_and_the_schema(asker: Asker) -> None:
+    async with asker.http.get(f"{asker.site}/api/whatif") as answer:
+        form = await answer.json()
+    (profile,) = form["profiles"]
+    assert (profile["name"], profile["spec"]) == ("default", {"schedulerName": "default-scheduler"})
+    assert profile["weights"]["NodeResourcesFit"] == 1
+    assert form["schema"]["properties"]["preset"]["enum"][0] == "default"
+    assert (form["writes"], form["readOnly"]) == (False, READ_ONLY)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"profile=default", {"Content_Type": "application/x-www-form-urlencoded"}, 415),
+        (b'{"profile":"default"}', {"Content_Type": "text/plain"}, 415),
+        (b"[]", {}, 400),
+        (b'{"profile":"default","changes":[]}', {}, 400),
+        (b'{"profile":"default","what":1}', {}, 400),
+        (b'{"profile":"' + b"x" * LARGEST_BODY + b'"}', {}, 413),
+        (b'{"profile":"default"}', {"Origin": "http://evil.example"}, 403),
+    ],
+)
+async def test_a_body_of_another_kind_or_size_or_from_another_site_is_refused(
+    body: bytes, headers: dict[str, str], status: int, asker: Asker
+) -> None:
+    for path in ("/api/whatif", "/api/apply"):
+        assert (await asker.post(path, body, **headers))[0] == status, path
+
+
+async def test_nothing_is_asked_or_written_without_the_session(asker: Asker) -> None:
+    async with aiohttp.ClientSession() as stranger:
+        for path in ("/api/whatif", "/api/apply"):
+            async with stranger.post(asker.site + path, json={"profile": "default"}, headers={"Origin": asker.site}) as answer:
+                assert answer.status == 401
+        async with stranger.get(f"{asker.site}/api/whatif") as answer:
+            assert answer.status == 401
+
+
+async def test_a_console_of_a_file_writes_nothing_and_says_why(asker: Asker) -> None:
+    status, text = await asker.post("/api/apply", {"profile": "default", "uid": "", "generation": 0, "changes": {"paused": True}})
+    assert (status, text.strip()) == (403, READ_ONLY)
+
+
+async def test_problems_of_a_change_are_those_of_the_operator_and_nothing_else_is_said(asker: Asker) -> None:
+    lines = await asker.ask({"weights": {"NodeResourcesFitt": 2}, "backoff": {"initialSeconds": "soon"}})
+    (problems,) = [line for line in lines if line["part"] != "preparing"]
+    assert problems["part"] == "problems"
+    assert [path for path, _, _ in problems["problems"]] == ["spec.backoff.initialSeconds"]
+    (problems,) = await asker.ask({"weights": {"NodeResourcesFitt": 2}})
+    ((path, found, allowed),) = problems["problems"]
+    assert (path, found) == ("spec.weights.NodeResourcesFitt", '"NodeResourcesFitt"')
+    assert "did you mean 'NodeResourcesFit'" in allowed
+
+
+async def test_an_unknown_profile_is_told(asker: Asker) -> None:
+    _, text = await asker.post("/api/whatif", {"profile": "nobody"})
+    assert json.loads(text.splitlines()[-1])["problems"][0][1] == "no such profile"
