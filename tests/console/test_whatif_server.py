@@ -32,7 +32,8 @@ class Asker:
 
     async def post(self, path: str, body: Any, **headers: str) -> tuple[int, str]:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        sent = {"Origin": self.site, "Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = {"Origin": self.site, "Content-Type": "application/json"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         async with self.http.post(self.site + path, data=data, headers=sent) as answer:
             return answer.status, await answer.text()
 

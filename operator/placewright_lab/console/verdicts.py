@@ -129,7 +129,7 @@ def rejections_of(now: Now) -> tuple[WaitReason, ...]:
     """Tell why a pod waits.
 
     Args:
-        now: the verdicts about it, none of which lets it onto a node.
+        now: the verdicts about it. No node can hold it.
 
     Returns:
         The reasons; a gate, or a plugin that failed, is one.

@@ -1,4 +1,4 @@
-"""What a changed profile would do on the cluster that the console shows.
+"""Finds out what a changed profile would do on the cluster that the console shows.
 
 Three questions: which waiting pods would fit that do not now, and the other way round; how full nodes would be if the waiting pods were
 placed; and which placements of the last hour would have been others. The answers about the profile as it is are kept, so that a further
@@ -32,7 +32,7 @@ _STANDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of a profile as it is, on the copy as it is."""
+    """A profile as it is, and the answers about it on the copy as it is."""
 
     profile: SchedulingProfile
     resolved: ResolvedProfile | None
@@ -125,7 +125,7 @@ class WhatIf:
         """
         began, profile = self._clock(), self._profile(name)
         if profile is None:
-            yield {"part": "problems", "problems": [["", "no such profile", "one of those that the console shows"]]}
+            yield {"part": "problems", "problems": [["", "no such profile", "the name of a profile that the console shows"]]}
             return
         made = changed(profile, changes, self._registry)
         yield self._patch(profile, made)
@@ -193,5 +193,5 @@ class WhatIf:
 
 
 def _decisive(profile: ResolvedProfile) -> tuple[object, ...]:
-    """What decides on which node a pod goes; backoff, fairness and the like do not."""
+    """The parts of a profile that decide on which node a pod goes. Backoff and fairness, for two, do not."""
     return profile.points, profile.weights, profile.args, profile.settings.percentage_of_nodes_to_score

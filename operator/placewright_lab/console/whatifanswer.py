@@ -59,7 +59,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What both profiles are asked about.
+    """The cluster and the pods that both profiles are asked about.
 
     Attributes:
         trial: the cluster.

@@ -176,7 +176,7 @@ def shadow_manifest(profile: SchedulingProfile, made: ChangedProfile) -> Object:
 
 
 def _differences(before: SchedulingProfile, after: SchedulingProfile, registry: Registry) -> tuple[Difference, ...]:
-    """What differs in effect; nothing where the profile of before cannot be used."""
+    """The differences in effect; none where the profile of before cannot be used."""
     try:
         known = resolve(before, registry)
     except ProfileError:

@@ -46,7 +46,7 @@ def placed(
     Args:
         trial: is changed.
         evaluator: of the profile; None for one that cannot be used, which places no pod.
-        pods: in the order of the queue; those that PreEnqueue keeps are left out.
+        pods: in the order of the queue. Pods that PreEnqueue keeps are left out.
         preferred: the nodes that are taken where several are equally good, so that chance makes no difference between two profiles.
         nodes: is filled with the node of each pod that was tried.
 
@@ -182,7 +182,7 @@ def recent_placements(trial: TrialCluster, scheduler_name: str, seen: Iterable[P
 
 
 def _spread(count: int) -> Iterator[int]:
-    """All numbers below `count`, in an order in which those that came are spread evenly: 0, 4, 2, 6, 1, 3, 5, 7 for 8."""
+    """All numbers below `count`, so that the first few are spread evenly, too: 0, 4, 2, 6, 1, 3, 5, 7 for 8."""
     seen = set[int]()
     step = 1 << max(count - 1, 1).bit_length()
     while step:

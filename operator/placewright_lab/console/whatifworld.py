@@ -30,7 +30,7 @@ _PIECE: Final = 200
 
 
 class TriedWorld(Protocol):
-    """What is asked of the cluster that the console shows. `SeenWorld` is one."""
+    """The cluster that the console shows, as far as it is copied. `SeenWorld` is one."""
 
     @property
     def cluster(self) -> Cluster:
