@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from observability.metricsdesk import Seen, read
+from placewright.console.timeline import PlacementTally
 from placewright.framework.interface import PermitResult
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import Code, Status, unschedulable
@@ -253,6 +254,26 @@ async def test_the_late_end_of_an_attempt_of_a_removed_profile_is_not_shown_for_
     seen = world.seen()
     assert "team" not in seen.values(ATTEMPTS, "profile")
     assert seen.value("scheduler_pod_scheduling_attempts_count") == 1
+
+
+async def test_a_second_reader_of_the_counts_gets_all_of_them_by_generation() -> None:
+    world = counted().nodes(node("a"), node("b")).pods(*(pod(f"web-{n}") for n in range(3)), pod("big").requests(cpu="900"))
+    world.series.tally = tally = PlacementTally()
+    for _ in range(4):
+        await world.attempt()
+    newer = replace(world.profile, generation=world.profile.generation + 1)
+    world.series.keep_only({"default-scheduler": newer})
+    world.series.of(newer)
+    world.pods(pod("late"))
+    await world.attempt()
+    world.series.of(newer)
+    world.series.settle()
+    taken = tally.take()
+    bound = {series: (part.bound, part.decisions, int(part.deciding.sum()), int(part.binding.sum())) for series, part in taken.items()}
+    first = ("default-scheduler", world.profile.generation)
+    assert bound[first] == (3, 4, 3, 3)
+    assert sum(each[0] for each in bound.values()) == 4
+    assert tally.take() == {}
 
 
 @pytest.mark.parametrize("name", ['a"} 1\nhacked_total{x="', "back\\slash", "line\nbreak", "ünïcode", "{}", ""])

@@ -88,6 +88,24 @@ async def test_pods_stand_where_the_shadow_put_them_and_the_next_decision_sees_t
     assert len({stands(shadow, name) for name in ("p1", "p2", "p3")}) == 1
 
 
+async def test_pods_on_which_the_two_differ_are_kept_as_examples_with_the_regret() -> None:
+    world = Beside().nodes(*(node(name) for name in "abc"))
+    shadow = world.shadow(**PACK)
+    await place(world, "p1", "p2", "p3")
+    world.rest(shadow)
+    packed = stands(shadow, "p1")
+    differences = shadow.figures.differences
+    others = {name: world.node_of(name) for name in ("p1", "p2", "p3") if world.node_of(name) != packed}
+    assert {each.name: each.live for each in differences} == others
+    assert {each.shadow for each in differences} == {packed}
+    assert all(each.points is not None and each.points > 0 for each in differences)
+    await place(world, "large", cpu="4")
+    world.rest(shadow)
+    assert (differences[-1].name, differences[-1].live) == ("large", None)
+    assert differences[-1].shadow not in (None, packed)
+    assert shadow.report.shadow_only == 1
+
+
 async def test_what_was_there_before_is_in_the_shadows_world_too() -> None:
     world = Beside().nodes(node("a"), node("b")).pods(pod("old").requests(cpu="3").on("a"))
     shadow = world.shadow(**PACK)

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from placewright.api.objects import NodeName
 from placewright.api.profile import Regret
+
+#: Differing decisions that are kept as examples.
+MOST_EXAMPLES: Final = 100
+
+
+class Difference(NamedTuple):
+    """A decision in which the two profiles differ.
+
+    Attributes:
+        namespace: of the pod.
+        name: of the pod.
+        shadow: the shadow's node; None where it found none.
+        live: the live profile's node; None where it found none.
+        points: how much worse the live node is, by the shadow's totals; None where it is not known.
+    """
+
+    namespace: str
+    name: str
+    shadow: NodeName | None
+    live: NodeName | None
+    points: int | None = None
 
 
 @dataclass(slots=True)
@@ -65,6 +88,7 @@ class Figures:
         not_feasible: decisions whose live node could not have held the pod in the shadow's world.
         regret: of the live node, by the shadow's totals.
         live_regret: of the shadow's node, by the live totals, where the live profile's record has them.
+        differences: the last decisions in which the two differ, the latest last.
     """
 
     since: str
@@ -78,6 +102,7 @@ class Figures:
     not_feasible: int = 0
     regret: Regrets = field(default_factory=Regrets)
     live_regret: Regrets = field(default_factory=Regrets)
+    differences: deque[Difference] = field(default_factory=lambda: deque(maxlen=MOST_EXAMPLES))
 
     def count(self, shadow: NodeName | None, live: NodeName | None) -> None:
         """Count a decision of both.

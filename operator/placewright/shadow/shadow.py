@@ -19,7 +19,7 @@ from placewright.framework.runtime.guard import why
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.scheduler.ports import Clock
 from placewright.shadow.chooser import Chooser, Found
-from placewright.shadow.figures import Figures
+from placewright.shadow.figures import Difference, Figures
 from placewright.shadow.pace import ShadowPace
 from placewright.shadow.podgroups import together
 from placewright.shadow.tape import Decided, Entry, EntryKind, Tape
@@ -257,7 +257,12 @@ class Shadow:
         live, figures = decided.choice, self.figures
         if found is None and live is not None:
             self._world.wait(decided.pod)
-        figures.count(None if found is None else found.node, None if live is None else live.node)
+        here, there = None if found is None else found.node, None if live is None else live.node
+        figures.count(here, there)
+        if here != there:
+            totals = None if found is None else found.totals
+            points = None if totals is None else totals[0] - totals[1]
+            figures.differences.append(Difference(decided.pod.namespace, decided.pod.name, here, there, points))
         if found is None or live is None:
             return
         if not found.feasible:

@@ -9,6 +9,7 @@ from placewright.api.bad_input import InputError
 from placewright.kube.client import ApiClient
 from placewright_lab.console.seenworld import SeenWorld
 from placewright_lab.console.worldsource import WorldSource
+from placewright_lab.console.worldtimeline import WorldTimeline
 from placewright_lab.snapshots.playback import SeenChange
 
 #: Remarks about the file that the pages show.
@@ -36,6 +37,8 @@ class FileSource(WorldSource):
         self._clock = clock
         self._speed = speed
         self._started = clock()
+        if changes:
+            self.timeline = WorldTimeline.of_recording(world, changes[-1].at)
 
     @property
     def writer(self) -> ApiClient | None:
@@ -56,6 +59,10 @@ class FileSource(WorldSource):
         while self._applied < len(self._changes) and self._changes[self._applied].at <= position:
             self._apply(self._changes[self._applied])
             self._applied += 1
+        if self.timeline is not None and self._applied < len(self._changes):
+            self.timeline.until(position)
+        elif self.timeline is not None:
+            self.timeline.finish(self._changes[-1].at)
         return super().advance()
 
     def moment(self) -> dict[str, Any]:
@@ -64,8 +71,11 @@ class FileSource(WorldSource):
 
     def _apply(self, change: SeenChange) -> None:
         """Apply a change, or note that its object is not valid: the rest of the recording can still be looked at."""
+        assert self.timeline is not None
+        self.timeline.until(change.at)
         try:
             self.world.apply(change)
         except InputError as problem:
             if len(self.world.notes) < _MOST_NOTES:
                 self.world.notes.append(f"left out, {change.at:.1f} s after the beginning: {problem}")
+        self.timeline.changed(change.at)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.decode import DecodeError, convert
@@ -16,6 +17,7 @@ from placewright.api.profile import SchedulingProfile, default_profile
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
 from placewright.console.decisionrows import LastPlacements, Placed
+from placewright.console.timeline import OTHERS, Series
 from placewright.explain.observed import ObservedObjects, oldest_of
 from placewright.framework.errors import PluginError
 from placewright.framework.registry import Registry
@@ -29,6 +31,8 @@ from placewright_lab.snapshots.playback import SeenChange, SeenCluster
 
 #: What a world is made of.
 Item: TypeAlias = Node | Pod | PodInfo | SchedulingProfile | ClusterObject
+#: Placements that are kept for `take_placed`.
+_MOST_UNTOLD: Final = 100_000
 
 
 class SeenWorld:
@@ -70,6 +74,7 @@ class SeenWorld:
         #: The profile that each schedulerName's evaluator was made from.
         self._evaluated: dict[str, SchedulingProfile] = {}
         self._unusable: dict[str, str] = {}
+        self._placed: deque[tuple[Series, float]] = deque(maxlen=_MOST_UNTOLD)
 
     @classmethod
     def of_file(cls, seen: SeenCluster, registry: Registry) -> Self:
@@ -106,6 +111,17 @@ class SeenWorld:
         return bool(self._known_profiles)
 
     @property
+    def declared(self) -> Collection[SchedulingProfile]:
+        """All profiles that there are, shadows among them."""
+        return self._known_profiles.values()
+
+    @property
+    def in_effect(self) -> Mapping[str, tuple[str, int]]:
+        """The profile's name and its generation, by schedulerName."""
+        used = {name: self._evaluated[name].metadata for name in self.evaluators}
+        return {name: (metadata.name, metadata.generation) for name, metadata in used.items()}
+
+    @property
     def remarks(self) -> Sequence[str]:
         """The notes, and the reasons why profiles cannot be used."""
         return [*self.notes, *(self._unusable[name] for name in sorted(self._unusable))]
@@ -118,6 +134,18 @@ class SeenWorld:
         """Find a pod by name: without a node, or on one. O(pods)."""
         on_nodes = (placement.pod for placement in self.cluster.placements())
         return next((pod for pod in chain(self.pending.values(), on_nodes) if (pod.namespace, pod.name) == (namespace, name)), None)
+
+    def series(self, scheduler_name: str) -> Series:
+        """The profile and the generation that a pod is counted with. A schedulerName that no profile has is not named."""
+        if scheduler_name not in self.evaluators:
+            return OTHERS, 0
+        return scheduler_name, self._evaluated[scheduler_name].metadata.generation
+
+    def take_placed(self) -> list[tuple[Series, float]]:
+        """Return the placements since the last call: with which profile each is counted, and the seconds since the pod's creation."""
+        taken = list(self._placed)
+        self._placed.clear()
+        return taken
 
     def apply(self, change: SeenChange) -> None:
         """Apply a change of a recording.
@@ -210,6 +238,8 @@ class SeenWorld:
         else:
             if self._wait_no_more(pod.uid):
                 self.placements.add(Placed(pod.uid, pod.namespace, pod.name, pod.node_name, pod.scheduler_name, self.now))
+                waited = self.now - (unix_seconds(pod.created) or self.now)
+                self._placed.append((self.series(pod.scheduler_name), max(waited, 0.0)))
             self.cluster.set_pod(pod)
 
     def _remove_pod(self, uid: str) -> None:

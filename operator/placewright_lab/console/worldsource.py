@@ -10,12 +10,14 @@ from placewright.console.nodepage import node_page
 from placewright.console.noderows import ConsoleNodes
 from placewright.console.podpage import BEST_NODES, pod_page
 from placewright.console.rights import ALL_NAMESPACES, Rights
-from placewright.console.statedelta import Sections
+from placewright.console.shadowrows import shadow_rows, shadows_of
+from placewright.console.statedelta import Section, Sections
 from placewright.console.waitingrows import waiting_rows
 from placewright.explain.explanation import Explanation
 from placewright.explain.observed import with_company, with_decision, with_verdicts, without_profile
 from placewright_lab.console.seenworld import SeenWorld
 from placewright_lab.console.verdicts import WaitingVerdicts
+from placewright_lab.console.worldtimeline import FIGURES, WorldTimeline
 
 #: Seconds of evaluations between two looks at readers and time.
 SLICE: Final = 0.02
@@ -27,7 +29,11 @@ class WorldSource:
     Attributes:
         world: the cluster at the moment that is shown.
         verdicts: about its waiting pods.
+        timeline: of the world; None for a world that stands still.
+        can: what the server offers beyond the first pages, but for time and shadows, which depend on the world.
     """
+
+    timeline: WorldTimeline | None = None
 
     def __init__(self, world: SeenWorld, about: dict[str, Any], clock: Callable[[], float], patience: float = 0.0) -> None:
         """Show a world.
@@ -40,6 +46,7 @@ class WorldSource:
         """
         self.world = world
         self.verdicts = WaitingVerdicts(world, clock, patience)
+        self.can: list[str] = []
         self._about = about
         self._nodes = ConsoleNodes(world.cluster, world.scheduler_names)
         self._names = world.scheduler_names
@@ -59,13 +66,23 @@ class WorldSource:
             self._names = self.world.scheduler_names
             self._nodes = ConsoleNodes(self.world.cluster, self._names)
         self._nodes.refresh()
-        return {
-            "about": {**self._about, **self._nodes.about(), **self.moment()},
+        about = {**self._about, **self._nodes.about(), **self.moment()}
+        sections: dict[str, Section] = {
             "nodes": self._nodes.nodes,
             "loads": self._nodes.loads,
             "queue": waiting_rows(self.verdicts.waiting(), rights),
             "decisions": self.world.placements.rows(rights),
         }
+        can = list(self.can)
+        if self.timeline is not None:
+            can.append("time")
+            about["timeFigures"] = FIGURES
+            sections |= {"time": self.timeline.time(), "marks": self.timeline.marks()}
+        shadows = shadows_of(self.world.declared)
+        if shadows:
+            can.append("shadows")
+            sections["shadows"] = shadow_rows(shadows, rights)
+        return {"about": {**about, "can": can}, **sections}
 
     def moment(self) -> dict[str, Any]:
         """Return the rows of the section `about` that change."""

@@ -80,7 +80,13 @@ function changed(next, delta) {
   if (!delta || delta.put?.about?.notes) {
     fill(document.getElementById("notes"), (about.get("notes") ?? []).map((note) => el("p", { class: "note" }, note)));
   }
+  if (!delta || delta.put?.about?.can) offer(about.get("can") ?? []);
   current?.update(state, delta);
+}
+
+/** Pages beyond the first ones are in the navigation where the server offers them. */
+function offer(can) {
+  for (const link of document.querySelectorAll("nav [data-needs]")) link.hidden = !can.includes(link.dataset.needs);
 }
 
 function status(now, told) {

@@ -2,17 +2,21 @@
 
 import { request } from "./request.js";
 
-const SECTIONS = ["about", "nodes", "loads", "queue", "decisions"];
+/** The sections of the first pages, which are there even where a server has nothing in them. */
+const FIRST = ["about", "nodes", "loads", "queue", "decisions"];
 
 /** Maps, because a key such as `__proto__` is a name like any other. */
 function mapped(state) {
-  return Object.fromEntries(SECTIONS.map((name) => [name, new Map(Object.entries(state[name] ?? {}))]));
+  return Object.fromEntries([...new Set([...FIRST, ...Object.keys(state)])].map((name) => [name, new Map(Object.entries(state[name] ?? {}))]));
 }
 
 /** Apply a delta to the state in place. */
 function apply(state, delta) {
   for (const [name, keys] of Object.entries(delta.gone ?? {})) for (const key of keys) state[name].delete(key);
-  for (const [name, rows] of Object.entries(delta.put ?? {})) for (const [key, row] of Object.entries(rows)) state[name].set(key, row);
+  for (const [name, rows] of Object.entries(delta.put ?? {})) {
+    state[name] ??= new Map();
+    for (const [key, row] of Object.entries(rows)) state[name].set(key, row);
+  }
 }
 
 /** The lines of a response, as they come. */

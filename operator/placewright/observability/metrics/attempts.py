@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,10 +42,37 @@ _ASKED: Final = {
 _OF_ALL: Final = 4
 
 
+class Tally(Protocol):
+    """A second reader of the counts, by profile and generation. It is called when noted placements are counted, hundreds at once."""
+
+    def placed(self, profile: str, generation: int, deciding: Floats, binding: Floats) -> None:
+        """Count bound pods.
+
+        Args:
+            profile: its schedulerName.
+            generation: of the profile.
+            deciding: seconds to the choice of a node, shape (pods,).
+            binding: seconds from the first attempt to the end, shape (pods,).
+        """
+
+    def failed(self, profile: str, generation: int) -> None:
+        """Count an attempt that bound nothing.
+
+        Args:
+            profile: its schedulerName.
+            generation: of the profile.
+        """
+
+
 class AttemptSeries:
-    """All series of attempts. It is the scheduler's `Observer`, called at the end of each attempt."""
+    """All series of attempts. It is the scheduler's `Observer`, called at the end of each attempt.
+
+    Attributes:
+        tally: reads the counts, too; None where there is no reader.
+    """
 
     def __init__(self) -> None:
+        self.tally: Tally | None = None
         self.attempts = CounterSeries(upstream.SCHEDULE_ATTEMPTS)
         self.durations = Histograms(upstream.ATTEMPT_DURATION)
         self.steps = Histograms(upstream.EXTENSION_POINT_DURATION)
@@ -156,14 +183,18 @@ class AttemptSeries:
         for profile in profiles.values():
             self.of(profile)
 
+    def settle(self) -> None:
+        """Count the noted placements of all profiles."""
+        for profile in self._profiles.values():
+            profile.settle()
+
     def shares(self) -> dict[tuple[str, str], float]:
         """By profile object's name and plugin, the plugin's part in the scores of chosen nodes."""
         return {(one.profile.name, plugin): share for one in self._profiles.values() for plugin, share in one.shares()}
 
     def series(self) -> Iterable[Series]:
         """The series, for export."""
-        for profile in self._profiles.values():
-            profile.settle()
+        self.settle()
         return (
             self.attempts, self.durations, self._algorithm, self._sli, self._tries, self._flushed, self.steps, self._plugins,
             self.evaluations, self._permit, self._preemptions, self._victims, self._incoming, self.extenders,
@@ -262,7 +293,7 @@ class ProfileSeries:
         times = len(number)
         self._attempts[Result.SCHEDULED].value += times
         self._all.durations.at(Result.SCHEDULED.value, self._name).observe_all(took)
-        self._all.placed(number, decided, since_ready)
+        self._placed(number, decided, since_ready)
         for name, seconds in zip(shape.steps, columns[_OF_ALL:], strict=False):
             self._all.step(name, Code.SUCCESS, self._name).observe_all(seconds)
         for plugin, points in zip(shape.scorers, columns[_OF_ALL + len(shape.steps) :], strict=True):
@@ -281,10 +312,17 @@ class ProfileSeries:
         self._evaluated(passed, steps.skip_filter, steps.skip_score, 1)
         if result is Result.SCHEDULED:
             single = [np.array([value]) for value in (attempt.number, decided - attempt.started, ended - attempt.first_tried)]
-            self._all.placed(*single)
+            self._placed(*single)
+        elif self._all.tally is not None:
+            self._all.tally.failed(self._name, self.profile.generation)
         if attempt.placement is not None:
             for plugin, product in attempt.placement.plugins.items():
                 self._points[plugin] = self._points.get(plugin, 0) + product
+
+    def _placed(self, number: Floats, decided: Floats, since_ready: Floats) -> None:
+        self._all.placed(number, decided, since_ready)
+        if self._all.tally is not None:
+            self._all.tally.placed(self._name, self.profile.generation, decided, since_ready)
 
     def _evaluated(self, steps: Collection[str], skip_filter: AbstractSet[str], skip_score: AbstractSet[str], times: int) -> None:
         """Count an evaluation for each plugin at each passed extension point, without plugins that skipped it."""

@@ -1,0 +1,146 @@
+"""The operator's time line: samples an engine every few seconds.
+
+It does so whether or not the console has a reader, so that the last hour is there when a person opens it. A look costs microseconds and a
+sample less than a millisecond, because both read numbers that the engine and its metrics keep anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from placewright.console.marks import AWAY, BEGUN, LEADER, STILL, GenerationMarks, Mark, Marks
+from placewright.console.shadowrows import SeenShadow
+from placewright.console.statedelta import Section
+from placewright.console.timeline import OTHERS, PlacementTally, Series, Timeline, Waiting
+from placewright.engine.engine import Engine
+from placewright.leadership.leaserule import real_seconds
+from placewright.observability.metrics.attempts import AttemptSeries
+
+#: Seconds between two looks for changes that get a mark, and between two samples.
+LOOK_SECONDS: Final = 1.0
+SAMPLE_SECONDS: Final = 5.0
+#: Seconds that a look may come late before it is marked.
+_STILL_SECONDS: Final = 5.0
+
+
+class EngineTimeline:
+    """Keeps one engine's last hour.
+
+    Example:
+        timeline = EngineTimeline(engine, series.attempts)
+        task = asyncio.create_task(timeline.run())
+        timeline.time(), timeline.marks()                # sections of the state
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        attempts: AttemptSeries,
+        clock: Callable[[], float] = real_seconds,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Begin now.
+
+        Args:
+            engine: only read.
+            attempts: of the engine's metrics; its `tally` is set.
+            clock: seconds of a clock that is never set.
+            wall: seconds since 1970.
+        """
+        self._engine = engine
+        self._attempts = attempts
+        self._clock = clock
+        self._wall = wall
+        self._tally = PlacementTally()
+        attempts.tally = self._tally
+        self._timeline = Timeline()
+        self._marks = Marks()
+        self._generations = GenerationMarks(self._marks)
+        self._led = self._leads
+        self._looked = self._sampled = clock()
+        self._timeline.tick(self._looked, wall(), {}, {})
+        self._away: Mark | None = None
+        self._marks.add(Mark(self._looked, BEGUN, "begun", "this replica began"))
+
+    async def run(self) -> None:
+        """Look and sample until cancelled."""
+        while True:
+            self.look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def look(self) -> None:
+        """Mark the changes since the last look, and sample where it is time."""
+        now = self._clock()
+        at = self._timeline.place(now, self._wall())
+        if now - self._looked > LOOK_SECONDS + _STILL_SECONDS:
+            seconds = f"nothing ran for {now - self._looked:.0f} s: the event loop, the process or the machine stood still"
+            self._marks.add(Mark(at - (now - self._looked), STILL, "still", seconds, until=at))
+        self._looked = now
+        self._look_for_leader(at)
+        self._look_for_server(at)
+        active = self._engine.live.active
+        changed = self._generations.look(at, {name: (each.profile.name, each.profile.generation) for name, each in active.items()})
+        if changed or now - self._sampled >= SAMPLE_SECONDS:
+            self._sample(now)
+
+    def time(self) -> Section:
+        """The section `time`."""
+        return self._timeline.rows()
+
+    def marks(self) -> Section:
+        """The section `marks`."""
+        return self._marks.rows(self._timeline.time_of_day)
+
+    def _sample(self, now: float) -> None:
+        self._sampled = now
+        self._attempts.settle()
+        self._timeline.tick(now, self._wall(), self._tally.take(), self._waiting())
+
+    def _waiting(self) -> dict[Series, Waiting]:
+        """The waiting pods by profile. A schedulerName that no profile has is its pods' own text, and is not named."""
+        active, found = self._engine.live.active, dict[Series, Waiting]()
+        for queue in self._engine.queue.profile_queues():
+            known = active.get(queue.name)
+            series = (OTHERS, 0) if known is None else (queue.name, known.profile.generation)
+            sizes = queue.sizes()
+            found[series] = Waiting(*(one + more for one, more in zip(found.get(series, Waiting()), sizes, strict=True)))
+        return found
+
+    @property
+    def _leads(self) -> bool:
+        return self._engine.leadership.active
+
+    def _look_for_leader(self, at: float) -> None:
+        leads = self._leads
+        if leads != self._led:
+            label, text = ("leads", "this replica leads from here") if leads else ("stands by", "this replica does not lead any more")
+            self._marks.add(Mark(at, LEADER, label, text))
+        self._led = leads
+
+    def _look_for_server(self, at: float) -> None:
+        since = self._engine.client.away.away_since
+        if since is not None and self._away is None:
+            began = at - max(time.monotonic() - since, 0.0)
+            self._away = self._marks.add(Mark(began, AWAY, "API away", "the API server does not answer", open=True))
+        elif since is None and self._away is not None:
+            self._away.until, self._away.open = at, False
+            self._away.text = f"the API server was away for {at - self._away.at:.0f} s"
+            self._away = None
+
+
+def seen_shadows(engine: Engine) -> list[SeenShadow]:
+    """Read the shadows at work.
+
+    Args:
+        engine: only read.
+
+    Returns:
+        What `shadow_rows` takes.
+    """
+    return [
+        SeenShadow(name, shadow.profile.shadows or "", shadow.profile.generation, shadow.report, tuple(shadow.figures.differences))
+        for name, shadow in engine.shadows.by_name.items()
+    ]

@@ -1,0 +1,125 @@
+"""The operator's time line: what it reads of an engine, and what gets a mark."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from handlers.stage import DEADLINE, new_stage
+from observability.metricsdesk import watched
+from placewright.console.marks import AWAY, BEGUN, GENERATION, LEADER, STILL
+from placewright.console.timeline import GENERATIONS, OTHERS
+from placewright.observability.metrics.attempts import AttemptSeries
+from placewright.serving.consoletimeline import SAMPLE_SECONDS, EngineTimeline, seen_shadows
+
+NOON = 1_795_521_600.0
+
+
+class Staged:
+    """A time line of an engine that is no more than what the time line reads."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.engine: Any = SimpleNamespace(
+            live=SimpleNamespace(active={}),
+            leadership=SimpleNamespace(active=True),
+            client=SimpleNamespace(away=SimpleNamespace(away_since=None)),
+            queue=SimpleNamespace(profile_queues=lambda: [self.queue("default", (1, 2, 3, 4)), self.queue("tenants-own", (0, 0, 7, 0))]),
+        )
+        self.profile(1)
+        self.attempts = AttemptSeries()
+        self.timeline = EngineTimeline(self.engine, self.attempts, lambda: self.now, lambda: NOON + self.now)
+
+    @staticmethod
+    def queue(name: str, sizes: tuple[int, ...]) -> Any:
+        return SimpleNamespace(name=name, sizes=lambda: sizes)
+
+    def profile(self, generation: int) -> None:
+        self.engine.live.active = {"default": SimpleNamespace(profile=SimpleNamespace(name="main", generation=generation))}
+
+    def looks(self, times: int = 1, every: float = 1.0) -> None:
+        for _ in range(times):
+            self.now += every
+            self.timeline.look()
+
+    def marks(self, *kinds: str) -> list[dict[str, Any]]:
+        return [row for row in self.timeline.marks().values() if row["kind"] in kinds]
+
+
+def test_pods_wait_by_profile_and_foreign_names_are_not_told() -> None:
+    staged = Staged()
+    staged.looks(6)
+    (row,) = [row for key, row in staged.timeline.time().items() if key != GENERATIONS]
+    assert row[1] == SAMPLE_SECONDS
+    assert row[2][2] == [1.0, 2.0, 10.0, 4.0]
+    assert {(each[0], each[1]): each[4] for each in row[3]} == {("default", 1): [1, 2, 3, 4], (OTHERS, 0): [0, 0, 7, 0]}
+
+
+def test_a_generation_that_changes_is_marked_and_its_counts_are_kept_apart() -> None:
+    staged = Staged()
+    staged.looks(3)
+    staged.attempts.tally.placed("default", 1, np.array([0.001]), np.array([0.1]))  # type: ignore[union-attr]
+    staged.profile(2)
+    staged.looks()
+    staged.attempts.tally.placed("default", 2, np.array([0.001]), np.array([0.1]))  # type: ignore[union-attr]
+    staged.looks(6)
+    (mark,) = staged.marks(GENERATION)
+    assert (mark["at"], mark["label"]) == (NOON + 1004, "main 2")
+    told = staged.timeline.time()[GENERATIONS]
+    assert [(each[1], each[5]) for each in told if each[0]] == [(1, 1), (2, 1)]
+
+
+def test_an_api_server_that_is_away_is_marked_from_its_first_failure_until_it_is_back() -> None:
+    staged = Staged()
+    staged.looks(2)
+    staged.engine.client.away.away_since = time.monotonic() - 0.5
+    staged.looks()
+    (mark,) = staged.marks(AWAY)
+    assert mark["open"]
+    assert mark["at"] == pytest.approx(NOON + 1002.5, abs=0.3)
+    staged.looks(4)
+    staged.engine.client.away.away_since = None
+    staged.looks()
+    (mark,) = staged.marks(AWAY)
+    assert "open" not in mark
+    assert mark["until"] == NOON + 1008
+    assert mark["text"].startswith("the API server was away for ")
+
+
+def test_the_lead_and_a_standstill_are_marked() -> None:
+    staged = Staged()
+    staged.looks()
+    staged.engine.leadership.active = False
+    staged.looks(2)
+    staged.engine.leadership.active = True
+    staged.looks()
+    assert [mark["label"] for mark in staged.marks(LEADER)] == ["stands by", "leads"]
+    staged.looks(every=30)
+    (mark,) = staged.marks(STILL)
+    assert (mark["at"], mark["until"]) == (NOON + 1004, NOON + 1034)
+    assert len(staged.marks(BEGUN)) == 1
+
+
+async def test_an_operator_at_work_is_counted_whole() -> None:
+    async with new_stage() as stage, watched(stage.profile().nodes(2)) as running:
+        clock = SimpleNamespace(now=0.0)
+        series: Any = running.metrics._series
+        timeline = EngineTimeline(running.engine, series.attempts, lambda: clock.now, lambda: NOON + clock.now)
+        names = stage.pods(5)
+        await stage.until(lambda: stage.placed(*names))
+        async with asyncio.timeout(DEADLINE):
+            # The last attempt ends a moment after its pod is bound, and tells nobody.
+            while running.seen().total("scheduler_schedule_attempts_total", result="scheduled") < 5:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        clock.now = 6.0
+        timeline.look()
+        (row,) = [row for key, row in timeline.time().items() if key != GENERATIONS]
+        assert row[2][1] == 5
+        assert row[2][3] > 0
+        assert row[2][5] >= row[2][3]
+        assert seen_shadows(running.engine) == []
