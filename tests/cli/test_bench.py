@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from placewright.cli.main import main
-from placewright_lab.bench import decisions, devicedecisions, preemptions, recordcost, shadowcost
+from placewright_lab.bench import decisions, devicedecisions, policycost, preemptions, recordcost, shadowcost
 from placewright_lab.bench.decisions import Measurement
 from placewright_lab.bench.deployments import (
     ALL_DIFFERENT,
@@ -26,6 +26,7 @@ from placewright_lab.bench.deployments import (
 )
 from placewright_lab.bench.devicedecisions import DeviceMeasurement
 from placewright_lab.bench.end_to_end import EndToEnd
+from placewright_lab.bench.policycost import POLICIES
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES
 from placewright_lab.bench.preemptionstory import VICTIMS
 from placewright_lab.bench.processtimes import cpu_seconds, machine_seconds, peak_bytes, percentiles, resident_bytes
@@ -64,7 +65,7 @@ def test_what_is_old_is_collected_again_when_the_outermost_measurement_is_over()
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hardly any warm-up."""
-    for module in (decisions, devicedecisions, recordcost, shadowcost):
+    for module in (decisions, devicedecisions, policycost, recordcost, shadowcost):
         monkeypatch.setattr(module, "WARM_UP", WARM_UP)
 
 
@@ -179,6 +180,17 @@ def test_turns_are_measured_in_turns_with_other_pods_waiting(capsys: pytest.Capt
     assert len(row["without"]) == len(row["with_turns"]) == 2
     assert row["ratio"] == pytest.approx(median(row["with_turns"]) / median(row["without"]))
     assert "quartiles" in output(capsys, *words)
+
+
+@pytest.mark.usefixtures("short")
+def test_each_policy_is_measured_in_turns(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("policies", "--nodes", "120", "--slices", "2")
+    rows = {row["policy"]: row for row in json.loads(output(capsys, *words, "-o", "json"))}
+    assert list(rows) == list(POLICIES)
+    for row in rows.values():
+        assert (row["nodes"], row["pods"], len(row["without"]), len(row["with_policy"])) == (120, 2 * SLICE, 2, 2)
+        assert row["share"] == pytest.approx(median(row["without"]) / median(row["with_policy"]))
+    assert "all three" in output(capsys, *words)
 
 
 @pytest.mark.usefixtures("short")

@@ -146,10 +146,11 @@ class StartingPods(PodFollower):
                 self._add(pod.scheduler_name, row, sign)
 
     def _begin(self, pod: PodInfo, row: int | None) -> None:
-        now = self._now()
-        since = min(now, bound_at(pod) or now)
-        if since + self._seconds <= now:
-            return
+        now = since = self._now()
+        if pod.pod.status.conditions:  # none of a pod that is assumed
+            since = min(now, bound_at(pod) or now)
+            if since + self._seconds <= now:
+                return
         self._since[pod.uid] = since
         heapq.heappush(self._ends, (since + self._seconds, pod.uid))
         if row is not None:

@@ -26,6 +26,8 @@ _MOST_BROAD: Final = 1024
 _INDEXED: Final = 2
 #: Bytes of a selection that a tally's own estimate covers.
 _USUAL_SELECTION: Final = 2048
+#: Changes of a tally after which its bytes are estimated anew. Each adds an entry at most, so an estimate is short by a KB or so.
+_UNCHARGED: Final = 16
 
 
 class _Charge(NamedTuple):
@@ -81,7 +83,7 @@ class Tallies:
         if tally is None:
             return self._start(selection, size)
         self._kept.move_to_end(selection)
-        if self._charged[tally].version != tally.version:
+        if tally.version - self._charged[tally].version >= _UNCHARGED:
             self._charge(tally, size)
         return tally
 

@@ -138,25 +138,23 @@ class Domains:
             found: Rows = rows[counts >= most]
             return self._keep_full(most, _FullRows(ref(tally), dict.fromkeys(found.tolist()), tally.follow(), found), tally)
         known.position += len(changes)
-        turned = [self._turns(known.rows, row, tally[row] >= most) for row, _ in changes]
-        if any(turned):
-            known.found = np.fromiter(known.rows, np.intp, len(known.rows))
+        full, turned = known.rows, False
+        for row, _ in changes:
+            is_full = tally[row] >= most
+            if is_full != (row in full) and self.labelled[row]:
+                turned = True
+                if is_full:
+                    full[row] = None
+                else:
+                    del full[row]
+        if turned:
+            known.found = np.fromiter(full, np.intp, len(full))
             self._keep_full(most, known, tally)
         return known.found
 
     def _keep_full(self, most: int, full: _FullRows, tally: Tally) -> Rows:
         _FULL.put((self._number, tally.serial, most), full, _SUM_BYTES + _FULL_BYTES * len(full.rows))
         return full.found
-
-    def _turns(self, full: dict[int, None], row: int, is_full: bool) -> bool:
-        """Note whether a row is full; True where it was not so before."""
-        if is_full == (row in full) or not self.labelled[row]:
-            return False
-        if is_full:
-            full[row] = None
-        else:
-            del full[row]
-        return True
 
     def rows_with(self, tally: Tally) -> TakenRows:
         """Find the rows that hold any of a tally's pods and have the label.

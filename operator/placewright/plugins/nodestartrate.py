@@ -9,8 +9,8 @@ pod sooner.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Final
+from dataclasses import dataclass
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -90,10 +90,8 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
     def __init__(self, args: NodeStartRateArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._starting = StartingPods(handle.cluster, args.start_seconds, handle.now)
-        self._limits = (
-            StartLimit(self._starting, "", args.max_starting, f"node(s) had {_pods(args.max_starting)} starting"),
-            *(_limit_of(domain, self._starting) for domain in args.domains),
-        )
+        of_a_node = StartLimit("", args.max_starting, f"node(s) had {_pods(args.max_starting)} starting")
+        self._limits = StartLimits(self._starting, (of_a_node, *map(_limit_of, args.domains)))
         self._rings_at = -np.inf
         if args.domains:  # a pod that starts on one node of a rack fills it for all of them
             self.reads = Reads.CLUSTER  # type: ignore[misc]  # of nearly all plugins it is the class's
@@ -109,21 +107,25 @@ class NodeStartRate(RowwiseFilter[NodeStartRateArgs]):
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
         """With domains: how often a node or a domain filled or had room again. Nearly all pods that start change neither."""
-        return (*[limit.crossings(cluster) for limit in self._limits], cluster.node_journal.position)
+        return self._limits.crossings(cluster), cluster.node_journal.position
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where the node and all its domains start fewer pods than they may."""
         if self.reads is not Reads.CLUSTER:
-            below: BoolColumn = self._starting.on_rows(pod.scheduler_name)[rows] < self.args.max_starting
+            starting = self._starting.on_rows(pod.scheduler_name)
+            if len(rows) == 1:  # after nearly every decision: numpy takes five times as long for one row
+                return np.array([starting.item(rows.item()) < self.args.max_starting])
+            below: BoolColumn = starting[rows] < self.args.max_starting
             return below
         passes = np.ones(len(rows), np.bool_)
-        for limit in self._limits:
-            passes &= limit.allows(pod.scheduler_name, cluster, rows)
+        for each in self._limits.domains(pod.scheduler_name, cluster):
+            passes &= each.allow(rows)
         return passes
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """Names the first limit that is reached: the node's, then the domains' in their order."""
-        return _first_reached([(limit.status, limit.allows(pod.scheduler_name, cluster, rows)) for limit in self._limits], rows)
+        found = self._limits.domains(pod.scheduler_name, cluster)
+        return _first_reached([(each.limit.status, each.allow(rows)) for each in found], rows)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
         """Judges rows with the starting pods that are on them at call time."""
@@ -150,62 +152,24 @@ class StartLimit:
     """How many pods may start at a time on the nodes that share a label's value, or on each node.
 
     Args:
-        starting: the pods that are counted.
         topology_key: the label; empty for each node by itself.
         most: pods of one profile in one domain.
         reason: of the nodes of a full domain.
 
     Attributes:
-        topology_key, most: as given.
+        most: as given.
         status: of the nodes of a full domain.
     """
 
-    def __init__(self, starting: StartingPods, topology_key: str, most: int, reason: str) -> None:
-        self.topology_key = topology_key
+    def __init__(self, topology_key: str, most: int, reason: str) -> None:
         self.most = most
         self.status = unresolvable(reason)
-        self._starting = starting
+        self._topology_key = topology_key
         self._memory = NodeMemory()
-        self._sums: dict[str, _Sums] = {}
 
     def codes(self, cluster: Cluster) -> Codes:
         """Return the domain of each row, `MISSING` for a node without the label; shape (size,). Rows of their own have no missing one."""
-        return domains(self._memory, cluster, self.topology_key).codes if self.topology_key else cluster.all_rows
-
-    def by_domain(self, scheduler_name: str, cluster: Cluster) -> IntColumn:
-        """Return the starting pods of a profile by domain; not to be written."""
-        sums = self._sums.get(scheduler_name)
-        if sums is None:
-            sums = self._sums[scheduler_name] = _Sums()
-        counts = self._starting.on_rows(scheduler_name)  # first, as it may count pods for the first time
-        position, nodes = self._starting.changes.position, cluster.node_journal.position
-        changes = self._starting.changes.since(sums.position) if nodes == sums.nodes else None
-        if changes is None:
-            sums.by_code = np.bincount(self.codes(cluster), weights=counts, minlength=1).astype(np.int64)
-            sums.crossings += 1
-        elif len(changes):
-            self._follow(sums, scheduler_name, changes, self.codes(cluster))
-        sums.position, sums.nodes = position, nodes
-        return sums.by_code
-
-    def _follow(self, sums: _Sums, scheduler_name: str, changes: Iterable[tuple[str, int, int]], codes: Codes) -> None:
-        by_code, most = sums.by_code, self.most
-        for name, row, delta in changes:
-            if name == scheduler_name:
-                code = codes.item(row)  # Python's integers: several times as fast as numpy's one by one
-                before = by_code.item(code)
-                by_code[code] = before + delta
-                sums.crossings += (before < most) != (before + delta < most)
-
-    def crossings(self, cluster: Cluster) -> int:
-        """Return how often a domain filled or had room again; equal numbers mean equal answers, as long as no node changes."""
-        for name in self._sums:
-            self.by_domain(name, cluster)
-        return sum(sums.crossings for sums in self._sums.values())
-
-    def allows(self, scheduler_name: str, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """Return where a further pod of the profile may start; shape (len(rows),)."""
-        return self.allowed(self.codes(cluster)[rows], self.by_domain(scheduler_name, cluster)[self.codes(cluster)[rows]])
+        return domains(self._memory, cluster, self._topology_key).codes if self._topology_key else cluster.all_rows
 
     def allowed(self, codes: Codes, counts: IntColumn) -> BoolColumn:
         """Judge domains.
@@ -218,32 +182,104 @@ class StartLimit:
             True where one more may start, shape (k,); a node without the label is in no domain.
         """
         below: BoolColumn = counts < self.most
-        return below | (codes == MISSING) if self.topology_key else below
+        return below | (codes == MISSING) if self._topology_key else below
+
+
+class _Domains(NamedTuple):
+    """The domains of one limit.
+
+    Attributes:
+        limit: that they have.
+        codes: of each row, shape (size,).
+        starting: pods of one profile that start, by code; not to be written.
+    """
+
+    limit: StartLimit
+    codes: Codes
+    starting: IntColumn
+
+    def allow(self, rows: Rows) -> BoolColumn:
+        """Return where a further pod of the profile may start; shape (len(rows),)."""
+        codes = self.codes[rows]
+        return self.limit.allowed(codes, self.starting[codes])
 
 
 @dataclass(slots=True)
-class _Sums:
-    """Starting pods of one profile by domain, and up to where they were followed."""
+class _Followed:
+    """The domains of all limits for one profile, and up to where their pods were followed."""
 
-    by_code: IntColumn = field(default_factory=lambda: np.zeros(0, np.int64))
+    domains: Sequence[_Domains] = ()
     position: int = -1
     nodes: int = -1
     crossings: int = 0
 
 
+class StartLimits:
+    """All limits of a plugin, whose domains are followed together: each pod that starts or is Ready is looked at once.
+
+    Args:
+        starting: the pods that are counted.
+        limits: in the order in which they are named as reasons.
+    """
+
+    def __init__(self, starting: StartingPods, limits: Sequence[StartLimit]) -> None:
+        self._starting = starting
+        self._limits = limits
+        self._followed: dict[str, _Followed] = {}
+
+    def domains(self, scheduler_name: str, cluster: Cluster) -> Sequence[_Domains]:
+        """Return the domains of each limit with the pods of a profile that start there now."""
+        followed = self._followed.get(scheduler_name)
+        if followed is None:
+            self._starting.on_rows(scheduler_name)  # counts the pods there
+            followed = self._followed[scheduler_name] = _Followed()
+        self._follow(followed, scheduler_name, cluster)
+        return followed.domains
+
+    def crossings(self, cluster: Cluster) -> int:
+        """Return how often a domain filled or had room again; equal numbers mean equal answers, as long as no node changes."""
+        total = 0
+        for name, followed in self._followed.items():
+            self._follow(followed, name, cluster)
+            total += followed.crossings
+        return total
+
+    def _follow(self, followed: _Followed, scheduler_name: str, cluster: Cluster) -> None:
+        journal, nodes = self._starting.changes, cluster.node_journal.position
+        changes = journal.since(followed.position) if nodes == followed.nodes else None
+        if changes is None:
+            followed.domains = [self._counted(limit, scheduler_name, cluster) for limit in self._limits]
+            followed.nodes, followed.position = nodes, journal.position
+            followed.crossings += 1
+            return
+        followed.position += len(changes)
+        for name, row, delta in changes:
+            if name == scheduler_name:
+                for limit, codes, starting in followed.domains:
+                    code = codes.item(row)  # Python's integers: several times as fast as numpy's one by one
+                    before = starting.item(code)
+                    starting[code] = before + delta
+                    followed.crossings += (before < limit.most) != (before + delta < limit.most)
+
+    def _counted(self, limit: StartLimit, scheduler_name: str, cluster: Cluster) -> _Domains:
+        codes = limit.codes(cluster)
+        counts = self._starting.on_rows(scheduler_name)
+        return _Domains(limit, codes, np.bincount(codes, weights=counts, minlength=1).astype(np.int64))
+
+
 class _StartVerdict(RowVerdict):
     """Judges rows for one profile: starting pods of the judged row as they are now, of all others as they were when this was made."""
 
-    def __init__(self, starting: StartingPods, limits: Sequence[StartLimit], scheduler_name: str, cluster: Cluster) -> None:
+    def __init__(self, starting: StartingPods, limits: StartLimits, scheduler_name: str, cluster: Cluster) -> None:
         self._starting = starting
         self._name = scheduler_name
         self._before = starting.on_rows(scheduler_name).copy()
-        self._limits = [(limit, limit.codes(cluster), limit.by_domain(scheduler_name, cluster).copy()) for limit in limits]
+        self._domains = [each._replace(starting=each.starting.copy()) for each in limits.domains(scheduler_name, cluster)]
 
     def _verdicts(self, rows: Rows) -> Iterator[tuple[Status, BoolColumn]]:
         change = self._starting.on_rows(self._name)[rows] - self._before[rows]
-        for limit, codes, by_domain in self._limits:
-            yield limit.status, limit.allowed(codes[rows], by_domain[codes[rows]] + change)
+        for limit, codes, starting in self._domains:
+            yield limit.status, limit.allowed(codes[rows], starting[codes[rows]] + change)
 
     def passes(self, rows: Rows) -> BoolColumn:
         """Implements `RowVerdict.passes`."""
@@ -261,9 +297,9 @@ def _pods(number: int) -> str:
     return "1 pod" if number == 1 else f"{number} pods"
 
 
-def _limit_of(domain: StartDomain, starting: StartingPods) -> StartLimit:
+def _limit_of(domain: StartDomain) -> StartLimit:
     reason = f"node(s) had {_pods(domain.max_starting)} starting with the same {domain.topology_key}"
-    return StartLimit(starting, domain.topology_key, domain.max_starting, reason)
+    return StartLimit(domain.topology_key, domain.max_starting, reason)
 
 
 def _first_reached(verdicts: Iterable[tuple[Status, BoolColumn]], rows: Rows) -> list[Rejection]:

@@ -97,6 +97,10 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         "Measure what turns of tenants cost while thousands of pods wait: with and without them, in turns.",
         ("placewright bench turns", "placewright bench turns --nodes 1000 --waiting 20000 --namespaces 500 --slices 40"),
     ),
+    "bench policies": HelpText(
+        "Measure what the plugins of policy cost, each by itself and all together: with and without them, in turns.",
+        ("placewright bench policies", "placewright bench policies --nodes 1000 --slices 40 -o json"),
+    ),
     "bench gangs": HelpText(
         "Measure groups of pods that are placed all or none, without an API server.",
         ("placewright bench gangs", "placewright bench gangs --nodes 500 --groups 100 --members 16"),

@@ -407,7 +407,8 @@ class PodColumns:
         plugins = self._local_scores(state)
         summaries = self.summarise(plugins, state, feasible)
         if summaries == self.summaries:
-            return np.where(feasible, self.totals, self.totals.dtype.type(NOT_FEASIBLE)), summaries
+            # `NOT_FEASIBLE` has all bits set, so it is OR'ed in, which takes half the time of `np.where`.
+            return self.totals | (feasible.view(np.int8) - np.int8(1)), summaries
         return self._weigh(plugins, state, None, summaries, feasible), summaries
 
     def _weigh(

@@ -1,0 +1,187 @@
+"""`placewright bench records`, `shadow`, `turns` and `policies`: what something costs, with it and without it in turns."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from placewright.api.profile import ShadowSettings
+from placewright.api.profilelimits import MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
+from placewright.cli.options import Subparsers, whole_number
+from placewright.cli.terminal import print_json
+from placewright_lab.bench.policycost import POLICIES, PolicyCost, measure_policy
+from placewright_lab.bench.recordcost import SLICE, RecordCost, measure_records
+from placewright_lab.bench.shadowcost import ShadowCost, measure_shadow
+from placewright_lab.bench.turncost import NAMESPACES, TurnCost, measure_turns
+from placewright_lab.bench.turncost import WAITING as TURNS_WAITING
+from placewright_lab.bench.workloads import WORKLOADS
+from placewright_lab.commands.benchtables import MOST_PODS, counts, print_table
+
+_USUAL = ("plain", "openb-mix")
+
+
+def register_sides(benchmarks: Subparsers) -> Sequence[argparse.ArgumentParser]:
+    """Add the benchmarks.
+
+    Args:
+        benchmarks: of `placewright bench`.
+
+    Returns:
+        Their parsers, for the options that all benchmarks have.
+    """
+    records = benchmarks.add_parser("records", help="what decision records cost: with and without them, in turns")
+    records.add_argument("--workloads", type=_workloads, default=_USUAL, metavar="W,W,...", help=f"default: {','.join(_USUAL)}")
+    records.set_defaults(main=_records)
+    shadow = benchmarks.add_parser("shadow", help="what a shadow costs the live profile: with and without one, in turns")
+    shadow.add_argument("--workloads", type=_workloads, default=_USUAL, metavar="W,W,...", help=f"default: {','.join(_USUAL)}")
+    budget = f"the shadow's, in percent, {MIN_SHADOW_BUDGET:g} to {MAX_SHADOW_BUDGET:g} (default: {ShadowSettings().budget_percent:g})"
+    shadow.add_argument("--budget", type=_budget, default=ShadowSettings().budget_percent, metavar="PERCENT", help=budget)
+    shadow.set_defaults(main=_shadow)
+    turns = benchmarks.add_parser("turns", help="what turns of tenants cost while thousands of pods wait: with and without them, in turns")
+    turns.add_argument("--waiting", type=whole_number(0, MOST_PODS), default=TURNS_WAITING, help=f"pods (default: {TURNS_WAITING})")
+    turns.add_argument("--namespaces", type=whole_number(1, 10_000), default=NAMESPACES, help=f"of the pods (default: {NAMESPACES})")
+    turns.set_defaults(main=_turns)
+    policies = benchmarks.add_parser("policies", help="what the plugins of policy cost: with and without them, in turns")
+    policies.set_defaults(main=_policies)
+    for benchmark in (records, shadow, turns, policies):
+        benchmark.add_argument("--nodes", type=counts(1), default=(1000, 5000), metavar="N,N,...", help="default: 1000,5000")
+        benchmark.add_argument("--slices", type=whole_number(2, 10_000), default=100, help=f"of {SLICE} pods on each side (default: 100)")
+    return records, shadow, turns, policies
+
+
+def _workloads(text: str) -> tuple[str, ...]:
+    """An argparse type: names of workloads of pods by themselves, with commas between them."""
+    names = tuple(text.split(","))
+    for name in names:
+        if name not in WORKLOADS:
+            raise argparse.ArgumentTypeError(f"found {name!r}; allowed some of {', '.join(WORKLOADS)}, with commas between them")
+    return names
+
+
+def _budget(text: str) -> float:
+    """An argparse type: what `spec.shadow.budgetPercent` may be."""
+    try:
+        percent = float(text)
+    except ValueError:
+        percent = 0.0
+    if not MIN_SHADOW_BUDGET <= percent <= MAX_SHADOW_BUDGET:
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed {MIN_SHADOW_BUDGET:g} to {MAX_SHADOW_BUDGET:g}")
+    return percent
+
+
+@contextmanager
+def _collecting_as_the_operator() -> Iterator[None]:
+    """Collect garbage as seldom as the operator does: the cost of code that keeps objects depends on it."""
+    from placewright.handlers.operator import GC_THRESHOLDS  # noqa: PLC0415 - it brings Kopf along
+
+    before = gc.get_threshold()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _records(args: argparse.Namespace) -> int:
+    with _collecting_as_the_operator():
+        measured = [measure_records(name, nodes, args.slices) for name in args.workloads for nodes in args.nodes]
+    if args.output == "json":
+        keys = ("ratio", "quartiles", "microseconds_without")
+        print_json([asdict(m) | {key: getattr(m, key) for key in keys} for m in measured])
+    else:
+        title = "decision records: processor time with them over that without, of median slices; quartiles of neighbouring ones"
+        print_table(title, [_record_row(m) for m in measured])
+    return 0
+
+
+def _record_row(m: RecordCost) -> dict[str, Any]:
+    low, high = m.quartiles
+    return {
+        "workload": m.workload,
+        "nodes": m.nodes,
+        "pods": m.pods,
+        "records": m.records,
+        "µs without": round(m.microseconds_without),
+        "ratio": f"{m.ratio:.3f}",
+        "quartiles": f"{low:.3f} to {high:.3f}",
+        "wanted": "≤ 1.05",
+    }
+
+
+def _turns(args: argparse.Namespace) -> int:
+    with _collecting_as_the_operator():
+        measured = [measure_turns(nodes, args.waiting, args.namespaces, args.slices) for nodes in args.nodes]
+    if args.output == "json":
+        keys = ("ratio", "quartiles", "microseconds_without")
+        print_json([asdict(m) | {key: getattr(m, key) for key in keys} for m in measured])
+    else:
+        title = "turns of tenants: processor time with them over that without, of median slices; quartiles of neighbouring ones"
+        print_table(title, [_turns_row(m) for m in measured])
+    return 0
+
+
+def _turns_row(m: TurnCost) -> dict[str, Any]:
+    low, high = m.quartiles
+    return {
+        "nodes": m.nodes,
+        "waiting": m.waiting,
+        "namespaces": m.namespaces,
+        "µs without": round(m.microseconds_without),
+        "ratio": f"{m.ratio:.3f}",
+        "quartiles": f"{low:.3f} to {high:.3f}",
+    }
+
+
+def _shadow(args: argparse.Namespace) -> int:
+    with _collecting_as_the_operator():
+        measured = [measure_shadow(name, nodes, args.slices, args.budget) for name in args.workloads for nodes in args.nodes]
+    if args.output == "json":
+        print_json([asdict(m) | {"per_second": m.per_second, "ratio": m.ratio} for m in measured])
+    else:
+        title = "shadows: decisions a second of the live profile, processor time, medians; ratio of all slices with a shadow to without"
+        print_table(title, [_shadow_row(m) for m in measured])
+    return 0
+
+
+def _shadow_row(m: ShadowCost) -> dict[str, Any]:
+    alone, beside = m.per_second
+    return {
+        "workload": m.workload,
+        "nodes": m.nodes,
+        "pods": m.pods,
+        "budget": f"{m.budget_percent:g} %",
+        "alone/s": round(alone),
+        "with a shadow/s": round(beside),
+        "ratio": f"{m.ratio:.3f}",
+        "wanted": f"≥ {1 - m.budget_percent / 100:.3f}",
+        "decided": m.decided,
+    }
+
+
+def _policies(args: argparse.Namespace) -> int:
+    with _collecting_as_the_operator():
+        measured = [measure_policy(name, nodes, args.slices) for nodes in args.nodes for name in POLICIES]
+    if args.output == "json":
+        keys = ("share", "quartiles", "microseconds_without")
+        print_json([asdict(m) | {key: getattr(m, key) for key in keys} for m in measured])
+    else:
+        title = "plugins of policy: decisions a second as a share of those without, of median slices; quartiles of neighbours"
+        print_table(title, [_policy_row(m) for m in measured])
+    return 0
+
+
+def _policy_row(m: PolicyCost) -> dict[str, Any]:
+    low, high = m.quartiles
+    return {
+        "workload": m.policy,
+        "nodes": m.nodes,
+        "pods": m.pods,
+        "µs without": round(m.microseconds_without),
+        "share": f"{m.share:.3f}",
+        "quartiles": f"{low:.3f} to {high:.3f}",
+        "wanted": "≥ 0.9",
+    }
