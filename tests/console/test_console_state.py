@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.console import feed as feeds
-from placewright.console import publishing
+from placewright.console import publisher
 from placewright.console.decisionrows import HIDDEN, MOST_SHOWN, LastPlacements, Placed
 from placewright.console.feed import Feed, TooManyReadersError
 from placewright.console.nodepage import node_page
@@ -388,10 +388,10 @@ class Sliced(Counting):
 
 
 async def test_a_source_is_brought_forward_while_there_are_readers_and_not_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing, "REST", 0.0)
+    monkeypatch.setattr(publisher, "REST", 0.0)
     source = Sliced(3)
     feed = Feed(source)
-    running = asyncio.create_task(publishing.keep_publishing(feed, source, 0.0))
+    running = asyncio.create_task(publisher.keep_publishing(feed, source, 0.0))
     for _ in range(20):
         await asyncio.sleep(0)
     assert (source.slices, source.made) == (3, 0)
