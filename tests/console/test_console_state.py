@@ -20,8 +20,9 @@ from placewright.console import feed as feeds
 from placewright.console import publisher
 from placewright.console.decisionrows import HIDDEN, MOST_SHOWN, LastPlacements, Placed
 from placewright.console.feed import Feed, TooManyReadersError
+from placewright.console.grouplabels import MOST_LABELS
 from placewright.console.nodepage import node_page
-from placewright.console.noderows import MOST_LABELS, NO_PROFILE, ConsoleNodes
+from placewright.console.noderows import NO_PROFILE, ConsoleNodes
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.console.statedelta import Delta, applied, difference
 from placewright.console.waitingrows import MOST_GROUPS, OTHERS, PendingPod, WaitReason, waiting_rows

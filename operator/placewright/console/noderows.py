@@ -2,8 +2,8 @@
 
 The section `nodes` has, by name, what a node is: `[values of labels, offered amounts, cordoned]`. The section `loads` has, by name, what is
 on it: `[requested amounts, pods by profile]`. Amounts are in the units of the columns (milli-CPU, bytes, counts). The section `about`
-says to which labels, resources and profiles the places of these lists belong. Two sections, because loads change all the time and nodes
-seldom.
+says to which labels, resources and profiles the places of these lists belong. Devices of ResourceSlices are resources, too
+(`console.devicetallies`). Two sections, because loads change all the time and nodes seldom.
 """
 
 from __future__ import annotations
@@ -16,37 +16,13 @@ from placewright.api.objects import NodeName
 from placewright.api.requests import CPU, MEMORY, PODS, is_extended_resource
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import distinct
+from placewright.console.devicetallies import MOST_KINDS, PREFIX, DeviceTallies
+from placewright.console.grouplabels import LabelCounts
 
 #: Extended resources in a row. Nodes of one cluster offer few kinds of devices; the rest is left out and `about` says how many.
 MOST_DEVICES: Final = 8
-#: Labels by which nodes can be grouped, and values of one: a picture with more groups shows nothing.
-MOST_LABELS: Final = 12
-MOST_VALUES: Final = 300
-#: Labels that operators group by come first.
-_FIRST_LABELS: Final = (
-    "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "node.kubernetes.io/instance-type",
-)  # fmt: skip
 #: The place of pods whose profile is not in `about`.
 NO_PROFILE: Final = -1
-
-
-def grouping_labels(cluster: Cluster) -> tuple[str, ...]:
-    """Choose the labels that divide the nodes into groups: with more than one value or one that some nodes lack, and not too many.
-
-    Args:
-        cluster: with the nodes.
-
-    Returns:
-        At most `MOST_LABELS` keys; zone, region and instance type come first.
-    """
-    nodes, found = cluster.node_count, list[str]()
-    most = min(MOST_VALUES, max(nodes // 2, 2))
-    for key in sorted(cluster.label_keys):
-        values = Counter((node.metadata.labels or {}).get(key) for node in cluster.nodes())
-        if len(values) > 1 and len(values) <= most:
-            found.append(key)
-    found.sort(key=lambda key: (_FIRST_LABELS.index(key) if key in _FIRST_LABELS else len(_FIRST_LABELS), key))
-    return tuple(found[:MOST_LABELS])
 
 
 class ConsoleNodes:
@@ -70,6 +46,8 @@ class ConsoleNodes:
         self._cluster = cluster
         self._profiles = tuple(profiles)
         self._place = {name: place for place, name in enumerate(profiles)}
+        self._counts = LabelCounts()
+        self._devices = DeviceTallies(cluster)
         self._labels: tuple[str, ...] = ()
         self._resources: tuple[str, ...] = ()
         self._left_out = 0
@@ -89,12 +67,15 @@ class ConsoleNodes:
         """Bring the rows up to date. O(changed rows); all rows where labels or resources came or went."""
         cluster = self._cluster
         position = cluster.node_journal.position, cluster.pod_journal.position
-        if position == self._read:
+        devices = self._devices.refresh()
+        if position == self._read and devices is not None and not devices:
             return
-        changed = self._changed_rows()
+        changed = self._changed_rows(devices)
         resources, labels = self._resources_now(), self._labels
         if changed is None or self._read is None or self._read[0] != position[0]:
-            labels = grouping_labels(cluster)
+            for row in range(cluster.size) if changed is None else changed:
+                self._counts.set_row(row, None if cluster.names[row] is None else cluster.node(row).metadata.labels or {})
+            labels = self._counts.chosen()
         if changed is None or (resources, labels) != (self._resources, self._labels):
             self._resources, self._labels = resources, labels
             self._forget_all()
@@ -103,17 +84,21 @@ class ConsoleNodes:
             self._write(row)
         self._read = position
 
-    def _changed_rows(self) -> Collection[int] | None:
-        """The rows that changed since the last call; None where that is not known."""
-        if self._read is None:
+    def _changed_rows(self, devices: Collection[str] | None) -> Collection[int] | None:
+        """The rows that changed since the last call, and those of nodes whose devices did; None where that is not known."""
+        if self._read is None or devices is None:
             return None
         nodes, pods = self._cluster.node_journal.since(self._read[0]), self._cluster.pod_journal.since(self._read[1])
-        return None if nodes is None or pods is None else distinct(nodes, pods).tolist()
+        if nodes is None or pods is None:
+            return None
+        with_devices = (self._cluster.row(NodeName(name)) for name in devices)
+        return distinct(nodes, pods, [row for row in with_devices if row is not None]).tolist()
 
     def _resources_now(self) -> tuple[str, ...]:
         devices = sorted(name for name in self._cluster.resources.names() if is_extended_resource(name))
-        self._left_out = max(len(devices) - MOST_DEVICES, 0)
-        return (CPU, MEMORY, PODS, *devices[:MOST_DEVICES])
+        published = self._devices.kinds
+        self._left_out = max(len(devices) - MOST_DEVICES, 0) + max(len(published) - MOST_KINDS, 0)
+        return (CPU, MEMORY, PODS, *devices[:MOST_DEVICES], *published[:MOST_KINDS])
 
     def _forget_all(self) -> None:
         self.nodes.clear()
@@ -128,23 +113,27 @@ class ConsoleNodes:
             self.loads.pop(before, None)
         if name is not None:
             self._names[row] = name
-            self.nodes[name] = self._node(row)
+            self.nodes[name] = self._node(row, name)
             self.loads[name] = self._load(row, name)
 
-    def _node(self, row: int) -> list[Any]:
+    def _node(self, row: int, name: NodeName) -> list[Any]:
         labels = self._cluster.node(row).metadata.labels or {}
-        return [[labels.get(key) for key in self._labels], self._amounts(row, offered=True), bool(self._cluster.unschedulable[row])]
+        return [[labels.get(key) for key in self._labels], self._amounts(row, name, offered=True), bool(self._cluster.unschedulable[row])]
 
     def _load(self, row: int, name: NodeName) -> list[Any]:
         pods = Counter(self._place.get(pod.scheduler_name, NO_PROFILE) for pod in self._cluster.pods_on(name))
-        return [self._amounts(row, offered=False), sorted(pods.items())]
+        return [self._amounts(row, name, offered=False), sorted(pods.items())]
 
-    def _amounts(self, row: int, *, offered: bool) -> list[int]:
-        cluster = self._cluster
+    def _amounts(self, row: int, node: NodeName, *, offered: bool) -> list[int]:
+        cluster, devices = self._cluster, self._devices.at(node)
+        published = devices.offered if offered else devices.taken
         amounts = []
         for name in self._resources:
             if name == PODS:
                 column = cluster.pod_limit if offered else cluster.pod_count
+            elif name.startswith(PREFIX):
+                amounts.append(published.get(name, 0))
+                continue
             else:
                 resource = cluster.resources.column(name)
                 column = resource.allocatable if offered else resource.requested

@@ -8,6 +8,7 @@ such as that of a claim.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from heapq import nsmallest
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,8 @@ from placewright.scheduler.decisiondetail import cut
 #: Rows, and pods that a row names. Further rows are summed up in one.
 MOST_GROUPS: Final = 1000
 MOST_NAMED: Final = 20
+#: Groups that a row names, the one with the most of its pods first.
+MOST_GANGS: Final = 10
 #: Reasons in a row.
 _MOST_REASONS: Final = 8
 #: The key of the row that sums up the rows beyond `MOST_GROUPS`.
@@ -48,6 +51,7 @@ class PendingPod(NamedTuple):
         place: the name of its sub-queue; empty where the pod is in none.
         rejections: the reasons, the one of the most nodes first.
         since: the time from which it waits, seconds since 1970.
+        group: the name of the group that it is placed with; empty for none.
     """
 
     namespace: str
@@ -56,6 +60,7 @@ class PendingPod(NamedTuple):
     place: str
     rejections: tuple[WaitReason, ...]
     since: float
+    group: str = ""
 
 
 def waiting_rows(pods: Iterable[PendingPod], rights: Rights) -> dict[str, Any]:
@@ -95,7 +100,7 @@ def _row(group: list[PendingPod], rights: Rights) -> dict[str, Any]:
     first = group[0]
     seen = rights.may_see(first.namespace)
     named = nsmallest(MOST_NAMED, group, key=lambda pod: (pod.since, pod.name)) if seen else []
-    return {
+    row = {
         "place": first.place,
         "profile": first.profile,
         "namespace": first.namespace if seen else None,
@@ -104,6 +109,8 @@ def _row(group: list[PendingPod], rights: Rights) -> dict[str, Any]:
         "oldest": min(pod.since for pod in group),
         "pods": [[pod.name, pod.since] for pod in named],
     }
+    groups = Counter(pod.group for pod in group if seen and pod.group)
+    return row | {"groups": groups.most_common(MOST_GANGS)} if groups else row
 
 
 def _reasons(group: list[PendingPod]) -> list[list[Any]]:

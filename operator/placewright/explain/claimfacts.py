@@ -92,11 +92,22 @@ def claim_facts(pod: PodInfo, table: ClaimTable) -> tuple[ClaimFact, ...]:
     Returns:
         The claims in the pod's order; the claim for its extended resources comes last.
     """
-    named = [_fact(entry, claim, problem, table) for entry, claim, problem in each_claim(pod, table)]
-    return (*named, *(_fact("", claim, "", table) for claim in table.where(pod.uid) if claim.metadata.namespace == pod.namespace))
+    named = [claim_fact(entry, claim, problem, table) for entry, claim, problem in each_claim(pod, table)]
+    return (*named, *(claim_fact("", claim, "", table) for claim in table.where(pod.uid) if claim.metadata.namespace == pod.namespace))
 
 
-def _fact(entry: str, claim: ResourceClaim | None, problem: str, table: ClaimTable) -> ClaimFact:
+def claim_fact(entry: str, claim: ResourceClaim | None, problem: str, table: ClaimTable) -> ClaimFact:
+    """Collect the facts about one claim.
+
+    Args:
+        entry: a pod's name for it; empty for none.
+        claim: None where there is no object.
+        problem: the reason why the pod cannot use it; empty for none.
+        table: of all claims.
+
+    Returns:
+        The facts.
+    """
     if claim is None:
         return ClaimFact(entry, problem=cut(problem))
     allocation = claim.status.allocation

@@ -87,7 +87,7 @@ def shortages(evaluator: Evaluator, cluster: Cluster, pod_group: PodGroup, waiti
     if pod_group.basic or needed <= 0 or len(members) < needed:
         return ()
     try:
-        rows = _usable(evaluator, cluster, members[0])
+        rows = usable_rows(evaluator, cluster, members[0])
     except Exception:
         _logger.exception("the shortages of %s cannot be told", pod_group.ref)
         return ()
@@ -95,8 +95,17 @@ def shortages(evaluator: Evaluator, cluster: Cluster, pod_group: PodGroup, waiti
     return tuple(sorted((each for each in found if each is not None), key=lambda each: each.fit))
 
 
-def _usable(evaluator: Evaluator, cluster: Cluster, member: PodInfo) -> Rows:
-    """The rows that could hold the member, now or if other pods left."""
+def usable_rows(evaluator: Evaluator, cluster: Cluster, member: PodInfo) -> Rows:
+    """Find the rows that could hold a member, now or if other pods left.
+
+    Args:
+        evaluator: of the member's profile.
+        cluster: with the nodes.
+        member: without a node.
+
+    Returns:
+        The rows.
+    """
     evaluation = evaluator.evaluate(member)
     diagnosis = evaluator.diagnose(evaluation)
     closed = [rows for status, rows in diagnosis.rejections if status.code is not Code.UNSCHEDULABLE]

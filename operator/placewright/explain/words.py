@@ -7,6 +7,7 @@ from typing import Final
 
 from placewright.explain.claimfacts import ClaimFact
 from placewright.explain.explanation import Explanation, Now, Queued, TurnFacts
+from placewright.explain.groupfacts import GroupFacts
 from placewright.explain.groupshortage import Holder, Shortage
 from placewright.explain.nearestmiss import Miss
 
@@ -32,7 +33,7 @@ def standing(found: Explanation) -> Iterable[str]:
     """
     yield from _standing(found)
     yield from _group(found)
-    yield from (f"claim {_claim(each)}" for each in found.claims)
+    yield from (claim_line(each) for each in found.claims)
 
 
 def verdict(found: Explanation, now: Now) -> str:
@@ -99,9 +100,23 @@ def _standing(found: Explanation) -> Iterable[str]:
 
 def _group(found: Explanation) -> Iterable[str]:
     """The group, in a few lines."""
-    group = found.group
-    if group is None:
+    if found.group is None:
         return
+    yield from group_lines(found.group)
+    together = max((each.together for each in found.tried if each.node), default=0)
+    if found.node and together:
+        yield f"  decided in one go with {together - 1} other{'' if together == 2 else 's'} of it"
+
+
+def group_lines(group: GroupFacts) -> Iterable[str]:
+    """Say where a group stands, what it lacks and what is kept for it.
+
+    Args:
+        group: the facts.
+
+    Yields:
+        Lines; all but the first are indented.
+    """
     said = ["its members are placed one by one" if group.singly else f"needs {group.needed} at once" if group.needed else "not declared"]
     said += [f"{group.placed} placed", f"{group.waiting} wait{'s' if group.waiting == 1 else ''}"]
     if group.missing:
@@ -119,9 +134,6 @@ def _group(found: Explanation) -> Iterable[str]:
         yield from _shortage(each)
     if group.kept:
         yield f"  nodes are kept for it: {', '.join(f'{node} ({members})' for node, members in group.kept.items())}"
-    together = max((each.together for each in found.tried if each.node), default=0)
-    if found.node and together:
-        yield f"  decided in one go with {together - 1} other{'' if together == 2 else 's'} of it"
 
 
 def _group_does_not_fit(found: Explanation) -> bool:
@@ -142,6 +154,18 @@ def _shortage(short: Shortage) -> Iterable[str]:
 def _holder(each: Holder) -> str:
     pods = f"{each.pods} pod{'' if each.pods == 1 else 's'}, " if each.pods else ""
     return f"{'' if each.pods else 'pod '}{each.name}: {each.amount} ({pods}priority {each.priority})"
+
+
+def claim_line(fact: ClaimFact) -> str:
+    """Say what a claim asks for, and which devices it has.
+
+    Args:
+        fact: of the claim.
+
+    Returns:
+        One line.
+    """
+    return f"claim {_claim(fact)}"
 
 
 def _claim(fact: ClaimFact) -> str:

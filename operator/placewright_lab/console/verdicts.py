@@ -6,10 +6,11 @@ where no node can hold it, active where a node can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple
 
 from placewright.api.pods import PodInfo
+from placewright.console.pendingpods import Standing
 from placewright.console.waitingrows import PendingPod, WaitReason
 from placewright.explain.explanation import Now, evaluated
 from placewright.framework.runtime.evaluation import Evaluator
@@ -85,7 +86,20 @@ class WaitingVerdicts:
             known = self._kept.get(uid)
             place, rejections = (known.place, known.rejections) if known is not None else ("", (NOT_YET,))
             profile = pod.scheduler_name if pod.scheduler_name in self._world.evaluators else ""
-            yield PendingPod(pod.namespace, pod.name, profile, place, rejections, self._waits_since(pod))
+            group = "" if pod.pod_group is None else pod.pod_group.name
+            yield PendingPod(pod.namespace, pod.name, profile, place, rejections, self._waits_since(pod), group)
+
+    def standing(self, pod: PodInfo) -> Standing:
+        """Say where a pending pod waits, and since when.
+
+        Args:
+            pod: of the world.
+
+        Returns:
+            Its sub-queue as far as it is known.
+        """
+        known = self._kept.get(pod.uid)
+        return Standing("not evaluated yet" if known is None else known.place, self._waits_since(pod))
 
     def _next(self) -> str | None:
         """The next pod in turn that has no verdict of this moment; each pod has its turn before any has another."""
@@ -108,8 +122,7 @@ class WaitingVerdicts:
         return _Verdict(pod, self._world.changes, self._clock(), place, rejections)
 
     def _without_profile(self, pod: PodInfo) -> tuple[str, tuple[WaitReason, ...]]:
-        meant = did_you_mean(pod.scheduler_name, self._world.evaluators)
-        return "", (WaitReason("", f"no SchedulingProfile has schedulerName {pod.scheduler_name!r}{meant}"),)
+        return "", (WaitReason("", unclaimed(pod, self._world.evaluators)),)
 
     def _with_profile(self, evaluator: Evaluator, pod: PodInfo) -> tuple[str, tuple[WaitReason, ...]]:
         now = evaluated(evaluator, self._world.cluster, pod, briefly=True)
@@ -136,3 +149,16 @@ def rejections_of(now: Now) -> tuple[WaitReason, ...]:
     """
     told = tuple(WaitReason(each.plugin, each.reason, each.nodes) for each in now.refusals)
     return told or (WaitReason("", now.gated or now.error or now.message),)
+
+
+def unclaimed(pod: PodInfo, known: Collection[str]) -> str:
+    """Say that no profile claims a pod.
+
+    Args:
+        pod: any.
+        known: schedulerNames of profiles.
+
+    Returns:
+        One line.
+    """
+    return f"no SchedulingProfile has schedulerName {pod.scheduler_name!r}{did_you_mean(pod.scheduler_name, known)}"

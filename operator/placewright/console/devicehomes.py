@@ -1,0 +1,72 @@
+"""Where a device is: the node that can use it alone, as the slices of its pool say.
+
+A device in reach of several nodes is at none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from placewright.api.devices import AllocatedDevice, Device, ResourceSlice
+from placewright.cluster.devices import DeviceObjects
+
+
+class DeviceHome(NamedTuple):
+    """A device as its driver publishes it.
+
+    Attributes:
+        published: False where no slice of the pool's latest generation has it.
+        node: that can use it alone; empty where several can.
+        capacity: its capacities as they are written.
+    """
+
+    published: bool = False
+    node: str = ""
+    capacity: Mapping[str, str] = {}
+
+
+def home_of(objects: DeviceObjects, result: AllocatedDevice) -> DeviceHome:
+    """Find an allocated device. O(devices of its pool).
+
+    Args:
+        objects: the tables of slices.
+        result: of an allocation.
+
+    Returns:
+        Its home.
+    """
+    for device, node in devices_at(latest(objects.slices.where(f"{result.driver}/{result.pool}"))):
+        if device.name == result.device:
+            capacity = {name: str(each.value) for name, each in (device.capacity or {}).items()}
+            return DeviceHome(True, node, capacity)
+    return DeviceHome()
+
+
+def latest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
+    """Return the slices of a pool's latest generation, which alone counts.
+
+    Args:
+        slices: of one pool.
+
+    Returns:
+        Sorted by name.
+    """
+    known = list(slices)
+    generation = max((each.spec.pool.generation for each in known), default=0)
+    return sorted((each for each in known if each.spec.pool.generation == generation), key=lambda each: each.metadata.name)
+
+
+def devices_at(slices: Iterable[ResourceSlice]) -> Iterator[tuple[Device, str]]:
+    """Yield the devices of slices, each with the node that can use it alone.
+
+    Args:
+        slices: of one pool's latest generation.
+
+    Yields:
+        Device and node; the node is empty where several nodes, or none that is known, can use the device.
+    """
+    for each in slices:
+        own = each.spec.per_device_node_selection
+        for device in each.spec.devices or ():
+            yield device, (device.node_name if own else each.spec.node_name) or ""

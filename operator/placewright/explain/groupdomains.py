@@ -1,0 +1,159 @@
+"""The topology domains of a group with their numbers: what each has free, and for how many members that is enough.
+
+The scheduler tries domains in the same order (`scheduler.podgroups.domains`), and tries none whose nodes together have less free than the
+members request.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from placewright.api.podgroups import PodGroup
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.clusterlimits import amount as amount_of
+from placewright.explain.groupshortage import usable_rows
+from placewright.framework.interface import Rows
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.scheduler.podgroups.domains import Domain, domains, free
+
+_logger = logging.getLogger(__name__)
+
+#: Most domains that are told.
+MOST_DOMAINS: Final = 50
+_DIGITS: Final = 2
+
+
+class DomainResource(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A resource in a domain.
+
+    Attributes:
+        resource: its name.
+        wanted: the least that the members request together, in words.
+        free: on all nodes of the domain, in words.
+        fit: members that this resource alone leaves room for, node by node, on the nodes that a member may use.
+    """
+
+    resource: str
+    wanted: str
+    free: str
+    fit: int
+
+
+class DomainFact(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One domain of a group's topology.
+
+    Attributes:
+        value: of the label.
+        nodes: of the domain.
+        usable: nodes that a member could use, now or if other pods left.
+        placed: members of the group on these nodes.
+        room: the free resources in multiples of what the members request; below 1 the domain is not tried.
+        tried: the scheduler would try to place the members here.
+        fit: members that the scarcest resource leaves room for.
+        scarce: the scarcest resource; None where no member waits.
+    """
+
+    value: str
+    nodes: int
+    usable: int
+    placed: int = 0
+    room: float = 0.0
+    tried: bool = False
+    fit: int = 0
+    scarce: DomainResource | None = None
+
+
+class DomainFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The domains of a group's topology in the order in which they are tried.
+
+    Attributes:
+        key: the label's.
+        members: that must be placed together now.
+        found: the first `MOST_DOMAINS`.
+        others: the number of further ones.
+    """
+
+    key: str
+    members: int
+    found: tuple[DomainFact, ...]
+    others: int = 0
+
+
+def domain_facts(cluster: Cluster, pod_group: PodGroup, waiting: Collection[PodInfo], evaluator: Evaluator | None) -> DomainFacts | None:
+    """Collect the numbers of each domain.
+
+    Args:
+        cluster: with the nodes.
+        pod_group: as its object declares it.
+        waiting: its members without a node.
+        evaluator: of the members' profile; None where no profile claims them, so that all nodes count as usable.
+
+    Returns:
+        None for a group without a topology.
+    """
+    key = pod_group.topology_key
+    if not key or pod_group.basic:
+        return None
+    members = sorted((pod for pod in waiting if cluster.placement(pod.uid) is None), key=lambda pod: -pod.priority)
+    needed = min(max(pod_group.min_member - len(cluster.pod_groups.placed(pod_group.ref)), 1), len(members))
+    ordered = domains(cluster, key, members, needed)
+    usable = _usable(cluster, members, evaluator)
+    placed = _placed(cluster, pod_group, key)
+    found = tuple(_fact(cluster, each, members, needed, usable, placed[each.value]) for each in ordered[:MOST_DOMAINS])
+    return DomainFacts(key, needed, found, max(len(ordered) - MOST_DOMAINS, 0))
+
+
+def _usable(cluster: Cluster, members: Collection[PodInfo], evaluator: Evaluator | None) -> Rows:
+    """The rows that a member may use. A plugin that fails is logged: the numbers of all nodes still stand."""
+    member = next(iter(members), None)
+    if evaluator is None or member is None:
+        return cluster.rows()
+    try:
+        return usable_rows(evaluator, cluster, member)
+    except Exception:
+        _logger.exception("the nodes that members of %s could use cannot be told", member.pod_group)
+        return cluster.rows()
+
+
+def _placed(cluster: Cluster, pod_group: PodGroup, key: str) -> Counter[str | None]:
+    column, found = cluster.label(key), Counter[str | None]()
+    for uid in cluster.pod_groups.placed(pod_group.ref):
+        placement = cluster.placement(uid)
+        row = None if placement is None else cluster.row(placement.node)
+        found[None if row is None else column.get(row)] += 1
+    return found
+
+
+def _fact(cluster: Cluster, domain: Domain, members: Collection[PodInfo], needed: int, usable: Rows, placed: int) -> DomainFact:
+    rows = np.array([row for name in domain.names if (row := cluster.row(name)) is not None], np.intp)
+    open_rows = np.intersect1d(rows, usable)
+    told = [_resource(cluster, name, members, needed, rows, open_rows) for name in sorted({name for pod in members for name in pod.requests})]
+    scarce = min((each for each in told if each is not None), key=lambda each: each.fit, default=None)
+    return DomainFact(
+        domain.value,
+        nodes=len(rows),
+        usable=len(open_rows),
+        placed=placed,
+        room=round(domain.room, _DIGITS) if members else 0.0,
+        tried=bool(members) and domain.room >= 1,
+        fit=0 if scarce is None else scarce.fit,
+        scarce=scarce,
+    )
+
+
+def _resource(
+    cluster: Cluster, resource: str, members: Collection[PodInfo], needed: int, rows: Rows, open_rows: Rows
+) -> DomainResource | None:
+    asked = sorted(pod.requests.get(resource, 0) for pod in members)[:needed]
+    if not asked or asked[0] <= 0:
+        return None
+    left = free(cluster, resource)
+    fit = int((left[open_rows] // asked[0]).sum())
+    return DomainResource(resource, amount_of(resource, sum(asked)), amount_of(resource, int(left[rows].sum())), fit)
