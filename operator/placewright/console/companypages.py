@@ -1,4 +1,4 @@
-"""The pages about what a pod waits with and for: its group, its claims, and each node's verdict. The same for a file and for an operator."""
+"""The pages of a pod's group and of its claims, and the verdicts about each node: the same for a file and for an operator."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The devices of ResourceSlices by node, as resources like any other: how many there are, how many are used up, and shares of capacities.
 
-A driver is a resource `devices:DRIVER`: the devices that its slices say are at the node, and those of them that nobody can get any more.
-These are devices that a claim has for itself, devices whose capacities are used up, and partitions for which the counters that they share
-with others no longer suffice. A capacity of devices that are shared is a resource `devices:DRIVER/CAPACITY`, in whole units: what the
+A driver is a resource `devices:DRIVER`: the devices that its slices say are at the node, and as taken the ones that no claim can get any
+more. These are devices that a claim has for itself, devices whose capacities are used up, and partitions for which the counters that they
+share with others no longer suffice. A capacity of devices that are shared is a resource `devices:DRIVER/CAPACITY`, in whole units: what the
 devices have, and what shares of them consume. Devices in reach of several nodes are at none and are not counted.
 """
 
@@ -184,20 +184,20 @@ class DeviceTallies:
 
 
 class _CountersLeft:
-    """What is left of the counters that partitions of a pool share."""
+    """The rest of the counters that partitions of a pool share."""
 
     def __init__(self, slices: Iterable[ResourceSlice], in_use: Callable[[str], bool]) -> None:
         self._left: dict[tuple[str, str], int] = {}
         known = list(slices)
         for each in known:
             for counters in each.spec.shared_counters or ():
-                for name, counter in (counters.counters or {}).items():
-                    self._left[counters.name, name] = _nano(counter.value)
+                for name, amount in (counters.counters or {}).items():
+                    self._left[counters.name, name] = _nano(amount.value)
         if self._left:
             for device, _ in devices_at(known):
                 if in_use(device.name):
-                    for counter, amount in _consumed(device):
-                        self._left[counter] = self._left.get(counter, 0) - amount
+                    for counter, consumed in _consumed(device):
+                        self._left[counter] = self._left.get(counter, 0) - consumed
 
     def suffice_for(self, device: Device) -> bool:
         """Tell whether the device could be had by what is left."""

@@ -1,7 +1,7 @@
 """Chooses the labels by which nodes can be grouped: few, the most useful first, however many keys the nodes have.
 
 A label divides the nodes if it has more than one value, or if some nodes lack it, and if it has not too many values. Zone, region and
-the other labels that Kubernetes itself defines come first, then labels about topology, then those that most nodes have.
+the other labels that Kubernetes itself defines come first, then labels about topology, then the labels that most nodes have.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from placewright.explain.words import group_lines
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.scheduler.decisiondetail import cut
 
-#: Members that a page names: those that wait first, the oldest of them first.
+#: Members that a page names: first the waiting ones, the oldest of them first.
 MOST_MEMBERS: Final = 500
 _RUNNING: Final = "Running"
 
@@ -79,7 +79,7 @@ def group_page(cluster: Cluster, pending: PendingPods, namespace: str, name: str
 
 
 def _known(cluster: Cluster, pending: PendingPods, namespace: str, name: str) -> Iterator[GroupRef]:
-    """The groups of this name, of whatever kind: those with waiting members first, then those with placed ones."""
+    """The groups of this name, of any kind: first the ones with waiting members, then the ones with placed members."""
     refs = [GroupRef(form, namespace, name) for form in Form]
     waits, stands = ([ref for ref in refs if has(ref)] for has in (pending.members, cluster.pod_groups.placed))
     declared = [ref for ref in refs if cluster.pod_groups.get(ref) is not None]
@@ -87,7 +87,7 @@ def _known(cluster: Cluster, pending: PendingPods, namespace: str, name: str) ->
 
 
 def _evaluator(pending: PendingPods, waiting: Collection[PodInfo]) -> Evaluator | str | None:
-    """Of the member that is tried first, as its shortages are told; None without a waiting member."""
+    """The evaluator of the member that is tried first, as for the shortages; None without a waiting member."""
     first = max(waiting, key=lambda pod: pod.priority, default=None)
     return None if first is None else pending.evaluator(first)
 

@@ -92,7 +92,8 @@ class ConsoleNodes:
         if nodes is None or pods is None:
             return None
         with_devices = (self._cluster.row(NodeName(name)) for name in devices)
-        return distinct(nodes, pods, [row for row in with_devices if row is not None]).tolist()
+        rows: list[int] = distinct(nodes, pods, [row for row in with_devices if row is not None]).tolist()
+        return rows
 
     def _resources_now(self) -> tuple[str, ...]:
         devices = sorted(name for name in self._cluster.resources.names() if is_extended_resource(name))

@@ -1,4 +1,4 @@
-"""The verdict of a waiting pod's profile about each node: the plugin that rejects it first and why, or its place among those that fit.
+"""The verdict of a waiting pod's profile about each node: the plugin that rejects it first and why, or its rank by score.
 
 The map colours nodes by it. The verdicts are those of `explain`, by the pod's own profile and without a change to the cluster. The answer
 names the nodes of all verdicts but the most frequent one, so that it is small and holds however nodes come and go meanwhile.
@@ -101,7 +101,8 @@ def unjudged(cluster: Cluster, told: str) -> Judging:
 
 
 def _nothing(profile: str, cluster: Cluster, told: str) -> dict[str, Any]:
-    return {"profile": profile, "told": told, "nodes": cluster.node_count, "verdicts": [], "rest": -1, "named": {}, "best": [], "unasked": []}
+    nowhere: dict[str, Any] = {"verdicts": [], "rest": -1, "named": {}, "best": [], "unasked": []}
+    return {"profile": profile, "told": told, "nodes": cluster.node_count, **nowhere}
 
 
 #: Plugin, reason and rows; both texts are empty for rows that fit.
@@ -109,7 +110,7 @@ _Group = tuple[str, str, Rows]
 
 
 def _judged(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> tuple[list[_Group], list[list[Any]], list[str | None]]:
-    """The groups of rows with one verdict, those that fit first; the best nodes; and the names of all rows as they are now."""
+    """The groups of rows with one verdict, first the rows that fit; the best nodes; and the names of all rows as they are now."""
     evaluation = evaluator.evaluate(pod)
     diagnosis = evaluator.diagnose(evaluation)
     fits = np.flatnonzero(evaluation.feasible)

@@ -1,4 +1,4 @@
-"""What the pages of a group, of a claim and of a pod's verdicts ask of the pods without a node.
+"""The pods without a node, as the pages of a group, of a claim and of a pod's verdicts ask for them.
 
 A file's source answers from its objects, the running operator's from its queue.
 """
@@ -26,7 +26,7 @@ class Standing(NamedTuple):
 
 
 class GroupTurn(NamedTuple):
-    """What the queue knows of a group; nothing in a file.
+    """A group as the queue knows it; nothing in a file.
 
     Attributes:
         waiting_seconds: since its first member without a node came.

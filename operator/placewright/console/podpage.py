@@ -43,7 +43,15 @@ def pod_page(found: Explanation, evaluator: Evaluator | None = None) -> dict[str
         if decision is None
         else {"score": decision.score, "runnerUp": decision.runner_up, "plugins": dict(decision.plugins)},
         "notes": list(found.notes),
+        "group": None if found.group is None else _named(found.group.object.partition(" ")[2]),
+        "claims": [_named(each.claim) for each in found.claims if each.claim],
     }
+
+
+def _named(text: str) -> list[str]:
+    """Namespace and name."""
+    namespace, _, name = text.partition("/")
+    return [namespace, name]
 
 
 def filter_order(evaluator: Evaluator) -> Sequence[str]:

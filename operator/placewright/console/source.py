@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from placewright.console.companypages import CompanyPages
 from placewright.console.feed import StateSource
 from placewright.console.rights import Rights
 
@@ -49,3 +50,11 @@ class ConsoleSource(StateSource, Protocol):
         Returns:
             None for an unknown pod, and for a pod that the reader may not see.
         """
+
+
+class CompanySource(ConsoleSource, Protocol):
+    """A source that knows the pods without a node one by one."""
+
+    @property
+    def company(self) -> CompanyPages:
+        """The pages of groups and claims, and the verdicts about each node."""

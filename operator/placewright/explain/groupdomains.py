@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
@@ -21,7 +22,7 @@ from placewright.cluster.clusterlimits import amount as amount_of
 from placewright.explain.groupshortage import usable_rows
 from placewright.framework.interface import Rows
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.scheduler.podgroups.domains import Domain, domains, free
+from placewright.scheduler.podgroups.domains import Domain, domains, free, joined_domain
 
 _logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class DomainFact(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
         usable: nodes that a member could use, now or if other pods left.
         placed: members of the group on these nodes.
         room: the free resources in multiples of what the members request; below 1 the domain is not tried.
-        tried: the scheduler would try to place the members here.
+        tried: the scheduler would try to place members here: there is room, and no member stands in a domain that they must share.
         fit: members that the scarcest resource leaves room for.
         scarce: the scarcest resource; None where no member waits.
     """
@@ -75,7 +76,7 @@ class DomainFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 
     Attributes:
         key: the label's.
-        members: that must be placed together now.
+        members: that are wanted: the fewest that are placed together, or all that are left to join the ones on nodes.
         found: the first `MOST_DOMAINS`.
         others: the number of further ones.
     """
@@ -102,12 +103,17 @@ def domain_facts(cluster: Cluster, pod_group: PodGroup, waiting: Collection[PodI
     if not key or pod_group.basic:
         return None
     members = sorted((pod for pod in waiting if cluster.placement(pod.uid) is None), key=lambda pod: -pod.priority)
-    needed = min(max(pod_group.min_member - len(cluster.pod_groups.placed(pod_group.ref)), 1), len(members))
+    placed = _placed(cluster, pod_group, key)
+    # Once members stand, the others join them one by one, and none waits for the rest.
+    needed = len(members) if placed else min(max(pod_group.min_member, 1), len(members))
     ordered = domains(cluster, key, members, needed)
     usable = _usable(cluster, members, evaluator)
-    placed = _placed(cluster, pod_group, key)
-    found = tuple(_fact(cluster, each, members, needed, usable, placed[each.value]) for each in ordered[:MOST_DOMAINS])
-    return DomainFacts(key, needed, found, max(len(ordered) - MOST_DOMAINS, 0))
+    told = ordered[:MOST_DOMAINS]
+    found = [_fact(cluster, each, members, needed, usable, placed[each.value]) for each in told]
+    if placed:
+        joined = joined_domain(cluster, pod_group) if pod_group.topology_required else None
+        found = [replace(fact, tried=joined is None or domain.names == joined) for fact, domain in zip(found, told, strict=True)]
+    return DomainFacts(key, needed, tuple(found), len(ordered) - len(told))
 
 
 def _usable(cluster: Cluster, members: Collection[PodInfo], evaluator: Evaluator | None) -> Rows:
@@ -134,7 +140,8 @@ def _placed(cluster: Cluster, pod_group: PodGroup, key: str) -> Counter[str | No
 def _fact(cluster: Cluster, domain: Domain, members: Collection[PodInfo], needed: int, usable: Rows, placed: int) -> DomainFact:
     rows = np.array([row for name in domain.names if (row := cluster.row(name)) is not None], np.intp)
     open_rows = np.intersect1d(rows, usable)
-    told = [_resource(cluster, name, members, needed, rows, open_rows) for name in sorted({name for pod in members for name in pod.requests})]
+    names = sorted({name for pod in members for name in pod.requests})
+    told = [_resource(cluster, name, members, needed, rows, open_rows) for name in names]
     scarce = min((each for each in told if each is not None), key=lambda each: each.fit, default=None)
     return DomainFact(
         domain.value,

@@ -14,8 +14,9 @@ from aiohttp import web
 
 from placewright.console.feed import Feed, TooManyReadersError
 from placewright.console.rights import ALL_NAMESPACES
-from placewright.console.source import ConsoleSource
+from placewright.console.source import CompanySource
 from placewright.console.staticpages import SECURITY_HEADERS, static_pages
+from placewright.console.verdictdesk import TooManyQuestionsError
 from placewright_lab.console.doorkeeper import DATA, SESSION, Doorkeeper
 from placewright_lab.console.whatifpages import WhatIfPages
 
@@ -42,7 +43,7 @@ class ConsoleServer:
         feed: of the source's state.
     """
 
-    def __init__(self, source: ConsoleSource, listening: socket.socket, what_if: WhatIfPages | None = None) -> None:
+    def __init__(self, source: CompanySource, listening: socket.socket, what_if: WhatIfPages | None = None) -> None:
         """Make the server; `serving` runs it.
 
         Args:
@@ -69,6 +70,9 @@ class ConsoleServer:
             web.get(f"{DATA}node", self._node),
             web.get(f"{DATA}pod", self._pod),
             *(() if self._what_if is None else self._what_if.routes()),
+            web.get(f"{DATA}group", self._group),
+            web.get(f"{DATA}claim", self._claim),
+            web.get(f"{DATA}verdicts", self._verdicts),
             web.get("/{page}", self._page),
             web.get("/", self._page),
         ])
@@ -152,11 +156,29 @@ class ConsoleServer:
         return _json(self._source.node(request.query.get("name", ""), ALL_NAMESPACES), "no such node")
 
     async def _pod(self, request: web.Request) -> web.Response:
-        namespace, _, name = request.query.get("pod", "").partition("/")
-        return _json(self._source.pod(namespace, name, ALL_NAMESPACES), "no such pod: it may have gone since")
+        return _json(self._source.pod(*_named(request, "pod"), ALL_NAMESPACES), "no such pod: it may have gone since")
+
+    async def _group(self, request: web.Request) -> web.Response:
+        return _json(self._source.company.group(*_named(request, "group"), ALL_NAMESPACES), "no such group: it may have gone since")
+
+    async def _claim(self, request: web.Request) -> web.Response:
+        return _json(self._source.company.claim(*_named(request, "claim"), ALL_NAMESPACES), "no such claim: it may have gone since")
+
+    async def _verdicts(self, request: web.Request) -> web.Response:
+        try:
+            found = await self._source.company.verdicts(*_named(request, "pod"), ALL_NAMESPACES)
+        except TooManyQuestionsError:
+            return web.Response(status=_NO_ROOM, text="too many questions\n")
+        return _json(None if found is None else msgspec.Raw(found), "no such pod waits: it may have got its node since")
 
 
-def _json(found: dict[str, Any] | None, missing: str) -> web.Response:
+def _named(request: web.Request, what: str) -> tuple[str, str]:
+    """Namespace and name out of `NAMESPACE/NAME`; a name may have slashes."""
+    namespace, _, name = request.query.get(what, "").partition("/")
+    return namespace, name
+
+
+def _json(found: dict[str, Any] | msgspec.Raw | None, missing: str) -> web.Response:
     if found is None:
         return web.Response(status=_NOT_FOUND, text=f"{missing}\n")
     return web.Response(body=msgspec.json.encode(found), headers={"Content-Type": "application/json", "Cache-Control": "no-store"})

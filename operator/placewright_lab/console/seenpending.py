@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
@@ -10,6 +11,9 @@ from placewright.console.pendingpods import GroupTurn, Standing
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright_lab.console.seenworld import SeenWorld
 from placewright_lab.console.verdicts import WaitingVerdicts, unclaimed
+
+#: Of the time that passes, the share that verdicts about all nodes may take: one person reads.
+LOCAL_SHARE: Final = 0.5
 
 
 class SeenPending:
@@ -46,5 +50,5 @@ class SeenPending:
         return self._world.evaluators.get(pod.scheduler_name) or unclaimed(pod, self._world.evaluators)
 
     def turn_of(self, ref: GroupRef) -> GroupTurn:
-        """Nothing: a file has no queue."""
+        """Return nothing: a file has no queue."""
         return GroupTurn()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from placewright.api.objects import NodeName
+from placewright.console.companypages import CompanyPages
 from placewright.console.nodepage import node_page
 from placewright.console.noderows import ConsoleNodes
 from placewright.console.podpage import BEST_NODES, pod_page
@@ -15,6 +16,7 @@ from placewright.console.statedelta import Section, Sections
 from placewright.console.waitingrows import waiting_rows
 from placewright.explain.explanation import Explanation
 from placewright.explain.observed import with_company, with_decision, with_verdicts, without_profile
+from placewright_lab.console.seenpending import LOCAL_SHARE, SeenPending
 from placewright_lab.console.seenworld import SeenWorld
 from placewright_lab.console.verdicts import WaitingVerdicts
 from placewright_lab.console.worldtimeline import FIGURES, WorldTimeline
@@ -31,6 +33,7 @@ class WorldSource:
         verdicts: about its waiting pods.
         timeline: of the world; None for a world that stands still.
         can: what the server offers beyond the first pages, but for time and shadows, which depend on the world.
+        company: the pages of groups and claims, and the verdicts about each node.
     """
 
     timeline: WorldTimeline | None = None
@@ -47,6 +50,7 @@ class WorldSource:
         self.world = world
         self.verdicts = WaitingVerdicts(world, clock, patience)
         self.can: list[str] = []
+        self.company = CompanyPages(world.cluster, SeenPending(world, self.verdicts), clock, LOCAL_SHARE)
         self._about = about
         self._nodes = ConsoleNodes(world.cluster, world.scheduler_names)
         self._names = world.scheduler_names
