@@ -139,13 +139,14 @@ def test_of_random_clusters_a_group_is_told_in_the_words_of_explain_and_hides_ot
 
 
 def test_among_the_random_clusters_some_have_a_shortage_with_holders_of_the_other_namespace(tmp_path: Path) -> None:
-    found = [crowded(random.Random(seed), tmp_path / str(seed))[0].company.group("ml", "train", ALL_NAMESPACES) for seed in range(cases(20))]
+    worlds = (crowded(random.Random(seed), tmp_path / str(seed))[0] for seed in range(20))
+    found = (world.company.group("ml", "train", ALL_NAMESPACES) for world in worlds)
     assert any(b"secret" in msgspec.json.encode(page) for page in found), "or the search for hidden names would find none ever"
 
 
 def test_a_name_that_several_kinds_of_group_have_is_the_one_with_members_and_the_others_are_noted(tmp_path: Path) -> None:
-    native: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "PodGroup", "metadata": {"name": "train", "namespace": "ml"}}
-    native["spec"] = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    native: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "PodGroup"}
+    native |= {"metadata": {"name": "train", "namespace": "ml"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
     source = opened(tmp_path / "s", [node("a"), native, group("train", 1), member("train", "t-0")])
     page = source.company.group("ml", "train", ALL_NAMESPACES)
     assert page is not None

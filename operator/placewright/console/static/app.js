@@ -4,12 +4,16 @@ import { el, fill, shown } from "./element.js";
 import { follow } from "./feed.js";
 import { request } from "./request.js";
 import { askForToken } from "./tokenform.js";
+import { claimPage } from "./claimpage.js";
 import { clusterPage } from "./clusterpage.js";
+import { groupPage } from "./grouppage.js";
 import { podPage } from "./podpage.js";
 import { queuePage } from "./queuepage.js";
 import { count, moment, plural } from "./words.js";
 
-const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage };
+const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage, group: groupPage, claim: claimPage };
+/** The place in the navigation of pages that are not in it. */
+const WITHIN = { group: "queue", claim: "queue" };
 const main = document.getElementById("page");
 let state = null;
 let current = null;
@@ -53,15 +57,17 @@ async function refused({ status, told, byToken }) {
 
 function route() {
   if (closed) return;
-  const [name = "cluster", ...rest] = location.hash.replace(/^#\//, "").split("/").filter(Boolean);
+  const [path, query = ""] = location.hash.replace(/^#\//, "").split("?");
+  const [name = "cluster", ...rest] = path.split("/").filter(Boolean);
   const known = Object.hasOwn(PAGES, name) ? name : "cluster";
   for (const each of Object.keys(PAGES)) {
     const link = document.getElementById(`to-${each}`);
-    if (each === known) link.setAttribute("aria-current", "page");
+    if (!link) continue;
+    if (each === (WITHIN[known] ?? known)) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   current?.leave?.();
-  current = PAGES[known](main, rest.map(decodeURIComponent));
+  current = PAGES[known](main, rest.map(decodeURIComponent), new URLSearchParams(query));
   if (state) current.update(state, null);
 }
 

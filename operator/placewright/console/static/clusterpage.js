@@ -2,15 +2,26 @@
 
 import { request } from "./request.js";
 import { el, fill, shown, table } from "./element.js";
+import { podLink } from "./links.js";
 import { KINDS, LOADS, NodeMap } from "./nodemap.js";
+import { look, swatchClass } from "./plugincolours.js";
+import { VerdictLayer } from "./verdictlayer.js";
 import { amount, count, percent, plural, span } from "./words.js";
 
 const ROWS = 100;
 const ALL = "";
 const NAMES = { cpu: "CPU", memory: "memory", pods: "pods" };
-const called = (resource) => NAMES[resource] ?? resource;
+const PUBLISHED = "devices:";
+/** A device of ResourceSlices is called by its driver, a shared capacity of devices by both. */
+function called(resource) {
+  if (!resource.startsWith(PUBLISHED)) return NAMES[resource] ?? resource;
+  const [driver, ...capacity] = resource.slice(PUBLISHED.length).split("/");
+  return capacity.length ? `${capacity.join("/")} of ${driver}` : `devices of ${driver}`;
+}
 /** What a person chose, kept while the console is open in this tab. */
-const chosen = { group: null, resource: "cpu", colour: "room", order: null };
+const chosen = { group: null, resource: "cpu", colour: "room", order: null, pod: "" };
+/** Waiting pods that the map offers to ask about; the queue and the page of a pod have links for all others. */
+const OFFERED = 40;
 /** From so many nodes on, boxes are too small to be found by name, and stand by load. */
 const CROWD = 20000;
 
@@ -20,8 +31,9 @@ const field = (label, options, value, onChange) => {
   return el("label", { class: "field" }, label, select);
 };
 
-export function clusterPage(root) {
+export function clusterPage(root, _, params) {
   let state = null;
+  let opening = params.get("node");
   let named = null;
   let asked = 0;
   let page = 0;
@@ -40,7 +52,9 @@ export function clusterPage(root) {
   const nodeTable = el("div");
   const nodesOpen = el("details", { id: "nodes" }, el("summary", {}, "All nodes as a table"), nodeTable);
   nodesOpen.addEventListener("toggle", () => writeNodes());
+  const verdict = el("div", { class: "stack tight", hidden: true, id: "verdicts" });
   const map = new NodeMap(base, over, point);
+  const layer = new VerdictLayer(() => { if (state) judged(); });
   const watch = new ResizeObserver(() => { if (state && base.parentElement.clientWidth !== map.width) rebuild(); });
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   const redraw = () => map.draw();
@@ -48,11 +62,13 @@ export function clusterPage(root) {
 
   fill(root, el("h1", { class: "out" }, "Cluster"), facts,
     el("div", { class: "cluster" },
-      el("section", { class: "panel", "aria-label": "Map of nodes" }, choices, el("div", { class: "map" }, base, over), heard, legend),
+      el("section", { class: "panel", "aria-label": "Map of nodes" }, choices, verdict, el("div", { class: "map" }, base, over), heard, legend),
       side,
       el("div", { class: "stack more" }, latest, el("section", { class: "panel stack tight" }, groupTable, nodesOpen))));
   watch.observe(base.parentElement);
   fill(side, el("h2", {}, "No node chosen"), el("p", { class: "muted small" }, "Point at a box, or go there with the arrow keys. A click or Enter keeps the node here."));
+
+  if (params.get("pod")) Object.assign(chosen, { colour: "verdict", pod: params.get("pod") });
 
   const about = (key) => state.about.get(key) ?? [];
   const place = () => Math.max(0, about("resources").indexOf(chosen.resource));
@@ -65,7 +81,7 @@ export function clusterPage(root) {
     const [asks, profiles] = state.loads.get(name) ?? [[], []];
     const at = place();
     const share = offered[at] > 0 ? (asks[at] ?? 0) / offered[at] : null;
-    return { name, share, cordoned, kinds: chosen.colour === "profile" ? profiles : null };
+    return { name, share, cordoned, kinds: chosen.colour === "profile" ? profiles : null, verdict: judging() ? layer.of(name) : null };
   }
 
   function groups() {
@@ -125,6 +141,54 @@ export function clusterPage(root) {
     writeNodes();
   }
 
+  // --- what a waiting pod would meet ---------------------------------------------------------------------------------------------
+
+  const judging = () => chosen.colour === "verdict" && chosen.pod !== "";
+
+  /** The address names the pod, so that it can be handed on. */
+  function choosePod(pod) {
+    chosen.pod = pod;
+    const address = judging() ? `#/cluster?pod=${encodeURIComponent(pod)}` : "#/cluster";
+    if (location.hash !== address) history.replaceState(null, "", address);
+    layer.choose(judging() ? pod : "", () => state.nodes.keys());
+    writeChoices();
+    judged();
+  }
+
+  function judged() {
+    writeVerdict();
+    writeLegend();
+    map.repaint((each) => box(each.name));
+    writeGroups();
+    writeNodes();
+    if (named !== null && state.nodes.has(named)) say(named);
+  }
+
+  function writeVerdict() {
+    verdict.hidden = chosen.colour !== "verdict";
+    if (verdict.hidden) return;
+    if (!chosen.pod) { fill(verdict, el("p", { class: "muted small" }, "Choose a waiting pod, or follow a link to the map from the queue or from the page of a pod.")); return; }
+    const [space, ...name] = chosen.pod.split("/");
+    const { answer } = layer;
+    const open = verdict.querySelector("details")?.open ?? false;
+    const held = verdict.contains(document.activeElement) ? document.activeElement.tagName : "";
+    const said = layer.told || `${count(layer.fitting)} of ${plural(answer.nodes, "node")} can hold it`;
+    const rows = (answer?.verdicts ?? []).filter(([, , nodes], at) => nodes || !at).map(([plugin, reason, nodes], at) => [at ? plugin || "without a plugin" : "fits", reason, count(nodes)]);
+    fill(verdict,
+      el("p", {}, podLink(space, name.join("/")), `: ${said}`, layer.at ? el("span", { class: "muted" }, `, as of ${layer.at.toLocaleTimeString("en-GB")}`) : null, " ",
+        el("button", { on: { click: () => layer.ask(() => state.nodes.keys()) } }, "Ask again")),
+      answer?.unasked?.length ? el("p", { class: "muted small" }, `Extenders are not asked: ${answer.unasked.join(", ")}.`) : null,
+      rows.length ? el("details", { open }, el("summary", {}, "Verdicts as a table"), table(`What ${chosen.pod} would meet`, [{ name: "Plugin" }, { name: "Reason" }, { name: "Nodes", number: true }], rows)) : null);
+    if (held) verdict.querySelector(held.toLowerCase())?.focus();
+  }
+
+  /** The oldest waiting pods, one of each reason first, and the one that is shown. */
+  function offered() {
+    const rows = [...state.queue.values()].sort((one, other) => one.oldest - other.oldest);
+    const pods = [0, 1, 2].flatMap((at) => rows.map((row) => row.pods[at] && `${row.namespace}/${row.pods[at][0]}`)).filter(Boolean);
+    return [...new Set([chosen.pod, ...pods])].filter(Boolean).slice(0, OFFERED);
+  }
+
   function writeChoices() {
     const labels = about("labels"), resources = about("resources");
     if (!resources.includes(chosen.resource)) chosen.resource = "cpu";
@@ -132,17 +196,29 @@ export function clusterPage(root) {
     fill(choices,
       field("Group by", [[ALL, "nothing"], ...labels.map((key) => [key, shown(key)])], chosen.group ?? labels[0] ?? ALL, set("group")),
       field("Fill by", resources.map((name) => [name, called(name)]), chosen.resource, set("resource")),
-      field("Colour by", [["room", "free room"], ["profile", "profile"]], chosen.colour, set("colour")),
+      field("Colour by", [["room", "free room"], ["profile", "profile"], ["verdict", "what a waiting pod would meet"]], chosen.colour, (value) => { chosen.colour = value; choosePod(chosen.pod); choices.querySelectorAll("select")[2].focus(); }),
+      chosen.colour === "verdict" ? field("Waiting pod", [["", "choose a pod"], ...offered().map((pod) => [pod, shown(pod)])], chosen.pod, (pod) => { choosePod(pod); choices.querySelectorAll("select")[3].focus(); }) : null,
       field("Order by", [["name", "name"], ["load", "load"]], ordered(), set("order")));
   }
 
   function writeLegend() {
     const key = (token, text, extra = "") => el("span", { class: "key" }, el("i", { class: `swatch ${extra}`, style: token ? { background: `var(${token})` } : {} }), text);
+    if (chosen.colour === "verdict") { writeVerdictLegend(key); return; }
     const steps = LOADS.map((token, at) => key(token, `${at * 20}–${at * 20 + 20} %`));
     const profiles = about("profiles").map((name, at) => key(KINDS[at % KINDS.length], name));
     fill(legend, el("span", {}, chosen.colour === "room" ? `${called(chosen.resource)} requested:` : `level: ${called(chosen.resource)} requested; colour: profile of the pods:`),
       chosen.colour === "room" ? [...steps, key("--load-full", "full")] : [...profiles, key("--kind-none", "other schedulers")],
       key(null, `offers no ${called(chosen.resource)}`, "hollow"), key(null, "cordoned", "cordoned"));
+  }
+
+  function writeVerdictLegend(key) {
+    const nodes = new Map();
+    (layer.answer?.verdicts ?? []).slice(1).forEach(([plugin, , many]) => nodes.set(plugin, (nodes.get(plugin) ?? 0) + many));
+    const plugins = [...nodes].map(([plugin, many]) => {
+      const { token, pattern } = look(plugin);
+      return el("span", { class: "key" }, el("i", { class: `swatch ${swatchClass(pattern)}`, style: { "--colour": `var(${token})` } }), `${plugin || "without a plugin"}: ${count(many)}`);
+    });
+    fill(legend, el("span", {}, "rejected first by:"), plugins, layer.fitting ? [key("--fit-best", "the best ten that fit"), key("--fit", `fits: ${count(layer.fitting)}`)] : "fits: 0", key("--cell", "not evaluated"), key(null, "cordoned", "cordoned"));
   }
 
   function writeFacts() {
@@ -157,8 +233,9 @@ export function clusterPage(root) {
   }
 
   function writeGroups() {
-    const rows = shownGroups.map((group) => [group.value, count(group.names.length), amount(chosen.resource, group.offered), amount(chosen.resource, group.asks), percent(group.offered ? group.asks / group.offered : null)]);
-    fill(groupTable, table(`Groups of nodes, ${called(chosen.resource)}`, [{ name: chosen.group || "Group", mono: true }, { name: "Nodes", number: true }, { name: "Offered", number: true }, { name: "Requested", number: true }, { name: "Share", number: true }], rows));
+    const fits = (group) => (judging() ? [count(group.names.filter((name) => layer.of(name).fits).length)] : []);
+    const rows = shownGroups.map((group) => [group.value, count(group.names.length), amount(chosen.resource, group.offered), amount(chosen.resource, group.asks), percent(group.offered ? group.asks / group.offered : null), ...fits(group)]);
+    fill(groupTable, table(`Groups of nodes, ${called(chosen.resource)}`, [{ name: chosen.group || "Group", mono: true }, { name: "Nodes", number: true }, { name: "Offered", number: true }, { name: "Requested", number: true }, { name: "Share", number: true }, ...(judging() ? [{ name: "Can hold the pod", number: true }] : [])], rows));
   }
 
   function writeNodes() {
@@ -170,11 +247,11 @@ export function clusterPage(root) {
     const rows = names.slice(page * ROWS, page * ROWS + ROWS).map((name) => {
       const [, offered, cordoned] = state.nodes.get(name), [asks] = state.loads.get(name) ?? [[]];
       const link = el("button", { on: { click: () => { map.choose(name); side.scrollIntoView({ block: "nearest" }); } } }, name);
-      return [link, ...resources.map((each, at) => (offered[at] ? `${amount(each, asks[at] ?? 0)} of ${amount(each, offered[at])}` : "–")), cordoned ? "cordoned" : ""];
+      return [link, ...resources.map((each, at) => (offered[at] ? `${amount(each, asks[at] ?? 0)} of ${amount(each, offered[at])}` : "–")), cordoned ? "cordoned" : "", ...(judging() ? [layer.of(name).text] : [])];
     });
     const turn = (text, to) => el("button", { disabled: to < 0 || to >= pages, on: { click: () => { page = to; writeNodes(); } } }, text);
     fill(nodeTable,
-      table("Nodes, requested of offered", [{ name: "Node", mono: true }, ...resources.map((each) => ({ name: called(each), number: true })), { name: "" }], rows),
+      table("Nodes, requested of offered", [{ name: "Node", mono: true }, ...resources.map((each) => ({ name: called(each), number: true })), { name: "" }, ...(judging() ? [{ name: "What the pod would meet" }] : [])], rows),
       el("div", { class: "pager" }, turn("Back", page - 1), turn("Next", page + 1), `page ${page + 1} of ${pages}`));
   }
 
@@ -192,12 +269,20 @@ export function clusterPage(root) {
 
   function point(name, kept) {
     if (name === null) { named = null; return; }
-    const { share } = box(name);
-    heard.textContent = `${shown(name)}: ${share === null ? `offers no ${called(chosen.resource)}` : `${percent(share)} of ${called(chosen.resource)} requested`}`;
     named = name;
+    say(name);
     clearTimeout(due);
     // A pointer that passes over hundreds of boxes asks for the last one.
     due = setTimeout(() => ask(name), kept ? 0 : 80);
+  }
+
+  /** Say in words what the box of a node shows. */
+  function say(name) {
+    const { share, verdict } = box(name);
+    const load = share === null ? `offers no ${called(chosen.resource)}` : `${percent(share)} of ${called(chosen.resource)} requested`;
+    heard.textContent = `${shown(name)}: ${verdict ? `${verdict.text}; ` : ""}${load}`;
+    const told = side.querySelector("#meets");
+    if (told) told.textContent = verdict ? `${shown(chosen.pod)}: ${verdict.text}` : "";
   }
 
   async function ask(name) {
@@ -221,6 +306,7 @@ export function clusterPage(root) {
     fill(side, el("div", { class: "stack tight" },
       el("h2", { class: "mono" }, found.name),
       el("div", { class: "tags" }, found.cordoned ? el("span", { class: "tag strong" }, "cordoned") : null, found.taints.map((taint) => el("span", { class: "tag strong" }, taint))),
+      judging() ? el("p", { id: "meets" }, `${chosen.pod}: ${layer.of(found.name).text}`) : null,
       meters,
       rows.length ? table(plural(rows.length + found.more + found.hidden, "pod"), [{ name: "Pod", mono: true }, { name: "CPU", number: true }, { name: "Memory", number: true }], rows) : el("p", { class: "muted small" }, "no pods"),
       more.map((line) => el("p", { class: "muted small" }, line)),
@@ -232,6 +318,7 @@ export function clusterPage(root) {
       state = next;
       const put = delta?.put ?? {}, gone = delta?.gone ?? {};
       if (!delta || put.about?.labels || put.about?.resources || put.about?.profiles) { writeChoices(); writeLegend(); }
+      if (!delta && judging()) choosePod(chosen.pod);
       if (!delta || put.nodes || gone.nodes || put.about?.resources) rebuild();
       else if (put.loads) {
         map.change(Object.keys(put.loads).filter((name) => state.nodes.has(name)).map(box));
@@ -240,8 +327,10 @@ export function clusterPage(root) {
       }
       if (!delta || put.nodes || gone.nodes || put.queue || gone.queue) writeFacts();
       if (!delta || put.decisions || gone.decisions) writeLatest();
+      if (opening !== null && state.nodes.has(opening)) { map.choose(opening); opening = null; }
     },
     leave() {
+      layer.leave();
       watch.disconnect();
       clearTimeout(due);
       clearTimeout(summing);
@@ -255,8 +344,4 @@ function meter(name, asks, offered) {
   return el("div", { class: "meter" }, el("span", {}, called(name)),
     el("span", { class: "track" }, el("i", { class: share >= 0.97 ? "full" : "", style: { width: `${Math.min(share, 1) * 100}%` } })),
     el("span", { class: "number" }, `${amount(name, asks)} of ${amount(name, offered)}`));
-}
-
-export function podLink(namespace, name) {
-  return el("a", { href: `#/pod/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}` }, `${namespace}/${name}`);
 }

@@ -7,6 +7,9 @@ const SMALLEST = 2;
 const FLASH = 700;
 const FULL = 0.97;
 
+/** The half of a box that a pattern fills: its corners, as shares of the side to the right and down. */
+const CORNERS = { plain: [[0, 0], [1, 1], [0, 1]], rising: [[1, 0], [1, 1], [0, 1]], falling: [[0, 0], [1, 0], [0, 1]] };
+
 /** A token of the design as the canvas takes it. */
 const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -69,6 +72,12 @@ export class NodeMap {
       if (!this.still.matches && boxes.length <= 500) this.flashes.set(index, now);
     }
     this.animate();
+  }
+
+  /** Draw each box anew, as `again` makes it of the one that is there. */
+  repaint(again) {
+    this.boxes = this.boxes.map(again);
+    this.draw();
   }
 
   /** Write other headings over the groups. */
@@ -151,7 +160,7 @@ export class NodeMap {
   // --- drawing ------------------------------------------------------------------------------------------------------------------
 
   read() {
-    this.colours = Object.fromEntries([...LOADS, ...KINDS, "--load-full", "--kind-none", "--cell", "--cell-line", "--surface", "--ink", "--muted", "--focus"].map((name) => [name, token(name)]));
+    this.colours = Object.fromEntries([...LOADS, ...KINDS, "--load-full", "--kind-none", "--fit", "--fit-best", "--cell", "--cell-line", "--surface", "--ink", "--muted", "--focus"].map((name) => [name, token(name)]));
   }
 
   draw() {
@@ -176,6 +185,11 @@ export class NodeMap {
 
   paint(context, box, x, y) {
     const side = this.size - this.gap;
+    if (box.verdict) {
+      this.judged(context, box, x, y, side);
+      if (box.cordoned) this.cordon(context, x, y, side);
+      return;
+    }
     if (box.share === null) {
       context.strokeStyle = this.colours["--cell-line"];
       context.lineWidth = 1;
@@ -199,13 +213,41 @@ export class NodeMap {
       context.fillStyle = this.colours[loadToken(box.share)];
       context.fillRect(x, y + side - tall, side, tall);
     }
-    if (box.cordoned && side >= 5) {
-      context.strokeStyle = this.colours["--ink"];
-      context.lineWidth = side >= 12 ? 1.5 : 1;
+    if (box.cordoned) this.cordon(context, x, y, side);
+  }
+
+  cordon(context, x, y, side) {
+    if (side < 5) return;
+    context.strokeStyle = this.colours["--ink"];
+    context.lineWidth = side >= 12 ? 1.5 : 1;
+    context.beginPath();
+    context.moveTo(x, y + side);
+    context.lineTo(x + side, y);
+    context.stroke();
+  }
+
+  /** A box by what a pod would meet: whole where the pod fits, a part of it in the plugin's colour where it does not. */
+  judged(context, box, x, y, side) {
+    const { token: name, shape, rank } = box.verdict;
+    context.fillStyle = this.colours["--cell"];
+    context.fillRect(x, y, side, side);
+    context.fillStyle = this.colours[name];
+    if (shape === "whole" || side < 6) context.fillRect(x, y, side, side);
+    else if (shape === "level") context.fillRect(x, y + side * 0.3, side, side * 0.4);
+    else {
       context.beginPath();
-      context.moveTo(x, y + side);
-      context.lineTo(x + side, y);
-      context.stroke();
+      if (shape === "dotted") context.arc(x + side / 2, y + side / 2, side * 0.36, 0, Math.PI * 2);
+      else CORNERS[shape].forEach(([right, low], at) => context[at ? "lineTo" : "moveTo"](x + right * side, y + low * side));
+      context.fill();
+    }
+    if (rank && side >= 16) {
+      context.fillStyle = this.colours["--surface"];
+      context.font = `700 ${Math.min(16, side * 0.6)}px ${token("--font")}`;
+      context.textAlign = "center";
+      context.textBaseline = "middle";
+      context.fillText(String(rank), x + side / 2, y + side / 2 + 1);
+      context.textAlign = "start";
+      context.textBaseline = "alphabetic";
     }
   }
 

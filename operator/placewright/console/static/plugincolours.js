@@ -25,4 +25,4 @@ export function look(plugin) {
 }
 
 /** The class of a swatch with this pattern. */
-export const swatchClass = (pattern) => (pattern === "plain" ? "" : `pattern ${pattern}`);
+export const swatchClass = (pattern) => `shape ${pattern}`;

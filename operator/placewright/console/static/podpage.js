@@ -3,7 +3,7 @@
 import { request } from "./request.js";
 import { el, fill, table } from "./element.js";
 import { KINDS } from "./nodemap.js";
-import { podLink } from "./clusterpage.js";
+import { claimLink, groupLink, mapLink, podLink } from "./links.js";
 import { count, plural } from "./words.js";
 
 export function podPage(root, [namespace, name]) {
@@ -41,6 +41,7 @@ export function podPage(root, [namespace, name]) {
         el("h1", { class: "mono" }, `${found.namespace}/${found.name}`),
         el("div", { class: "lines" }, [found.profile, ...found.lines].filter(Boolean).map((line) => el("p", { class: line.startsWith("  ") ? "indent" : "" }, line.trim()))),
         found.notes.map((note) => el("p", { class: "muted small" }, note)),
+        company(found),
         found.verdict ? el("h2", { id: "verdict" }, found.verdict) : null,
         found.message ? el("p", { class: "mono muted" }, found.message) : null),
       el("div", { class: "stack halves" },
@@ -64,7 +65,7 @@ export function podPage(root, [namespace, name]) {
 
 const section = (title, id, ...content) => el("section", { class: "panel stack tight", id }, el("h2", {}, title), ...content);
 
-function funnel(steps) {
+export function funnel(steps) {
   const all = steps[0].left + steps[0].rejected;
   const lane = (left, lost) => el("span", { class: "lane", "aria-hidden": "true" }, el("i", { class: "left", style: { width: `${(left / all) * 100}%` } }), el("i", { class: "lost", style: { width: `${(lost / all) * 100}%` } }));
   const line = (who, left, lost, why, last) => el("li", { class: last ? "end" : "" }, el("span", { class: "who" }, who), lane(left, lost), el("span", { class: "number" }, count(left)), why);
@@ -85,6 +86,13 @@ function scores(best) {
   const rows = best.flatMap((node) => Object.entries(node.parts).map(([plugin, figures]) => [node.node, plugin, ...figures.map(count)]));
   const columns = [{ name: "Node", mono: true }, { name: "Plugin" }, ...["Raw", "Normalised", "Weight", "Product"].map((each) => ({ name: each, number: true }))];
   return [el("ol", { class: "scores" }, bars), legend, el("details", {}, el("summary", {}, "Scores as a table"), table("Scores by node and plugin", columns, rows))];
+}
+
+/** Links to what the pod waits with and for. */
+function company(found) {
+  const links = [found.group ? groupLink(...found.group, `group ${found.group[1]}`) : null, ...(found.claims ?? []).map((claim) => claimLink(...claim, `claim ${claim[1]}`)),
+    found.verdict ? mapLink(found.namespace, found.name, "each node's verdict on the map") : null].filter(Boolean);
+  return links.length ? el("p", { class: "links small", id: "company" }, links) : null;
 }
 
 function decision({ score, runnerUp, plugins }) {

@@ -1,7 +1,8 @@
 // The page of the queue: waiting pods by the reason that keeps them, oldest first, with filters.
 
 import { el, fill } from "./element.js";
-import { podLink } from "./clusterpage.js";
+import { groupLink, mapLink, podLink } from "./links.js";
+import { look, swatchClass } from "./plugincolours.js";
 import { count, plural, span } from "./words.js";
 
 const PLACES = { unschedulable: "unschedulable", active: "active", backoff: "backoff", gated: "gated", "in-flight": "in flight", "": "in no sub-queue" };
@@ -13,6 +14,12 @@ export function reasonText([plugin, text, least, most]) {
   const said = text || (plugin ? `rejected by ${plugin}` : "for a reason of another namespace");
   if (!most) return said;
   return `${said} on ${least === most ? plural(most, "node") : `${count(least)}–${count(most)} nodes`}`;
+}
+
+/** A plugin with its colour, which is the same on the map. */
+function pluginTag(plugin) {
+  const { token, pattern } = look(plugin);
+  return el("span", { class: "tag" }, el("i", { class: `swatch ${swatchClass(pattern)}`, style: { "--colour": `var(${token})` } }), plugin);
 }
 
 export function queuePage(root) {
@@ -78,15 +85,17 @@ export function queuePage(root) {
   function item(group, now) {
     const [first, ...more] = group.reasons;
     const spaces = [...new Map(group.rows.map((row) => [row.namespace, group.rows.filter((each) => each.namespace === row.namespace).reduce((sum, each) => sum + each.count, 0)]))];
+    const gangs = group.rows.flatMap((row) => (row.groups ?? []).map(([name, many]) => [row.namespace, name, many]));
     const pods = group.rows.flatMap((row) => row.pods.map(([name, since]) => ({ namespace: row.namespace, name, since }))).sort((one, other) => one.since - other.since).slice(0, 20);
     const unfold = el("details", { open: open.has(group.key) }, el("summary", { data: { key: group.key } }, pods.length ? `the oldest ${pods.length === 1 ? "pod" : `${pods.length} pods`}` : "where"),
-      el("ul", { class: "lines small" }, pods.map((pod) => el("li", {}, podLink(pod.namespace, pod.name), el("span", { class: "muted" }, ` waits ${span(now - pod.since)}`)))),
+      el("ul", { class: "lines small" }, pods.map((pod) => el("li", {}, podLink(pod.namespace, pod.name), el("span", { class: "muted" }, ` waits ${span(now - pod.since)}, `), mapLink(pod.namespace, pod.name)))),
       el("div", { class: "tags" }, spaces.map(([space, many]) => el("span", { class: "tag" }, `${space ?? "other namespaces"}: ${count(many)}`)), [...new Set(group.rows.map((row) => row.profile))].map((name) => el("span", { class: "tag" }, name ? `profile ${name}` : "no profile"))));
     unfold.addEventListener("toggle", () => (unfold.open ? open.add(group.key) : open.delete(group.key)));
     return el("li", { class: "panel reason" },
       el("span", { class: "count" }, count(group.count), el("small", {}, group.count === 1 ? "pod" : "pods")),
       el("div", {}, el("p", { class: "first" }, first ? reasonText(first) : "further groups"), more.map((each) => el("p", { class: "more" }, reasonText(each))),
-        el("div", { class: "tags" }, el("span", { class: "tag" }, PLACES[group.place] ?? group.place), [...new Set(group.reasons.map(([plugin]) => plugin).filter(Boolean))].map((plugin) => el("span", { class: "tag" }, plugin)))),
+        el("div", { class: "tags" }, el("span", { class: "tag" }, PLACES[group.place] ?? group.place), [...new Set(group.reasons.map(([plugin]) => plugin).filter(Boolean))].map(pluginTag)),
+        gangs.length ? el("p", { class: "links small" }, gangs.slice(0, 10).map(([space, name, many]) => groupLink(space, name, `group ${name}: ${plural(many, "pod")}`))) : null),
       el("span", { class: "since" }, `oldest ${span(now - group.oldest)}`),
       unfold);
   }

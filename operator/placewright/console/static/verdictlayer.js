@@ -1,0 +1,89 @@
+// What a waiting pod would meet on each node, asked of the server: when a person asks, and now and then while the map shows it.
+
+import { request } from "./request.js";
+import { look } from "./plugincolours.js";
+
+/** Milliseconds between two questions that nobody asked for. */
+const REST = 20000;
+const BEST = 10;
+const NOT_ASKED = { token: "--cell", shape: "whole", text: "not evaluated yet" };
+
+export class VerdictLayer {
+  /**
+   * @param {() => void} onChange there is another answer
+   */
+  constructor(onChange) {
+    this.onChange = onChange;
+    this.pod = "";
+    this.told = "";
+    this.answer = null;
+    this.at = null;
+    this.number = 0;
+    this.due = 0;
+  }
+
+  /** Ask about another pod, `NAMESPACE/NAME`; the empty name ends it. */
+  choose(pod, nodes) {
+    this.pod = pod;
+    this.answer = null;
+    this.told = pod ? "asking…" : "";
+    this.number += 1;
+    if (pod) this.ask(nodes);
+    else clearTimeout(this.due);
+  }
+
+  /** @param {() => Iterable<string>} nodes the names of the nodes that the map has */
+  async ask(nodes) {
+    clearTimeout(this.due);
+    const number = ++this.number;
+    // Nodes that come later are in no answer to this question.
+    const known = new Set(nodes());
+    const answer = await request(`api/verdicts?pod=${encodeURIComponent(this.pod)}`).catch(() => null);
+    if (number !== this.number) return;
+    if (!answer?.ok) {
+      this.told = answer ? (await answer.text()).trim() : "the console does not answer";
+      if (answer?.status === 404) this.answer = null;
+    } else this.take(await answer.json(), known);
+    this.onChange();
+    this.due = setTimeout(() => (document.visibilityState === "visible" ? this.ask(nodes) : this.wait(nodes)), REST);
+  }
+
+  wait(nodes) {
+    document.addEventListener("visibilitychange", () => this.pod && this.ask(nodes), { once: true });
+  }
+
+  take(answer, known) {
+    const places = new Map();
+    for (const [place, names] of Object.entries(answer.named)) for (const name of names) places.set(name, Number(place));
+    const ranks = new Map(answer.best.map(([name, score], at) => [name, [at + 1, score]]));
+    this.answer = { ...answer, places, ranks, known };
+    this.at = new Date();
+    this.told = answer.told;
+  }
+
+  /** Nodes that fit. */
+  get fitting() {
+    return this.answer?.verdicts[0]?.[2] ?? 0;
+  }
+
+  /** The verdict about a node: how it looks, and the same in words. */
+  of(name) {
+    if (!this.answer || this.answer.told) return NOT_ASKED;
+    const place = this.answer.places.get(name) ?? (this.answer.known.has(name) ? this.answer.rest : -1);
+    if (place < 0) return NOT_ASKED;
+    if (place > 0) {
+      const [plugin, reason] = this.answer.verdicts[place];
+      const { token, pattern } = look(plugin);
+      return { token, shape: pattern, text: plugin ? `rejected by ${plugin}: ${reason}` : `rejected: ${reason}` };
+    }
+    const [rank, score] = this.answer.ranks.get(name) ?? [0, 0];
+    const best = rank > 0 && rank <= BEST;
+    return { token: best ? "--fit-best" : "--fit", shape: "whole", rank: best ? rank : 0, fits: true, text: rank ? `fits, rank ${rank} of ${this.fitting} with score ${score}` : "fits" };
+  }
+
+  leave() {
+    this.pod = "";
+    this.number += 1;
+    clearTimeout(this.due);
+  }
+}
