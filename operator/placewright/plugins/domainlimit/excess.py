@@ -23,6 +23,7 @@ class Excess:
 
     Attributes:
         matters: False where no node is better than another.
+        lowest: raw score that a node may have: `IGNORED` where some lack a label, else 0.
     """
 
     def __init__(self, limits: Iterable[tuple[Limit, LimitedPlace]], cluster: Cluster) -> None:
@@ -35,6 +36,7 @@ class Excess:
                 lacking = ~place.domains.labelled
                 self._lacking = lacking if self._lacking is None else self._lacking | lacking
         self.matters = self._by_row is not None or self._lacking is not None
+        self.lowest = 0 if self._lacking is None else IGNORED
         self._size = cluster.size
 
     def of(self, rows: Rows) -> IntColumn:

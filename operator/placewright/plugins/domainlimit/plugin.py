@@ -173,7 +173,7 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
         def scaled(values: IntColumn) -> IntColumn:
             return np.where(values == IGNORED, 0, MAX_NODE_SCORE - MAX_NODE_SCORE * values // summary)
 
-        return value_by_value(raw, IGNORED, summary, scaled)
+        return value_by_value(raw, state.read(_EXCESS, Excess).lowest, summary, scaled)
 
     # --- events --------------------------------------------------------------------------------------------------------------
 

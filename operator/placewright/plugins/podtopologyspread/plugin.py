@@ -273,7 +273,8 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         def scaled(values: IntColumn) -> IntColumn:
             return np.where(values == IGNORED, 0, MAX_NODE_SCORE * (high + low - values) // high)
 
-        return value_by_value(raw, IGNORED, high, scaled)
+        lowest = 0 if state.read(f"{NAME}/preferences", Preferences).complete is None else IGNORED
+        return value_by_value(raw, lowest, high, scaled)
 
     # --- constraints of a pod ------------------------------------------------------------------------------------------------
 
