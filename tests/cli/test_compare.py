@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.scenarios import NODES, PODS, profile_file, scenario_file
+from placewright import testing as kit
 from placewright.cli.main import main
 from placewright_lab.commands.comparisonoutput import escaped
 
@@ -103,3 +104,21 @@ def test_profiles_of_the_same_name_are_told_apart_by_their_files(tmp_path: Path,
 )
 def test_names_in_markdown_show_as_they_are(hostile: str, harmless: str) -> None:
     assert escaped(hostile) == harmless
+
+
+def test_profiles_that_differ_in_whom_they_displace_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One node, full of two pods; an important pod comes. Profiles' rules of preemption are part of what is compared."""
+    running = [kit.pod(f"low-{number}", cpu="2", memory="1Gi").on("n0").manifest for number in range(2)]
+    coming = kit.pod("vip", cpu="2", memory="1Gi").priority(10).manifest
+    scenario = tmp_path / "full.json"
+    items = [kit.node("n0", cpu="4", pods="20").manifest, *running, coming]
+    scenario.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    free = profile_file(tmp_path, "free")
+    never = profile_file(tmp_path, "never", preemption={"policy": "Never"})
+    later = profile_file(tmp_path, "later", preemption={"waitSeconds": 30})
+    profiles = [word for file in (free, never, later) for word in ("--profile", str(file))]
+    assert main(["compare", "-f", str(scenario), *profiles, "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    figures = {each["profile"]: (each["preempted"], each["placed"]) for each in told["profiles"]}
+    assert figures == {"free": (1, 1), "never": (0, 0), "later": (1, 1)}
+    assert [len(change["nowPending"]) for change in told["changes"]] == [1, 0]
