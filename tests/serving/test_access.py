@@ -194,7 +194,7 @@ async def test_an_answer_that_is_none_keeps_people_out(door: Doorway, answer: by
     async def post(*_: object) -> bytes:
         return answer
 
-    monkeypatch.setattr(door.gate._client, "post", post)
+    monkeypatch.setattr(door.gate._reviews._client, "post", post)
     assert await door.knock("token") == 401
     assert await door.knock("") in (403, 500)
 
@@ -203,7 +203,7 @@ async def test_a_denial_goes_before_a_permission(door: Doorway, monkeypatch: pyt
     async def post(*_: object) -> bytes:
         return b'{"status": {"allowed": true, "denied": true}}'
 
-    monkeypatch.setattr(door.gate._client, "post", post)
+    monkeypatch.setattr(door.gate._reviews._client, "post", post)
     assert await door.knock("") == 403
 
 
@@ -211,7 +211,7 @@ async def test_what_is_remembered_is_bounded(door: Doorway, monkeypatch: pytest.
     async def post(*_: object) -> bytes:
         return b"{}"
 
-    monkeypatch.setattr(door.gate._client, "post", post)
+    monkeypatch.setattr(door.gate._reviews._client, "post", post)
     for number in range(1500):
         assert await door.knock(f"token-{number}") == 401
     assert len(door.gate._users) == 1024
@@ -228,7 +228,7 @@ async def test_strangers_wait_for_a_turn(door: Doorway, monkeypatch: pytest.Monk
         under_way -= 1
         return b"{}"
 
-    monkeypatch.setattr(door.gate._client, "post", post)
+    monkeypatch.setattr(door.gate._reviews._client, "post", post)
     knocking = [asyncio.create_task(door.knock(f"token-{number}")) for number in range(50)]
     for _ in range(5):
         await asyncio.sleep(0)

@@ -31,7 +31,7 @@ from .intruders import HABITS, LOOPBACK, intruders
 
 #: Rooms that a crowd which a test can bear fills over and over, and as much less is done in a turn of the loop: a place lasts for as many
 #: turns as it does in rooms of the usual size.
-SMALL = Places(silent=32, begun=32, asked=8)
+SMALL = Places(silent=32, begun=32, asked=8, following=8)
 A_TURN = 1
 BEAT_SECONDS = 0.04
 CROWD = 90

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -183,11 +183,23 @@ class Feed:
 
     def publish(self) -> None:
         """Give each reader the changes since the last call. Does nothing without readers."""
-        for rights, known in self._classes.items():
+        for _ in self.publishing():
+            pass
+
+    def publishing(self) -> Iterator[None]:
+        """Publish to one class of readers after the other, so that a server can do other things in between.
+
+        Yields:
+            None, after each class.
+        """
+        for rights, known in list(self._classes.items()):
+            if self._classes.get(rights) is not known:
+                continue  # its last reader has left meanwhile
             line = known.change(self._source.sections(rights))
             if line is not None:
                 for reader in known.readers:
                     reader.give(line)
+            yield
 
     def close(self) -> None:
         """End the lines of all readers."""

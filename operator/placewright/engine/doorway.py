@@ -4,6 +4,9 @@ A connection is in one of three rooms. `silent`: no byte came, or its turn has n
 task, and costs what a socket costs. `begun`: its TLS handshake is under way, its request is not complete, or it waits for a place to ask.
 `asked`: its request is being answered; only an answer may be large, so no more of them than this room has places are in memory.
 
+From `asked` a connection may go on to `following`, for an answer that goes on for hours, such as the console's. There it has no end, and
+no other connection pushes it out, because its user was let in: the server of such answers bounds their number, and ends unread ones.
+
 Each room has so many places, and is fair between peers (`fairroom`): when there are more connections than places, the peer that has most
 loses its oldest, which is hung up on. So silent clients cannot take the places of clients that speak, and clients that speak slowly cannot
 take those of clients that have asked.
@@ -74,10 +77,11 @@ class Places:
     silent: int
     begun: int
     asked: int
+    following: int
 
 
 #: Of every port.
-PLACES: Final = Places(silent=256, begun=128, asked=64)
+PLACES: Final = Places(silent=256, begun=128, asked=64, following=128)
 
 
 class Caller:
@@ -110,6 +114,14 @@ class Caller:
         """
         self._answer = answer
         self._door.asked(self)
+
+    def follow(self) -> bool:
+        """Give back the place in the room `asked`, because the answer goes on for long.
+
+        Returns:
+            Whether there is a place to follow; without one the connection stays where it is.
+        """
+        return self._door.follow(self)
 
     def lost(self) -> None:
         """The connection is no more."""
@@ -166,6 +178,7 @@ class Doorway:
         #: In the room `begun`, too: their requests are complete, and their turn has not come.
         self._complete: FairRoom[Caller] = FairRoom()
         self._asked: FairRoom[Caller] = FairRoom()
+        self._following: set[Caller] = set()
         #: `_begin_some` is called in the next turn, `_answer_some` too.
         self._beginning = self._answering = False
         #: No connection is accepted, for lack of places (`_full`), or of descriptors as well (`_exhausted`).
@@ -191,13 +204,13 @@ class Doorway:
             await asyncio.gather(beats, *self._opening, return_exceptions=True)
 
     def shut(self) -> None:
-        """Accept no more connections, and hang up on all that have no request; the others get their answers."""
+        """Accept no more connections; hang up on all that have no request, or an answer without an end. The others get their answers."""
         if self._closed:
             return
         self._closed = True
         self._loop.remove_reader(self._listening)
         self._listening.close()
-        for caller in (*self._silent, *self._spoken, *self._begun):
+        for caller in (*self._silent, *self._spoken, *self._begun, *self._following):
             self._hang_up(caller)
 
     # --- what callers say of themselves -----------------------------------------------------------------------------------------
@@ -211,8 +224,18 @@ class Doorway:
         self._complete.enter(caller, caller.peer)
         self._go_on()
 
+    def follow(self, caller: Caller) -> bool:
+        """The caller's answer goes on for long. Returns whether there is a place for that."""
+        if self._closed or caller not in self._asked or len(self._following) >= PLACES.following:
+            return False
+        self._asked.leave(caller)
+        self._following.add(caller)
+        self._go_on()
+        return True
+
     def left(self, caller: Caller) -> None:
         """The caller's connection is no more."""
+        self._following.discard(caller)
         for room in (self._silent, self._spoken, self._begun, self._complete, self._asked):
             room.leave(caller)
         self._go_on()

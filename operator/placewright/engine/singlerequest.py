@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -46,6 +47,23 @@ class SingleRequest(web.RequestHandler):
         #: None from its end on.
         self._head: bytearray | None = bytearray()
         self._body_left = longest_body
+        #: Called when a client that follows a long answer has gone.
+        self._gone: Callable[[], None] | None = None
+
+    def follow(self, gone: Callable[[], None]) -> bool:
+        """Go on to an answer that takes as long as the client stays. Its connection is read, so that its end is noticed at once.
+
+        Args:
+            gone: called when the client has gone.
+
+        Returns:
+            Whether the doorway has a place for that.
+        """
+        if self.transport is None or not self._caller.follow():
+            return False
+        self._gone, self._body_left = gone, 0
+        self.transport.resume_reading()
+        return True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open."""
@@ -56,6 +74,8 @@ class SingleRequest(web.RequestHandler):
         """The connection is no more."""
         self._caller.lost()
         super().connection_lost(exc)
+        if self._gone is not None:
+            self._gone()
 
     def data_received(self, data: bytes) -> None:
         """Keep the head until it is complete; hand it on, and then what is read of the body."""
@@ -84,6 +104,8 @@ class SingleRequest(web.RequestHandler):
             self.transport.resume_reading()
 
     def _body_received(self, data: bytes) -> None:
+        if self._gone is not None and self.transport is not None:
+            self.transport.abort()  # who follows has nothing more to say
         if not self._body_left:
             return
         self._body_left -= min(len(data), self._body_left)

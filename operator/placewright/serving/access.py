@@ -13,20 +13,17 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
-import msgspec
-
-from placewright.api.decode import DecodeError, decode
+from placewright.api.decode import DecodeError
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
+from placewright.serving.reviews import ANONYMOUS, Reviews, User, Wanted
 from placewright.serving.routes import Audience, Endpoint, Question, RequestRefused
 
 _log = logging.getLogger(__name__)
 V = TypeVar("V")
 
-TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
-ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 #: Seconds for which an answer is kept, as in kube-scheduler.
 REMEMBERED_SECONDS: Final = 10.0
 _MOST_REMEMBERED: Final = 1024
@@ -72,47 +69,12 @@ class OnlyEverybody:
             raise RequestRefused(_FORBIDDEN, f'forbidden: cannot get path "{question.path}"')
 
 
-class User(msgspec.Struct, frozen=True):
-    """A user as the API server knows them: the `user` of a TokenReview."""
-
-    username: str = ""
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: dict[str, tuple[str, ...]] = {}
-
-    @property
-    def known_by(self) -> tuple[Hashable, ...]:
-        """A key that is equal for users whom an authorizer cannot tell apart."""
-        return self.username, self.uid, self.groups, tuple(sorted(self.extra.items()))
-
-
-#: The user of a request without a token. A cluster may grant it rights; few do.
-ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
-
-
-class _TokenStatus(msgspec.Struct):
-    authenticated: bool = False
-    user: User = User()
-
-
-class _TokenReview(msgspec.Struct):
-    status: _TokenStatus = msgspec.field(default_factory=_TokenStatus)
-
-
-class _AccessStatus(msgspec.Struct):
-    allowed: bool = False
-    denied: bool = False
-
-
-class _AccessReview(msgspec.Struct):
-    status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
-
-
 class Remembered(Generic[V]):
-    """A cache of answers by key, each kept for `REMEMBERED_SECONDS`, and of them the latest `_MOST_REMEMBERED`."""
+    """A cache of answers by key, each kept for some seconds, and of them the latest `_MOST_REMEMBERED`."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], seconds: float = REMEMBERED_SECONDS) -> None:
         self._clock = clock
+        self._seconds = seconds
         self._kept: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -136,7 +98,7 @@ class Remembered(Generic[V]):
                 return known[1]
             answer = await ask()
         self._kept.pop(key, None)
-        self._kept[key] = (self._clock() + REMEMBERED_SECONDS, answer)
+        self._kept[key] = (self._clock() + self._seconds, answer)
         while len(self._kept) > _MOST_REMEMBERED:
             self._kept.popitem(last=False)
         return answer
@@ -156,7 +118,7 @@ class AskingTheApiServer:
             client: its own, with a rate of its own, so that unknown clients cannot use up the scheduler's requests.
             clock: seconds, monotonic.
         """
-        self._client = client
+        self._reviews = Reviews(client)
         self._clock = clock
         self._turn = asyncio.Semaphore(_AT_ONCE)
         self._users: Remembered[User | None] = Remembered(clock)
@@ -173,7 +135,7 @@ class AskingTheApiServer:
         Raises:
             RequestRefused: the token is not valid (401), the user may not (403), or the API server does not say (500).
         """
-        if endpoint.audience is Audience.EVERYBODY:
+        if endpoint.audience in (Audience.EVERYBODY, Audience.ITS_OWN):
             return
         if endpoint.audience is Audience.LOOPBACK and not is_loopback(question.peer):
             why = f'forbidden: path "{question.path}" is for this machine alone, such as through kubectl port-forward'
@@ -183,13 +145,11 @@ class AskingTheApiServer:
             raise RequestRefused(_FORBIDDEN, f'forbidden: User "{user.username}" cannot get path "{question.path}"')
 
     async def _user(self, question: Question) -> User:
-        scheme, _, token = question.authorization.partition(" ")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token:
+        token = bearer_token(question)
+        if not token:
             return ANONYMOUS
-        key = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()  # so that a dump of memory shows no token
         try:
-            user = await self._users.or_ask(key, lambda: self._review_token(token), self._turn)
+            user = await self._users.or_ask(digest(token), lambda: self._reviews.user_of(token), self._turn)
         except (RequestError, DecodeError) as problem:
             self._say("whose a token is", problem)
             raise RequestRefused(_UNAUTHORIZED, "Unauthorized") from None
@@ -199,28 +159,28 @@ class AskingTheApiServer:
 
     async def _may(self, user: User, path: str) -> bool:
         try:
-            return await self._allowed.or_ask((user.known_by, path), lambda: self._review_access(user, path), self._turn)
+            wanted = Wanted("get", path=path)
+            return await self._allowed.or_ask((user.known_by, path), lambda: self._reviews.allows(user, wanted), self._turn)
         except (RequestError, DecodeError) as problem:
             self._say("what a user may do", problem)
             raise RequestRefused(_INTERNAL_ERROR, f'Internal Server Error: "{path}"') from None
-
-    async def _review_token(self, token: str) -> User | None:
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        status = decode(await self._client.post(TOKEN_REVIEWS, asked), _TokenReview).status
-        return status.user if status.authenticated and status.user.username else None
-
-    async def _review_access(self, user: User, path: str) -> bool:
-        who: dict[str, Any] = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
-        spec = {**{name: value for name, value in who.items() if value}, "nonResourceAttributes": {"path": path, "verb": "get"}}
-        asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        status = decode(await self._client.post(ACCESS_REVIEWS, asked), _AccessReview).status
-        return status.allowed and not status.denied
 
     def _say(self, what: str, problem: Exception) -> None:
         now = self._clock()
         if now - self._said.get(what, -_SAID_EVERY) >= _SAID_EVERY:
             self._said[what] = now
             _log.warning("the API server does not say %s, so requests for metrics and debug pages are refused: %s", what, problem)
+
+
+def bearer_token(question: Question) -> str:
+    """The request's bearer token; empty where it has none."""
+    scheme, _, token = question.authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def digest(token: str) -> bytes:
+    """Make a key that stands for a token, so that a dump of memory shows no token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
 def is_loopback(address: str) -> bool:

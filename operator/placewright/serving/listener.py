@@ -5,6 +5,7 @@ One connection carries one request (`engine/singlerequest.py`).
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import logging
@@ -12,7 +13,7 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
 from aiohttp import web
@@ -21,7 +22,7 @@ from placewright.api.bad_input import InputError
 from placewright.engine.doorway import Doorway
 from placewright.engine.singlerequest import SingleRequest
 from placewright.serving.access import Gate
-from placewright.serving.routes import TEXT, Answer, Question, RequestRefused, Routes
+from placewright.serving.routes import TEXT, Answer, Following, Question, RequestRefused, Routes
 
 _log = logging.getLogger(__name__)
 
@@ -31,9 +32,14 @@ _BACKLOG: Final = 1024
 _END_SECONDS: Final = 1.0
 #: Bytes from which on an answer is compressed: for fewer the work costs more than the bytes.
 _WORTH_PACKING: Final = 4096
+#: Seconds that a client which follows a long answer may take for one piece, and bytes of a piece that are written at once: what a client
+#: does not take waits in a buffer of its own.
+_PIECE_SECONDS: Final = 30.0
+_PIECE_BYTES: Final = 65536
 _METHOD_NOT_ALLOWED: Final = 405
 _NOT_FOUND: Final = 404
 _INTERNAL_ERROR: Final = 500
+_NO_PLACE: Final = 503
 #: Errors of a kernel that knows IPv6 on a machine without an IPv6 address.
 _NO_IPV6: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 _HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Server": "placewright"}
@@ -135,12 +141,16 @@ class Listener:
 def _question(request: web.BaseRequest) -> Question:
     query: dict[str, tuple[str, ...]] = {name: tuple(request.query.getall(name)) for name in request.query}
     headers: Mapping[str, str] = request.headers
-    authorization = headers.get("Authorization", "")
-    return Question(request.path, query, headers.get("Accept", ""), request.remote or "", authorization)
+    authorization, packings = headers.get("Authorization", ""), headers.get("Accept-Encoding", "")
+    packed = any(each.strip() == "gzip" for each in packings.split(","))
+    site = headers.get("Sec-Fetch-Site", "")
+    return Question(request.path, query, headers.get("Accept", ""), request.remote or "", authorization, packed, site)
 
 
 async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
-    headers = {"Content-Type": answer.content_type or TEXT, "Connection": "close", **_HEADERS, **answer.headers}
+    if isinstance(answer.body, Following):
+        return await _followed(request, answer, answer.body)
+    headers = _headers(answer)
     if isinstance(answer.body, bytes):
         response: web.StreamResponse = web.Response(body=answer.body, status=answer.status, headers=headers)
         if len(answer.body) >= _WORTH_PACKING:
@@ -154,3 +164,31 @@ async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
         await response.write(piece)
     await response.write_eof()
     return response
+
+
+async def _followed(request: web.BaseRequest, answer: Answer, body: Following) -> web.StreamResponse:
+    """Write an answer for as long as the client stays and reads."""
+    protocol = request.protocol
+    try:
+        async with aclosing(body.pieces) as pieces:
+            if not isinstance(protocol, SingleRequest) or not protocol.follow(body.end):
+                return await _sent(request, Answer(b"503 too many clients follow\n", status=_NO_PLACE))
+            response = web.StreamResponse(status=answer.status, headers=_headers(answer))
+            response.force_close()
+            await response.prepare(request)
+            async for piece in pieces:
+                for at in range(0, len(piece), _PIECE_BYTES):
+                    async with asyncio.timeout(_PIECE_SECONDS):
+                        await response.write(piece[at : at + _PIECE_BYTES])
+            await response.write_eof()
+            return response
+    except TimeoutError:
+        if protocol.transport is not None:
+            protocol.transport.abort()
+        raise ConnectionResetError("the client does not read") from None
+    finally:
+        body.end()
+
+
+def _headers(answer: Answer) -> dict[str, str]:
+    return {"Content-Type": answer.content_type or TEXT, "Connection": "close", **_HEADERS, **answer.headers}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -17,11 +17,13 @@ class Audience(enum.Enum):
     `EVERYBODY`: no token is needed; only for health, as with kube-scheduler.
     `AUTHORIZED`: users that the API server knows and allows to `get` the path as a nonResourceURL.
     `LOOPBACK`: authorized users on this machine or pod, where `kubectl port-forward` arrives.
+    `ITS_OWN`: the endpoint judges each request itself, because some of its paths need no token. Served over TLS alone.
     """
 
     EVERYBODY = "everybody"
     AUTHORIZED = "authorized"
     LOOPBACK = "loopback"
+    ITS_OWN = "its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Question:
         accept: the Accept header.
         peer: the client's address; empty where it is not known.
         authorization: the Authorization header.
+        packed: whether the client takes gzip.
+        site: the Sec-Fetch-Site header: how far the page is away that a browser asks for; empty where it is no browser.
     """
 
     path: str
@@ -41,6 +45,21 @@ class Question:
     accept: str = ""
     peer: str = ""
     authorization: str = field(default="", repr=False)
+    packed: bool = False
+    site: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """An answer that goes on for as long as its client stays.
+
+    Attributes:
+        pieces: of the answer.
+        end: has the pieces end soon. Called when the client has gone, and once more when the answer has ended.
+    """
+
+    pieces: AsyncGenerator[bytes, None]
+    end: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +67,13 @@ class Answer:
     """An answer to a request.
 
     Attributes:
-        body: whole, or in pieces where it is too large to be made in one go of the event loop.
+        body: whole; or in pieces where it is too large to be made in one go of the event loop, or goes on.
         content_type: the media type.
         status: of HTTP.
         headers: beside those of every answer.
     """
 
-    body: bytes | AsyncIterator[bytes]
+    body: bytes | AsyncIterator[bytes] | Following
     content_type: str = TEXT
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)

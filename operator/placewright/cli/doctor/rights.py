@@ -13,7 +13,7 @@ from placewright.engine.ownrole import NEEDS as OWN_NEEDS
 from placewright.engine.permissions import Permission, declared_needs, needs
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.kube.errors import FORBIDDEN, ApiError
-from placewright.serving.access import ACCESS_REVIEWS
+from placewright.serving.reviews import ACCESS_REVIEWS
 
 #: Access reviews under way at once: there are many rights, and each review costs a round trip.
 _AT_ONCE: Final = 16

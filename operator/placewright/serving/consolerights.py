@@ -1,0 +1,222 @@
+"""The rights of the console's readers. The API server decides, as about every request of its own.
+
+Who may `get` the nonResourceURL `/console` may enter: they see all nodes, and sums. Who besides may list pods in all namespaces sees all
+pods; others see the pods of namespaces in which they may list pods. Names of namespaces that they may not see do not reach them.
+
+The API server is asked namespace by namespace, because it has no question about all of them. What it allows holds for `KEPT_SECONDS`, and
+what it refuses for a namespace for longer: of a thousand namespaces most readers see few, and a refusal that is old shows nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, Protocol, TypeVar
+
+from placewright.api.decode import DecodeError
+from placewright.console.rights import ALL_NAMESPACES, Rights
+from placewright.kube.errors import RequestError
+from placewright.serving.access import Remembered, bearer_token, digest
+from placewright.serving.reviews import ANONYMOUS, User, Wanted
+from placewright.serving.routes import Question, RequestRefused
+
+_log = logging.getLogger(__name__)
+V = TypeVar("V")
+
+ENTER: Final = Wanted("get", path="/console")
+EVERYWHERE: Final = Wanted("list", resource="pods")
+#: Seconds for which a right holds without being asked for again, and for which the refusal of one namespace does.
+KEPT_SECONDS: Final = 30.0
+REFUSED_SECONDS: Final = 300.0
+#: Namespaces that are asked about for one user, and answers about namespaces that are kept for all users together.
+MOST_NAMESPACES: Final = 1000
+_MOST_ANSWERS: Final = 100_000
+#: Seconds that a reader waits for answers about namespaces. What is not answered by then counts as refused, and is asked for next time.
+ASKING_SECONDS: Final = 5.0
+#: Questions under way at once.
+_AT_ONCE: Final = 8
+#: Seconds between two log lines.
+_SAID_EVERY: Final = 60.0
+_ACCOUNT: Final = "system:serviceaccount:"
+
+_UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
+_NOBODY_SAYS: Final = 503
+
+
+class Judge(Protocol):
+    """Asks the API server; `Reviews` in service."""
+
+    async def user_of(self, token: str) -> User | None:
+        """Ask whose a token is; None for a token that is not valid."""
+
+    async def allows(self, user: User, wanted: Wanted) -> bool:
+        """Ask whether a user has a right.
+
+        Args:
+            user: as a TokenReview named them.
+            wanted: the right.
+
+        Returns:
+            Whether the API server allows it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """A person, or a program, who may enter.
+
+    Attributes:
+        name: of the user.
+        rights: whose pods they see.
+    """
+
+    name: str
+    rights: Rights
+
+
+@dataclass(slots=True)
+class _Answers:
+    """The API server's answers about one user's rights in namespaces: by namespace, until when each holds."""
+
+    allowed: dict[str, float] = field(default_factory=dict)
+    refused: dict[str, float] = field(default_factory=dict)
+    #: Several readers of one user wait for the same answers.
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __len__(self) -> int:
+        return len(self.allowed) + len(self.refused)
+
+    def lacks(self, namespace: str, now: float) -> bool:
+        """Whether the API server is to be asked about a namespace."""
+        return self.allowed.get(namespace, 0.0) <= now and self.refused.get(namespace, 0.0) <= now
+
+    def note(self, namespace: str, *, allowed: bool, now: float) -> None:
+        """Keep an answer."""
+        self.allowed.pop(namespace, None)
+        self.refused.pop(namespace, None)
+        if allowed:
+            self.allowed[namespace] = now + KEPT_SECONDS
+        else:
+            self.refused[namespace] = now + REFUSED_SECONDS
+
+    def forget(self, left: Collection[str]) -> None:
+        """Drop answers about all but these namespaces."""
+        for kept in (self.allowed, self.refused):
+            for gone in kept.keys() - left:
+                del kept[gone]
+
+
+class ConsoleRights:
+    """Finds out who a reader is and what they may see."""
+
+    def __init__(self, judge: Judge, namespaces: Callable[[], Collection[str]], clock: Callable[[], float] = time.monotonic) -> None:
+        """Ask nothing yet.
+
+        Args:
+            judge: of users and rights.
+            namespaces: the names of the cluster's namespaces.
+            clock: seconds, monotonic.
+        """
+        self._judge = judge
+        self._namespaces = namespaces
+        self._clock = clock
+        self._turn = asyncio.Semaphore(_AT_ONCE)
+        self._users: Remembered[User | None] = Remembered(clock, KEPT_SECONDS)
+        self._allowed: Remembered[bool] = Remembered(clock, KEPT_SECONDS)
+        self._answers: OrderedDict[Hashable, _Answers] = OrderedDict()
+        self._said = -_SAID_EVERY
+
+    async def of(self, question: Question) -> Visitor:
+        """Find who asks, and what they may see.
+
+        Args:
+            question: with the token.
+
+        Returns:
+            The visitor.
+
+        Raises:
+            RequestRefused: the token is missing or not valid (401), the user may not enter (403), or the API server does not say (503).
+        """
+        user = await self._user(question)
+        if not await self._may(user, ENTER):
+            if user is ANONYMOUS:
+                raise RequestRefused(_UNAUTHORIZED, "no token came with the request")
+            raise RequestRefused(_FORBIDDEN, f'forbidden: User "{user.username}" cannot get path "{ENTER.path}"')
+        if await self._may(user, EVERYWHERE):
+            return Visitor(user.username, ALL_NAMESPACES)
+        return Visitor(user.username, Rights.of(await self._seen_by(user)))
+
+    async def _user(self, question: Question) -> User:
+        token = bearer_token(question)
+        if not token:
+            return ANONYMOUS
+        user = await self._answered(self._users.or_ask(digest(token), lambda: self._judge.user_of(token), self._turn))
+        if user is None:
+            raise RequestRefused(_UNAUTHORIZED, "the API server does not know this token: it may have run out")
+        return user
+
+    async def _may(self, user: User, wanted: Wanted) -> bool:
+        return await self._answered(self._allowed.or_ask((user.known_by, wanted), lambda: self._judge.allows(user, wanted), self._turn))
+
+    async def _seen_by(self, user: User) -> frozenset[str]:
+        answers = self._answers.setdefault(user.known_by, _Answers())
+        self._answers.move_to_end(user.known_by)
+        async with answers.turn:
+            there = self._namespaces()
+            answers.forget(there)
+            wanted = list(islice(_likely_first(user, answers, there), MOST_NAMESPACES))
+            due = [each for each in wanted if answers.lacks(each, self._clock())]
+            if due:
+                await self._answered(self._ask(user, answers, iter(due)))
+            now = self._clock()
+            seen = frozenset(name for name, until in answers.allowed.items() if until > now)
+        while len(self._answers) > 1 and sum(map(len, self._answers.values())) > _MOST_ANSWERS:
+            self._answers.popitem(last=False)
+        return seen
+
+    async def _ask(self, user: User, answers: _Answers, due: Iterator[str]) -> None:
+        """Ask about namespaces until all are answered or the time is over."""
+
+        async def ask_one_by_one() -> None:
+            for name in due:  # shared: each takes the next
+                async with self._turn:
+                    allowed = await self._judge.allows(user, Wanted("list", resource="pods", namespace=name))
+                answers.note(name, allowed=allowed, now=self._clock())
+
+        asking = [asyncio.create_task(ask_one_by_one()) for _ in range(_AT_ONCE)]
+        try:
+            done, _ = await asyncio.wait(asking, timeout=ASKING_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
+            for each in done:
+                each.result()
+        finally:
+            for each in asking:
+                each.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+
+    async def _answered(self, asking: Awaitable[V]) -> V:
+        try:
+            return await asking
+        except (RequestError, DecodeError) as problem:
+            now = self._clock()
+            if now - self._said >= _SAID_EVERY:
+                self._said = now
+                _log.warning("the API server does not say what readers of the console may see, so no new reader is let in: %s", problem)
+            raise RequestRefused(_NOBODY_SAYS, "the API server does not say what you may see here") from None
+
+
+def _likely_first(user: User, answers: _Answers, namespaces: Collection[str]) -> Iterator[str]:
+    """Namespaces in the order in which they are asked about: what was allowed before, a service account's own, and all others by name."""
+    first = [name for name in answers.allowed if name in namespaces]
+    own = user.username.removeprefix(_ACCOUNT).partition(":")[0] if user.username.startswith(_ACCOUNT) else ""
+    if own in namespaces and own not in answers.allowed:
+        first.append(own)
+    told = frozenset(first)
+    yield from first
+    yield from (name for name in sorted(namespaces) if name not in told)

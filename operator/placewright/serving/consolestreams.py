@@ -1,0 +1,205 @@
+"""The console's streams: a state that is published twice a second to readers of different rights, for as long as they read and may.
+
+A reader's rights are looked at again while the stream is open. Where they changed, the stream goes on with the state of the new rights;
+where they are gone, it ends. All streams end when this replica no longer leads, because its state is no longer the one that counts.
+
+The source is brought forward in slices, with pauses between them that are longer than the slices, and nothing runs without readers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from placewright.console.feed import Feed, FeedReader, TooManyReadersError
+from placewright.console.rights import Rights
+from placewright.console.source import ConsoleSource
+from placewright.engine.fairroom import FairRoom
+from placewright.serving.consolerights import ConsoleRights, Visitor
+from placewright.serving.routes import Following, Question, RequestRefused
+
+_log = logging.getLogger(__name__)
+
+#: Seconds between two publications.
+BEAT_SECONDS: Final = 0.5
+#: Seconds between two looks at the rights of all readers.
+RIGHTS_SECONDS: Final = 10.0
+#: Seconds for which a stream goes on while the API server does not say whether it may.
+UNSAID_SECONDS: Final = 60.0
+#: Seconds of silence after which an empty line is sent, so that both sides notice a broken connection.
+SILENCE_SECONDS: Final = 15.0
+#: Streams at once. Each holds a connection (`engine.doorway`).
+MOST_STREAMS: Final = 120
+#: How much longer than a slice of the source's work the pause after it is, so that it takes a fifth of the event loop's time at most.
+_REST: Final = 4.0
+#: Seconds without a publication after a defect.
+_AFTER_DEFECT_SECONDS: Final = 5.0
+_NO_ROOM: Final = 503
+_NOT_HERE: Final = 500
+
+
+class _Stream:
+    """One reader's stream. It joins the feed anew where the reader's rights changed."""
+
+    def __init__(self, feed: Feed, question: Question, visitor: Visitor, now: float) -> None:
+        self.question = question
+        self.visitor = visitor
+        #: When the API server last said what the reader may.
+        self.judged_at = now
+        self._feed = feed
+        self._joined: FeedReader = feed.join(visitor.rights)
+
+    async def lines(self) -> AsyncGenerator[bytes, None]:
+        """Yield the lines until the stream ends."""
+        while True:
+            joined = self._joined
+            async for line in joined.lines(SILENCE_SECONDS):
+                yield line
+            if joined is self._joined:
+                return
+
+    def change(self, rights: Rights) -> None:
+        """Go on with the state that readers of other rights see. Raises `TooManyReadersError`."""
+        before, self._joined = self._joined, self._feed.join(rights)
+        self.visitor = Visitor(self.visitor.name, rights)
+        self._feed.leave(before)
+        before.drop()
+
+    def end(self) -> None:
+        """End the lines. A second call does nothing."""
+        self._feed.leave(self._joined)
+        self._joined.drop()
+
+
+class ConsoleStreams:
+    """All streams of one replica.
+
+    Attributes:
+        feed: that they read.
+    """
+
+    def __init__(self, source: ConsoleSource, rights: ConsoleRights, clock: Callable[[], float] = time.monotonic) -> None:
+        """Publish nothing yet; `open` does.
+
+        Args:
+            source: of the state.
+            rights: asked again about each reader.
+            clock: seconds, monotonic; how long a stream goes on without an answer of the API server.
+        """
+        self.feed = Feed(source)
+        self._source = source
+        self._rights = rights
+        self._clock = clock
+        self._streams: FairRoom[_Stream] = FairRoom()
+        self._some = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Publish, and look at rights, for as long as the context is open."""
+        tasks = [
+            asyncio.create_task(self._for_ever(self._publish), name="console"),
+            asyncio.create_task(self._for_ever(self._look_at_rights), name="console's rights"),
+        ]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            self.end_all()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def follow(self, question: Question, visitor: Visitor) -> Following:
+        """Begin a stream.
+
+        Args:
+            question: that asks for it; asked about again while the stream is open.
+            visitor: who asks.
+
+        Returns:
+            The answer's body.
+
+        Raises:
+            RequestRefused: there are too many streams (503).
+        """
+        if len(self._streams) >= MOST_STREAMS:
+            self._make_room(visitor.name)
+        try:
+            stream = _Stream(self.feed, question, visitor, self._clock())
+        except TooManyReadersError:
+            raise RequestRefused(_NO_ROOM, "too many readers of different rights follow; try again later") from None
+        self._streams.enter(stream, visitor.name)
+        self._some.set()
+
+        def end() -> None:
+            self._end(stream)
+
+        return Following(stream.lines(), end)
+
+    def end_all(self) -> None:
+        """End all streams."""
+        for stream in self._streams:
+            self._end(stream)
+
+    def _end(self, stream: _Stream) -> None:
+        self._streams.leave(stream)
+        stream.end()
+        if not len(self._streams):
+            self._some.clear()
+
+    def _make_room(self, name: str) -> None:
+        """End the oldest stream of the user with the most, where that user keeps more than the newcomer gets; otherwise refuse."""
+        loser = self._streams.who_makes_room(name)
+        if loser is None or self._streams.guests_of(loser.visitor.name) <= self._streams.guests_of(name) + 1:
+            raise RequestRefused(_NO_ROOM, f"too many readers: {len(self._streams)} follow; try again later")
+        self._end(loser)
+
+    async def _for_ever(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something again and again while there are readers. A defect ends the streams and is logged: placing pods goes on."""
+        while True:
+            await self._some.wait()
+            try:
+                await work()
+            except Exception:  # noqa: BLE001 - a defect of the console must leave the scheduler at work
+                _log.exception("the console has a defect; its readers begin anew")
+                self.end_all()
+                await asyncio.sleep(_AFTER_DEFECT_SECONDS)
+
+    async def _publish(self) -> None:
+        """Bring the source forward until the next beat, and publish."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + BEAT_SECONDS
+        more = True
+        while more and loop.time() < due:
+            began = loop.time()
+            more = self._source.advance()
+            await asyncio.sleep(min((loop.time() - began) * _REST, BEAT_SECONDS) if more else 0)
+        await asyncio.sleep(max(due - loop.time(), 0))
+        for _ in self.feed.publishing():
+            await asyncio.sleep(0)
+
+    async def _look_at_rights(self) -> None:
+        await asyncio.sleep(RIGHTS_SECONDS)
+        await asyncio.gather(*(self._judge(stream) for stream in self._streams))
+
+    async def _judge(self, stream: _Stream) -> None:
+        """Ask again what a reader may see, and have the stream show that and no more."""
+        try:
+            visitor = await self._rights.of(stream.question)
+        except RequestRefused as refused:
+            if refused.status < _NOT_HERE or self._clock() - stream.judged_at > UNSAID_SECONDS:
+                self._end(stream)
+            return
+        stream.judged_at = self._clock()
+        if visitor.rights == stream.visitor.rights or stream not in self._streams:
+            return
+        try:
+            stream.change(visitor.rights)
+        except TooManyReadersError:
+            self._end(stream)
