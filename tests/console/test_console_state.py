@@ -18,7 +18,7 @@ from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.console import feed as feeds
 from placewright.console import publisher
-from placewright.console.decisionrows import HIDDEN, MOST_SHOWN, LastPlacements, Placed
+from placewright.console.decisionrows import HIDDEN, MOST_SHOWN, PREEMPTING, LastDecisions, SeenDecision
 from placewright.console.feed import Feed, TooManyReadersError
 from placewright.console.grouplabels import MOST_LABELS
 from placewright.console.nodepage import node_page
@@ -193,9 +193,9 @@ class Shown(Releasable):
         for namespace, name in (("bank", "secret-ledger"), ("shop", "web")):
             put(self.cluster, pod(name, "n1", namespace=namespace, schedulerName=f"{name}-scheduler"))
         self.nodes = ConsoleNodes(self.cluster, ["default-scheduler"])
-        self.placements = LastPlacements()
+        self.placements = LastDecisions()
         for namespace, name in (("bank", "secret-ledger"), ("shop", "web")):
-            self.placements.add(Placed(f"{name}-uid", namespace, name, "n1", "default", 5.0))
+            self.placements.add(SeenDecision(f"{name}-uid", namespace, name, "n1", "default", 5.0))
         claim = WaitReason("VolumeBinding", 'persistentvolumeclaim "secret-claim" not found', 1)
         self.waiting = [waits("secret-job", "bank", 3.0, claim), waits("open-job", "shop", 4.0)]
 
@@ -254,14 +254,22 @@ def test_the_page_of_a_node_names_no_pod_that_may_not_be_seen() -> None:
     assert node_page(shown.cluster, NodeName("gone"), [], ALL_NAMESPACES) is None
 
 
-def test_placements_have_a_bound() -> None:
-    kept = LastPlacements()
+def test_decisions_have_a_bound_and_the_latest_are_shown() -> None:
+    kept = LastDecisions()
     for i in range(5000):
-        kept.add(Placed(f"u{i}", "shop", f"web-{i}", "n1", "default", float(i)))
+        kept.add(SeenDecision(f"u{i}", "shop", f"web-{i}", "n1", "default", float(i)))
     rows = kept.rows(ALL_NAMESPACES)
     assert len(rows) == MOST_SHOWN
-    assert "u4999" in rows
+    assert {row[1] for row in rows.values()} == {f"web-{i}" for i in range(4900, 5000)}
     assert kept.rows(Rights.of([]))[HIDDEN] == 1000
+
+
+def test_victims_that_may_not_be_seen_are_counted() -> None:
+    kept = LastDecisions()
+    victims = (("shop", "old"), ("bank", "secret-ledger"))
+    kept.add(SeenDecision("u", "shop", "new", "n1", "default", 1.0, PREEMPTING, 3, victims))
+    assert kept.rows(Rights.of(["shop"])) == {"1": ["shop", "new", "n1", "default", 1.0, "preempting", 3, ["shop/old"], 1]}
+    assert kept.rows(Rights.of(["bank"])) == {HIDDEN: 1}
 
 
 # --- the feed -----------------------------------------------------------------------------------------------------------------------

@@ -80,6 +80,9 @@ class QueueMachine(RuleBasedStateMachine):
         self.alive: dict[str, str] = {}  # name to uid
         self.trying: list[QueuedPod] = []
         self.made = 0
+        #: What a reader knows that looks at noted pods alone.
+        self.known: dict[str, tuple[object, ...]] = {}
+        self.queue.changed.begin()
 
     @initialize(policy=policies, slowly=st.booleans())
     def start(self, policy: FakePolicy, slowly: bool) -> None:
@@ -163,6 +166,21 @@ class QueueMachine(RuleBasedStateMachine):
         assert sum(self.queue.sizes()) == len(self.alive)
         in_flight = {queued.uid for queued in self.trying if queued.uid in self.queue.uids()}
         assert {queued.uid for place, queued in self.queue.pods() if place is SubQueue.IN_FLIGHT} == in_flight
+
+    def facts(self, uid: str) -> tuple[object, ...]:
+        queued = self.queue.get(uid)
+        assert queued is not None
+        where = (queued.key, queued.pod.scheduler_name, self.queue.locate(uid), queued.attempts)
+        return (*where, queued.rejecting_plugins, queued.given_up_at, queued.gating_plugin if queued.gated else "")
+
+    @invariant()
+    def a_reader_of_the_noted_pods_knows_all(self) -> None:
+        while noted := self.queue.changed.take(3):
+            for uid in noted:
+                self.known.pop(uid, None)
+                if uid in self.queue.uids():
+                    self.known[uid] = self.facts(uid)
+        assert self.known == {uid: self.facts(uid) for uid in self.queue.uids()}
 
     def teardown(self) -> None:
         """However tangled: with profiles back and gates open, every pod can be tried."""

@@ -1,6 +1,7 @@
-"""The last placements as rows of the console's state.
+"""The last decisions as rows of the console's state.
 
-The section `decisions` has the last placements of pods that the reader may see, and under `hidden` the number of all others.
+The section `decisions` has the last decisions about pods that the reader may see, and under `hidden` the number of all others. The key
+of a row is the decision's number.
 """
 
 from __future__ import annotations
@@ -12,18 +13,28 @@ from typing import Any, Final, NamedTuple
 
 from placewright.console.rights import Rights
 
-#: Placements that a reader gets, and that are kept for all readers.
+#: Decisions that a reader gets, and that are kept for all readers.
 MOST_SHOWN: Final = 100
 MOST_KEPT: Final = 1000
+#: Victims that a row names.
+MOST_VICTIMS: Final = 10
 HIDDEN: Final = "hidden"
+#: The results: the pod has its node, no node fits, or victims leave a node for it.
+PLACED: Final = "placed"
+REFUSED: Final = "refused"
+PREEMPTING: Final = "preempting"
 
 
-class Placed(NamedTuple):
-    """A pod that got its node.
+class SeenDecision(NamedTuple):
+    """A decision about a pod.
 
     Attributes:
-        at: the time, seconds since 1970.
+        node: that it got, or that victims leave for it; empty where it has none.
         profile: of its schedulerName; empty where there is none.
+        at: the time, seconds since 1970.
+        result: `placed`, `refused` or `preempting`.
+        generation: of the profile; 0 where it is not known.
+        victims: pods that leave the node for it, as (namespace, name).
     """
 
     uid: str
@@ -32,37 +43,44 @@ class Placed(NamedTuple):
     node: str
     profile: str
     at: float
+    result: str = PLACED
+    generation: int = 0
+    victims: tuple[tuple[str, str], ...] = ()
 
 
-class LastPlacements:
-    """Keeps the last placements, the latest first."""
+class LastDecisions:
+    """Keeps the last decisions, the latest first."""
 
     def __init__(self) -> None:
-        self._kept: deque[Placed] = deque(maxlen=MOST_KEPT)
+        self._kept: deque[tuple[str, SeenDecision]] = deque(maxlen=MOST_KEPT)
+        self._number = 0
 
-    def __iter__(self) -> Iterator[Placed]:
-        return iter(self._kept)
+    def __iter__(self) -> Iterator[SeenDecision]:
+        return (decided for _, decided in self._kept)
 
-    def add(self, placed: Placed) -> None:
-        """Add the latest placement."""
-        self._kept.appendleft(placed)
+    def add(self, decided: SeenDecision) -> None:
+        """Add the latest decision."""
+        self._number += 1
+        self._kept.appendleft((str(self._number), decided))
 
     def rows(self, rights: Rights) -> dict[str, Any]:
         """Return the section `decisions`.
 
         Args:
-            rights: of the readers.
+            rights: of the readers. Of a decision that is seen, victims of other namespaces are counted.
 
         Returns:
-            Rows by the pod's uid.
+            Rows by number: namespace, name, node, profile, time, result, generation, names of victims, number of hidden victims.
         """
-        seen = (each for each in self._kept if rights.may_see(each.namespace))
-        rows: dict[str, Any] = {each.uid: _row(each) for each in islice(seen, MOST_SHOWN)}
-        hidden = sum(not rights.may_see(each.namespace) for each in self._kept)
+        seen = ((number, each) for number, each in self._kept if rights.may_see(each.namespace))
+        rows: dict[str, Any] = {number: _row(each, rights) for number, each in islice(seen, MOST_SHOWN)}
+        hidden = 0 if rights.namespaces is None else sum(not rights.may_see(each.namespace) for _, each in self._kept)
         if hidden:
             rows[HIDDEN] = hidden
         return rows
 
 
-def _row(placed: Placed) -> list[Any]:
-    return [placed.namespace, placed.name, placed.node, placed.profile, placed.at]
+def _row(decided: SeenDecision, rights: Rights) -> list[Any]:
+    seen = [f"{namespace}/{name}" for namespace, name in decided.victims if rights.may_see(namespace)]
+    hidden = len(decided.victims) - len(seen)
+    return [*decided[1:8], seen[:MOST_VICTIMS], hidden + max(len(seen) - MOST_VICTIMS, 0)]

@@ -8,6 +8,7 @@ says to which labels, resources and profiles the places of these lists belong. D
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any, Final
@@ -25,89 +26,31 @@ MOST_DEVICES: Final = 8
 NO_PROFILE: Final = -1
 
 
-class ConsoleNodes:
-    """Keeps the rows of all nodes, and makes anew only the rows that the cluster's journals name.
+class _Table:
+    """The rows of nodes for one choice of labels, resources and profiles.
 
     Attributes:
         nodes: the section `nodes`.
         loads: the section `loads`.
+        places: the rows of `about` that name the places in the lists.
     """
 
-    def __init__(self, cluster: Cluster, profiles: Sequence[str]) -> None:
-        """Make no rows yet.
-
-        Args:
-            cluster: only read.
-            profiles: the schedulerNames of known profiles. Pods of other names are counted together, because a name in a pod is
-                its owner's own text.
-        """
+    def __init__(
+        self, cluster: Cluster, devices: DeviceTallies, labels: tuple[str, ...], resources: tuple[str, ...], left_out: int,
+        profiles: tuple[str, ...],
+    ) -> None:  # fmt: skip
         self.nodes: dict[str, Any] = {}
         self.loads: dict[str, Any] = {}
+        self.places = {"labels": labels, "resources": resources, "resourcesLeftOut": left_out, "profiles": profiles}
         self._cluster = cluster
-        self._profiles = tuple(profiles)
+        self._devices = devices
+        self._labels = labels
+        self._resources = resources
         self._place = {name: place for place, name in enumerate(profiles)}
-        self._counts = LabelCounts()
-        self._devices = DeviceTallies(cluster)
-        self._labels: tuple[str, ...] = ()
-        self._resources: tuple[str, ...] = ()
-        self._left_out = 0
         self._names: dict[int, NodeName] = {}
-        self._read: tuple[int, int] | None = None
 
-    def about(self) -> dict[str, Any]:
-        """Return the rows of the section `about` that name the places in the lists."""
-        return {
-            "labels": self._labels,
-            "resources": self._resources,
-            "resourcesLeftOut": self._left_out,
-            "profiles": self._profiles,
-        }
-
-    def refresh(self) -> None:
-        """Bring the rows up to date. O(changed rows); all rows where labels or resources came or went."""
-        cluster = self._cluster
-        position = cluster.node_journal.position, cluster.pod_journal.position
-        devices = self._devices.refresh()
-        if position == self._read and devices is not None and not devices:
-            return
-        changed = self._changed_rows(devices)
-        resources, labels = self._resources_now(), self._labels
-        if changed is None or self._read is None or self._read[0] != position[0]:
-            for row in range(cluster.size) if changed is None else changed:
-                self._counts.set_row(row, None if cluster.names[row] is None else cluster.node(row).metadata.labels or {})
-            labels = self._counts.chosen()
-        if changed is None or (resources, labels) != (self._resources, self._labels):
-            self._resources, self._labels = resources, labels
-            self._forget_all()
-            changed = range(cluster.size)
-        for row in changed:
-            self._write(row)
-        self._read = position
-
-    def _changed_rows(self, devices: Collection[str] | None) -> Collection[int] | None:
-        """The rows that changed since the last call, and those of nodes whose devices did; None where that is not known."""
-        if self._read is None or devices is None:
-            return None
-        nodes, pods = self._cluster.node_journal.since(self._read[0]), self._cluster.pod_journal.since(self._read[1])
-        if nodes is None or pods is None:
-            return None
-        with_devices = (self._cluster.row(NodeName(name)) for name in devices)
-        rows: list[int] = distinct(nodes, pods, [row for row in with_devices if row is not None]).tolist()
-        return rows
-
-    def _resources_now(self) -> tuple[str, ...]:
-        devices = sorted(name for name in self._cluster.resources.names() if is_extended_resource(name))
-        published = self._devices.kinds
-        self._left_out = max(len(devices) - MOST_DEVICES, 0) + max(len(published) - MOST_KINDS, 0)
-        return (CPU, MEMORY, PODS, *devices[:MOST_DEVICES], *published[:MOST_KINDS])
-
-    def _forget_all(self) -> None:
-        self.nodes.clear()
-        self.loads.clear()
-        self._names.clear()
-
-    def _write(self, row: int) -> None:
-        """Make the row anew. A row may hold another node than before."""
+    def write(self, row: int) -> None:
+        """Make a row anew. A row may hold another node than before."""
         before, name = self._names.pop(row, None), self._cluster.names[row]
         if before is not None and before != name and self._cluster.row(before) is None:
             self.nodes.pop(before, None)
@@ -122,7 +65,7 @@ class ConsoleNodes:
         return [[labels.get(key) for key in self._labels], self._amounts(row, name, offered=True), bool(self._cluster.unschedulable[row])]
 
     def _load(self, row: int, name: NodeName) -> list[Any]:
-        pods = Counter(self._place.get(pod.scheduler_name, NO_PROFILE) for pod in self._cluster.pods_on(name))
+        pods = Counter([self._place.get(pod.scheduler_name, NO_PROFILE) for pod in self._cluster.pods_on(name)])
         return [self._amounts(row, name, offered=False), sorted(pods.items())]
 
     def _amounts(self, row: int, node: NodeName, *, offered: bool) -> list[int]:
@@ -140,3 +83,121 @@ class ConsoleNodes:
                 column = resource.allocatable if offered else resource.requested
             amounts.append(int(column[row]))
         return amounts
+
+
+class ConsoleNodes:
+    """Keeps the rows of all nodes, and makes anew only the rows that the cluster's journals name.
+
+    Where labels, resources or profiles come or go, all rows are made anew, aside: readers have the former rows until that is done, so
+    that places in rows and their names in `about` always belong together.
+
+    Example:
+        while nodes.refresh(100):
+            ...                     # others have their turn
+    """
+
+    def __init__(self, cluster: Cluster, profiles: Sequence[str]) -> None:
+        """Make no rows yet.
+
+        Args:
+            cluster: only read.
+            profiles: the schedulerNames of known profiles. Pods of other names are counted together, because a name in a pod is
+                its owner's own text.
+        """
+        self.profiles = tuple(profiles)
+        self._cluster = cluster
+        self._counts = LabelCounts()
+        self._devices = DeviceTallies(cluster)
+        self._shown = self._table((), (), 0)
+        #: Becomes `_shown` when all rows are made.
+        self._aside: _Table | None = None
+        #: Rows whose labels are to be counted, and rows to be made.
+        self._to_count: list[int] = []
+        self._to_make: list[int] = []
+        self._read: tuple[int, int] | None = None
+        #: The journals did not have all changes: rows may be gone.
+        self._lost = True
+
+    @property
+    def nodes(self) -> dict[str, Any]:
+        """The section `nodes`."""
+        return self._shown.nodes
+
+    @property
+    def loads(self) -> dict[str, Any]:
+        """The section `loads`."""
+        return self._shown.loads
+
+    @property
+    def left(self) -> int:
+        """Number of rows that are known to be out of date."""
+        return len(self._to_make) + len(self._to_count)
+
+    def about(self) -> dict[str, Any]:
+        """Return the rows of the section `about` that name the places in the lists."""
+        return dict(self._shown.places)
+
+    def refresh(self, most: int | None = None) -> bool:
+        """Bring the rows up to date. O(changed rows); all rows where labels, resources or profiles came or went.
+
+        Args:
+            most: steps at most, each of a row; None for all that is needed.
+
+        Returns:
+            Whether there is more to do.
+        """
+        left = sys.maxsize if most is None else most
+        while left > 0:
+            if self._to_count:
+                row = self._to_count.pop()
+                name = self._cluster.names[row]
+                self._counts.set_row(row, None if name is None else self._cluster.node(row).metadata.labels or {})
+                if not self._to_count:
+                    self._choose()
+            elif self._to_make:
+                (self._aside or self._shown).write(self._to_make.pop())
+            elif self._aside is not None:
+                self._shown, self._aside = self._aside, None
+            elif not self._look():
+                return False
+            left -= 1
+        return bool(self.left or self._aside)
+
+    def _look(self) -> bool:
+        """Read the journals. Returns whether there is anything to do."""
+        cluster = self._cluster
+        position = cluster.node_journal.position, cluster.pod_journal.position
+        devices = self._devices.refresh()
+        if position == self._read and self.profiles == self._shown.places["profiles"] and devices is not None and not devices:
+            return False
+        nodes = pods = None
+        if self._read is not None:
+            nodes, pods = cluster.node_journal.since(self._read[0]), cluster.pod_journal.since(self._read[1])
+        self._read = position
+        if nodes is None or pods is None or devices is None:
+            self._counts, self._lost = LabelCounts(), True
+            self._to_count, self._to_make = list(range(cluster.size)), list(range(cluster.size))
+        else:
+            self._to_count = distinct(nodes).tolist()
+            self._to_make = distinct(nodes, pods, self._rows_of(devices)).tolist()
+        if not self._to_count:
+            self._choose()
+        return True
+
+    def _rows_of(self, names: Collection[str]) -> list[int]:
+        rows = (self._cluster.row(NodeName(name)) for name in names)
+        return [row for row in rows if row is not None]
+
+    def _choose(self) -> None:
+        """Have all rows made anew where they would have other places than now."""
+        devices = sorted(name for name in self._cluster.resources.names() if is_extended_resource(name))
+        published = self._devices.kinds
+        resources = (CPU, MEMORY, PODS, *devices[:MOST_DEVICES], *published[:MOST_KINDS])
+        left_out = max(len(devices) - MOST_DEVICES, 0) + max(len(published) - MOST_KINDS, 0)
+        table = self._table(self._counts.chosen(), resources, left_out)
+        if self._lost or table.places != self._shown.places:
+            self._aside, self._lost = table, False
+            self._to_make = list(range(self._cluster.size))
+
+    def _table(self, labels: tuple[str, ...], resources: tuple[str, ...], left_out: int) -> _Table:
+        return _Table(self._cluster, self._devices, labels, resources, left_out, self.profiles)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from heapq import nsmallest
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -48,10 +48,12 @@ class PendingPod(NamedTuple):
 
     Attributes:
         profile: of its schedulerName; empty where there is none.
-        place: the name of its sub-queue; empty where the pod is in none.
+        place: the name of its sub-queue; empty where the pod is in none. Suspects and pods that were given up have places of their own.
         rejections: the reasons, the one of the most nodes first.
         since: the time from which it waits, seconds since 1970.
         group: the name of the group that it is placed with; empty for none.
+        facts: what a queue knows beside that: priority, attempts, and the end of its backoff (seconds since 1970, 0.0 for none). Empty
+            where no queue is known.
     """
 
     namespace: str
@@ -61,6 +63,11 @@ class PendingPod(NamedTuple):
     rejections: tuple[WaitReason, ...]
     since: float
     group: str = ""
+    facts: tuple[int | float, ...] = ()
+
+
+#: Pods whose tuples are equal share a row.
+Alike: TypeAlias = tuple[Hashable, ...]
 
 
 def waiting_rows(pods: Iterable[PendingPod], rights: Rights) -> dict[str, Any]:
@@ -73,48 +80,103 @@ def waiting_rows(pods: Iterable[PendingPod], rights: Rights) -> dict[str, Any]:
     Returns:
         The section `queue`. The same pods give the same keys at each call.
     """
-    groups: dict[Hashable, list[PendingPod]] = {}
+    groups: dict[Alike, list[PendingPod]] = {}
     for pod in pods:
-        groups.setdefault(_alike(pod, rights), []).append(pod)
-    ordered = sorted(groups.values(), key=lambda group: min(pod.since for pod in group))
-    rows = {_key(_alike(group[0], rights)): _row(group, rights) for group in ordered[:MOST_GROUPS]}
-    left = [pod for group in ordered[MOST_GROUPS:] for pod in group]
-    if left:
-        rows[OTHERS] = {"place": "", "count": len(left), "oldest": min(pod.since for pod in left), "namespace": None, "profile": "",
-                        "reasons": [], "pods": []}  # fmt: skip
-    return rows
+        groups.setdefault(alike(pod) if rights.may_see(pod.namespace) else alike_hidden(pod), []).append(pod)
+    rows = {row_key(each): _row(group, rights) for each, group in groups.items()}
+    return bounded(rows)
 
 
-def _alike(pod: PendingPod, rights: Rights) -> tuple[Hashable, ...]:
-    """Pods with an equal result share a row."""
-    if not rights.may_see(pod.namespace):
-        return pod.place, pod.profile, None, tuple(dict.fromkeys(each.plugin for each in pod.rejections))
-    return pod.place, pod.profile, pod.namespace, tuple((each.plugin, each.reason) for each in pod.rejections)
+def bounded(rows: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Keep the `MOST_GROUPS` rows with the oldest pods, and sum up the rest.
+
+    Args:
+        rows: by key.
+
+    Returns:
+        The section `queue`.
+    """
+    if len(rows) <= MOST_GROUPS:
+        return dict(rows)
+    order = sorted(rows, key=lambda key: (rows[key]["oldest"], key))
+    kept: dict[str, Any] = {key: rows[key] for key in order[:MOST_GROUPS]}
+    left = [rows[key] for key in order[MOST_GROUPS:]]
+    count, oldest = sum(row["count"] for row in left), min(row["oldest"] for row in left)
+    kept[OTHERS] = {"place": "", "count": count, "oldest": oldest, "namespace": None, "profile": "", "reasons": [], "pods": []}
+    return kept
 
 
-def _key(alike: Hashable) -> str:
+def alike(pod: PendingPod) -> Alike:
+    """Return what pods that the reader may see share with the others of their row."""
+    return pod.place, pod.profile, pod.namespace, tuple([(each.plugin, each.reason) for each in pod.rejections])
+
+
+def alike_hidden(pod: PendingPod) -> Alike:
+    """Return what hidden pods share with the others of their row: no namespace and no text."""
+    return pod.place, pod.profile, None, tuple(dict.fromkeys([each.plugin for each in pod.rejections]))
+
+
+def row_key(alike: Alike) -> str:
+    """Return the key of the row of these pods: the same for the same pods, in every process."""
     return hashlib.blake2s(msgspec.json.encode(alike), digest_size=8).hexdigest()
 
 
+def hidden_row(alike: Alike, count: int, oldest: float) -> dict[str, Any]:
+    """Make the row of hidden pods.
+
+    Args:
+        alike: of `alike_hidden`.
+        count: number of pods.
+        oldest: the time from which the oldest of them waits.
+
+    Returns:
+        The row: plugins, and no reasons.
+    """
+    place, profile, _, plugins = alike
+    assert isinstance(plugins, tuple)
+    reasons = [[plugin, "", 0, 0] for plugin in plugins]
+    return {"place": place, "profile": profile, "namespace": None, "reasons": reasons, "count": count, "oldest": oldest, "pods": []}
+
+
 def _row(group: list[PendingPod], rights: Rights) -> dict[str, Any]:
-    first = group[0]
-    seen = rights.may_see(first.namespace)
-    named = nsmallest(MOST_NAMED, group, key=lambda pod: (pod.since, pod.name)) if seen else []
+    first, oldest = group[0], min(pod.since for pod in group)
+    if not rights.may_see(first.namespace):
+        return hidden_row(alike_hidden(first), len(group), oldest)
+    numbers = {tuple(each.nodes for each in pod.rejections) for pod in group}
+    gangs = Counter(pod.group for pod in group if pod.group)
+    return seen_row(first, numbers, len(group), nsmallest(MOST_NAMED, group, key=lambda pod: (pod.since, pod.name)), gangs)
+
+
+def seen_row(
+    like: PendingPod, numbers: Iterable[tuple[int, ...]], count: int, named: Sequence[PendingPod], gangs: Mapping[str, int]
+) -> dict[str, Any]:
+    """Make the row of pods that the reader may see.
+
+    Args:
+        like: any of them.
+        numbers: each set of numbers of nodes that their reasons have.
+        count: number of pods.
+        named: the oldest of them, the oldest first.
+        gangs: number of pods by name of the group that they are placed with.
+
+    Returns:
+        The row.
+    """
     row = {
-        "place": first.place,
-        "profile": first.profile,
-        "namespace": first.namespace if seen else None,
-        "reasons": _reasons(group) if seen else [[plugin, "", 0, 0] for plugin in dict.fromkeys(each.plugin for each in first.rejections)],
-        "count": len(group),
-        "oldest": min(pod.since for pod in group),
-        "pods": [[pod.name, pod.since] for pod in named],
+        "place": like.place,
+        "profile": like.profile,
+        "namespace": like.namespace,
+        "reasons": _reasons(like.rejections, numbers),
+        "count": count,
+        "oldest": named[0].since,
+        "pods": [[pod.name, pod.since, *pod.facts] for pod in named],
     }
-    groups = Counter(pod.group for pod in group if seen and pod.group)
-    return row | {"groups": groups.most_common(MOST_GANGS)} if groups else row
+    if gangs:
+        row["groups"] = nsmallest(MOST_GANGS, gangs.items(), key=lambda gang: (-gang[1], gang[0]))
+    return row
 
 
-def _reasons(group: list[PendingPod]) -> list[list[Any]]:
+def _reasons(told: Iterable[WaitReason], numbers: Iterable[tuple[int, ...]]) -> list[list[Any]]:
     """Plugin, text, and the fewest and the most nodes that it keeps a pod of the group from."""
-    counts = zip(*([each.nodes for each in pod.rejections] for pod in group), strict=True)
-    told = zip(group[0].rejections, counts, strict=True)
-    return [[each.plugin, cut(each.reason), min(nodes), max(nodes)] for each, nodes in told][:_MOST_REASONS]
+    counts = zip(*numbers, strict=True)
+    return [[each.plugin, cut(each.reason), min(nodes), max(nodes)] for each, nodes in zip(told, counts, strict=True)][:_MOST_REASONS]

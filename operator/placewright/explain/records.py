@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Any, Final
 
 import msgspec
@@ -157,6 +157,24 @@ class Records:
     def last(self, most: int) -> list[AttemptRecord]:
         """The last attempts of all pods, the latest first."""
         return list(islice(reversed(self._last), most))
+
+    def since(self, known: AttemptRecord | None, most: int) -> list[AttemptRecord]:
+        """Find the attempts that ended after one that is known. O(attempts found).
+
+        Args:
+            known: an earlier attempt; None for none.
+            most: attempts at most, the latest ones.
+
+        Returns:
+            The attempts, the latest last.
+        """
+        found = list(takewhile(lambda record: record is not known, islice(reversed(self._last), most)))
+        return found[::-1]
+
+    def last_failed(self, uid: str) -> AttemptRecord | None:
+        """Return the last attempt of a pod that has no node; None where it is not kept, or the pod has a node. O(1)."""
+        kept = self._pending.get(uid)
+        return kept[-1] if kept else None
 
     def of(self, uid: str) -> tuple[AttemptRecord, ...]:
         """The last attempts of a pod, the latest last; none for an unknown pod. O(attempts)."""

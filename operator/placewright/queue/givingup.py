@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 
 from placewright.api.givenup import is_given_up
 from placewright.framework.preemption.evictions import seconds_of
-from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
+from placewright.queue.profilequeue import ProfileQueue
+from placewright.queue.profilequeues import ProfileQueues
 from placewright.queue.queued import QueuedPod
 from placewright.queue.waitlimit import WaitLimit
 
@@ -112,7 +113,7 @@ class GivingUp:
         if wait_limit.after is None or min(self.began(each) for each in together) + wait_limit.after > now:
             for each in together:
                 wait_limit.take_back(each)
-                self.news[each.uid] = each
+                self._tell(each)
             if queued.pod_group is not None:
                 queued.pod_group.given_up = False
         return len(together)
@@ -129,12 +130,16 @@ class GivingUp:
             for each in together:
                 if each.given_up_at is None:
                     wait_limit.give_up(each, now)
-                    self.news[each.uid] = each
+                    self._tell(each)
             if queued.pod_group is not None:
                 queued.pod_group.given_up = True
         elif queue.waits(queued):
             wait_limit.put_off(queued, now)
         return len(together)
+
+    def _tell(self, queued: QueuedPod) -> None:
+        self.news[queued.uid] = queued
+        self._queues.changed.note(queued.uid)
 
 
 def _together(queued: QueuedPod, queue: ProfileQueue) -> list[QueuedPod]:

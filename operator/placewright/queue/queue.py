@@ -16,20 +16,17 @@ from typing import Any, Final
 from placewright.api.objects import NodeName, PodKey
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.framework.events import (
-    ASSIGNED_POD_DELETE,
-    FORCE_ACTIVATE,
-    ClusterEvent,
-    EventResource,
-)
+from placewright.framework.events import ASSIGNED_POD_DELETE, FORCE_ACTIVATE, ClusterEvent, EventResource
 from placewright.framework.podchanges import pod_update_events, same_version
 from placewright.queue import movelabels
 from placewright.queue.alarms import Alarms
+from placewright.queue.changedpods import ChangedPods
 from placewright.queue.givingup import GivingUp
 from placewright.queue.hints import EventHints, Requeue, Timed
 from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
-from placewright.queue.profilequeue import Making, ProfileQueue, ProfileQueues
+from placewright.queue.profilequeue import Making, ProfileQueue
+from placewright.queue.profilequeues import ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.queueview import QueueView
 from placewright.queue.room import STATED_SIZES, Lane, RoomPlace, RoomSizes
@@ -82,7 +79,7 @@ class SchedulingQueue(QueueView):
         slices: int | None = None, sizes: RoomSizes = STATED_SIZES, wall: Callable[[], float] | None = None,
     ) -> None:  # fmt: skip
         self._ready = asyncio.Event()
-        super().__init__(ProfileQueues(policies, Making(sizes, self._ready.set, clock, timed)))
+        super().__init__(ProfileQueues(policies, Making(sizes, self._ready.set, clock, timed, ChangedPods())))
         self.nominator = Nominator()
         self.pod_groups = QueuedPodGroups()
         self._policies = policies
@@ -126,6 +123,7 @@ class SchedulingQueue(QueueView):
             self._requeue(self._queues.of(pod.scheduler_name), queued, how, movelabels.POD_ADD)
         else:  # deleted and back again while it is being tried
             queued, flight.gone = flight.queued, False
+            self.changed.note(pod.uid)
             self.in_flight.update(flight, pod)
         self._register(pod, queued)
         self.nominator.add(pod)
@@ -446,6 +444,7 @@ class SchedulingQueue(QueueView):
         return at_hand and queue.policy.pre_enqueue(queued.pod).ok
 
     def _hand_out(self, queued: QueuedPod, queue: ProfileQueue, lane: Lane) -> None:
+        self.changed.note(queued.uid)
         queued.attempts += 1
         queued.full_backoff = False
         queued.seen = self.sweeps.recent.noted
@@ -485,6 +484,7 @@ class SchedulingQueue(QueueView):
         self._uids[pod.key] = pod.uid
 
     def _forget(self, uid: str, key: PodKey) -> None:
+        self.changed.note(uid)
         if (queued := self._pods.pop(uid)).wait_limit is not None:
             self.giving_up.forget(queued)
         self.pod_groups.leave(queued)

@@ -14,7 +14,8 @@ from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
 from placewright.queue.fairheap import FairTurn
 from placewright.queue.inflight import InFlightPods
-from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
+from placewright.queue.profilequeue import ProfileQueue
+from placewright.queue.profilequeues import ProfileQueues
 from placewright.queue.queued import QueuedPod, Sizes, SubQueue
 from placewright.queue.wakeups import WakeUps
 
@@ -28,12 +29,14 @@ class QueueView:
     Attributes:
         in_flight: the attempts under way.
         wake_ups: pods that are tried again at a stated time.
+        changed: the pods that came, moved, or went, for one reader.
     """
 
     wake_ups: WakeUps
 
     def __init__(self, queues: ProfileQueues) -> None:
         self.in_flight = InFlightPods()
+        self.changed = queues.changed
         self._queues = queues
         self._pods: dict[str, QueuedPod] = {}
         self._uids: dict[PodKey, str] = {}

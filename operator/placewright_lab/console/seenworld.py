@@ -16,7 +16,7 @@ from placewright.api.profile import KIND as PROFILE
 from placewright.api.profile import SchedulingProfile, default_profile
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
-from placewright.console.decisionrows import LastPlacements, Placed
+from placewright.console.decisionrows import LastDecisions, SeenDecision
 from placewright.console.timeline import OTHERS, Series
 from placewright.explain.observed import ObservedObjects, oldest_of
 from placewright.framework.errors import PluginError
@@ -63,7 +63,7 @@ class SeenWorld:
         self.pending: dict[str, PodInfo] = {}
         self.members = Members()
         self.changes = 0
-        self.placements = LastPlacements()
+        self.placements = LastDecisions()
         self.notes: list[str] = []
         self.began = self.now = began
         self.profiles = [default_profile()]
@@ -237,7 +237,7 @@ class SeenWorld:
             self.members.add(pod)
         else:
             if self._wait_no_more(pod.uid):
-                self.placements.add(Placed(pod.uid, pod.namespace, pod.name, pod.node_name, pod.scheduler_name, self.now))
+                self.placements.add(SeenDecision(pod.uid, pod.namespace, pod.name, pod.node_name, pod.scheduler_name, self.now))
                 waited = self.now - (unix_seconds(pod.created) or self.now)
                 self._placed.append((self.series(pod.scheduler_name), max(waited, 0.0)))
             self.cluster.set_pod(pod)

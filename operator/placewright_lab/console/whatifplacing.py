@@ -12,7 +12,7 @@ from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import MIRROR, bound_at
-from placewright.console.decisionrows import Placed
+from placewright.console.decisionrows import SeenDecision
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.shadow.chooser import Chooser
 from placewright.shadow.podgroups import together
@@ -156,7 +156,7 @@ class RecentSample(NamedTuple):
     tried: Sequence[Recent]
 
 
-def recent_placements(trial: TrialCluster, scheduler_name: str, seen: Iterable[Placed]) -> RecentSample:
+def recent_placements(trial: TrialCluster, scheduler_name: str, seen: Iterable[SeenDecision]) -> RecentSample:
     """Find the pods of a profile that got their nodes in the last hour.
 
     Args:

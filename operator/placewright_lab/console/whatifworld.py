@@ -17,7 +17,7 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster, PodOnNode
 from placewright.cluster.objects import ClusterObject
 from placewright.cluster.storage import key_of
-from placewright.console.decisionrows import Placed
+from placewright.console.decisionrows import SeenDecision
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.offline.grouptrial import Members
 from placewright.scheduler.cycle import FitError
@@ -45,7 +45,7 @@ class TriedWorld(Protocol):
         """The profiles that place pods."""
 
     @property
-    def placements(self) -> Iterable[Placed]:
+    def placements(self) -> Iterable[SeenDecision]:
         """The last placements that were seen, the latest first; pods that were bound before are found by their conditions."""
 
     @property

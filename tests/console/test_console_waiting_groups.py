@@ -1,0 +1,79 @@
+"""Groups of waiting pods that are kept up to date pod by pod are the groups that all pods together give."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placewright.console import waitinggroups, waitingrows
+from placewright.console.rights import ALL_NAMESPACES, Rights
+from placewright.console.waitinggroups import WaitingGroups
+from placewright.console.waitingrows import PendingPod, WaitReason, waiting_rows
+
+READERS = (ALL_NAMESPACES, Rights.of(["ml"]), Rights.of(["ml", "shop"]), Rights.of([]))
+
+
+def drawn(draw: random.Random, name: str) -> PendingPod:
+    plugins = draw.sample(["NodeResourcesFit", "TaintToleration", "VolumeBinding"], draw.randint(0, 3))
+    reasons = tuple(WaitReason(plugin, draw.choice(["no room", "no claim"]), draw.randint(0, 3)) for plugin in plugins)
+    group, facts = draw.choice(["", "", "gang", "team"]), (0, draw.randint(0, 2), 0.0)
+    place = draw.choice(["active", "unschedulable"])
+    return PendingPod(draw.choice(["ml", "shop", "bank"]), name, "default", place, reasons, draw.randint(0, 5), group, facts)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([3, 1000]), st.sampled_from([2, 20]))
+def test_rows_kept_pod_by_pod_are_those_made_of_all_pods(seed: int, groups: int, named: int) -> None:
+    draw, kept, pods = random.Random(seed), WaitingGroups(), dict[str, PendingPod]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waitingrows, "MOST_GROUPS", groups)
+        for module in (waitingrows, waitinggroups):
+            patch.setattr(module, "MOST_NAMED", named)
+        for _ in range(120):
+            uid = f"u{draw.randrange(25)}"
+            if draw.random() < 0.3:
+                pods.pop(uid, None)
+                kept.remove(uid)
+            else:
+                pods[uid] = drawn(draw, uid)
+                kept.put(uid, pods[uid])
+            if draw.random() < 0.2:
+                while kept.settle(draw.randint(1, 4)):
+                    pass
+                for rights in READERS:
+                    assert kept.rows(rights) == waiting_rows(pods.values(), rights)
+        assert len(kept) == len(pods)
+
+
+def test_settling_makes_no_more_rows_than_it_is_told_to() -> None:
+    kept = WaitingGroups()
+    for i in range(10):
+        kept.put(f"u{i}", PendingPod(f"ns-{i}", "p", "default", "active", (), 0.0))
+    assert [kept.settle(4) for _ in range(4)] == [4, 4, 2, 0]
+    assert len(kept.rows(ALL_NAMESPACES)) == 10
+
+
+def test_a_pod_that_is_as_it_was_makes_no_row_anew() -> None:
+    kept, pod = WaitingGroups(), PendingPod("ml", "p", "default", "active", (WaitReason("A", "b", 1),), 0.0)
+    kept.put("u", pod)
+    kept.settle(9)
+    kept.put("u", pod._replace())
+    assert kept.settle(9) == 0
+
+
+def test_texts_that_are_kept_have_a_bound_and_numbers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waitinggroups, "MOST_TEXT", 100)
+    kept = WaitingGroups()
+    for i in range(9):
+        kept.put(f"u{i}", PendingPod("ml", f"p{i}", "default", "unschedulable", (WaitReason("VolumeBinding", f"{i}" * 60, 7),), float(i)))
+    kept.settle(100)
+    rows = kept.rows(ALL_NAMESPACES)
+    assert max((row["count"], row["reasons"]) for row in rows.values()) == (7, [["VolumeBinding", "", 7, 7]])
+    for i in range(9):
+        kept.remove(f"u{i}")
+    kept.put("u", PendingPod("ml", "p", "default", "unschedulable", (WaitReason("A", "told again", 1),), 0.0))
+    kept.settle(100)
+    assert [row["reasons"] for row in kept.rows(ALL_NAMESPACES).values()] == [[["A", "told again", 1, 1]]]
