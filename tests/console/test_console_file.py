@@ -133,8 +133,9 @@ def test_a_recording_goes_on_as_it_went(tmp_path: Path, monkeypatch: pytest.Monk
     clock.now += 0.5
     state = settled(source)
     assert (pods(state), dict(state["queue"])) == (2, {})
-    assert [row[:4] for row in state["decisions"].values()] == [["shop", "web", "a", "default-scheduler"]]
-    assert state["decisions"]["shop-web"][4] == state["about"]["now"]
+    (row,) = state["decisions"].values()
+    assert row[:4] == ["shop", "web", "a", "default-scheduler"]
+    assert row[4] == state["about"]["now"]
     clock.now += 0.5
     state = settled(source)
     assert (pods(state), state["nodes"].keys()) == (1, {"a", "b"})
