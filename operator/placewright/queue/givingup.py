@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator
 
 from placewright.api.givenup import is_given_up
 from placewright.framework.preemption.evictions import seconds_of
-from placewright.queue.profilequeue import ProfileQueue
-from placewright.queue.profilequeues import ProfileQueues
+from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod
 from placewright.queue.waitlimit import WaitLimit
 

@@ -23,10 +23,10 @@ from placewright.queue.alarms import Alarms
 from placewright.queue.changedpods import ChangedPods
 from placewright.queue.givingup import GivingUp
 from placewright.queue.hints import EventHints, Requeue, Timed
+from placewright.queue.making import Making
 from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
-from placewright.queue.profilequeue import Making, ProfileQueue
-from placewright.queue.profilequeues import ProfileQueues
+from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.queueview import QueueView
 from placewright.queue.room import STATED_SIZES, Lane, RoomPlace, RoomSizes

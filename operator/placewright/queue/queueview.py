@@ -14,8 +14,7 @@ from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
 from placewright.queue.fairheap import FairTurn
 from placewright.queue.inflight import InFlightPods
-from placewright.queue.profilequeue import ProfileQueue
-from placewright.queue.profilequeues import ProfileQueues
+from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, Sizes, SubQueue
 from placewright.queue.wakeups import WakeUps
 

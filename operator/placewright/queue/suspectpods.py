@@ -8,8 +8,7 @@ from typing import Protocol
 from placewright.queue.hints import Requeue
 from placewright.queue.inflight import InFlightPods
 from placewright.queue.movelabels import LET_IN, SET_APART
-from placewright.queue.profilequeue import ProfileQueue
-from placewright.queue.profilequeues import ProfileQueues
+from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroup, SubQueue
 from placewright.queue.suspects import LONGEST_QUIET, Suspects, Suspicion
 

@@ -28,8 +28,7 @@ from placewright.queue.eventreach import Reached, concerns, reach
 from placewright.queue.hints import Requeue
 from placewright.queue.movelabels import PROFILE_UPDATE
 from placewright.queue.ordertransition import OrderTransition
-from placewright.queue.profilequeue import ProfileQueue
-from placewright.queue.profilequeues import ProfileQueues
+from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.recentevents import RecentEvents
 

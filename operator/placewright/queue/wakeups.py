@@ -14,7 +14,7 @@ from typing import Final
 
 from placewright.queue.hints import Requeue
 from placewright.queue.movelabels import TIME_HAS_COME
-from placewright.queue.profilequeues import ProfileQueues
+from placewright.queue.profilequeue import ProfileQueues
 from placewright.queue.queued import QueuedPod
 from placewright.queue.suspectpods import Put
 
