@@ -13,7 +13,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.runtime.evaluation import Evaluator
 
 
-class Standing(NamedTuple):
+class WaitingPlace(NamedTuple):
     """Where a pod without a node waits.
 
     Attributes:
@@ -53,7 +53,7 @@ class PendingPods(Protocol):
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
         """Return the members of a group."""
 
-    def standing(self, pod: PodInfo) -> Standing:
+    def standing(self, pod: PodInfo) -> WaitingPlace:
         """Say where a pod waits."""
 
     def evaluator(self, pod: PodInfo) -> Evaluator | str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple
 
 from placewright.api.pods import PodInfo
-from placewright.console.pendingpods import Standing
+from placewright.console.pendingpods import WaitingPlace
 from placewright.console.waitingrows import PendingPod, WaitReason
 from placewright.explain.explanation import Now, evaluated
 from placewright.framework.runtime.evaluation import Evaluator
@@ -89,7 +89,7 @@ class WaitingVerdicts:
             group = "" if pod.pod_group is None else pod.pod_group.name
             yield PendingPod(pod.namespace, pod.name, profile, place, rejections, self._waits_since(pod), group)
 
-    def standing(self, pod: PodInfo) -> Standing:
+    def standing(self, pod: PodInfo) -> WaitingPlace:
         """Say where a pending pod waits, and since when.
 
         Args:
@@ -99,7 +99,7 @@ class WaitingVerdicts:
             Its sub-queue as far as it is known.
         """
         known = self._kept.get(pod.uid)
-        return Standing("not evaluated yet" if known is None else known.place, self._waits_since(pod))
+        return WaitingPlace("not evaluated yet" if known is None else known.place, self._waits_since(pod))
 
     def _next(self) -> str | None:
         """The next pod in turn that has no verdict of this moment; each pod has its turn before any has another."""

@@ -16,7 +16,7 @@ from placewright.console.statedelta import Section, Sections
 from placewright.console.waitingrows import waiting_rows
 from placewright.explain.explanation import Explanation
 from placewright.explain.observed import with_company, with_decision, with_verdicts, without_profile
-from placewright_lab.console.seenpending import LOCAL_SHARE, SeenPending
+from placewright_lab.console.seenpods import LOCAL_SHARE, SeenPending
 from placewright_lab.console.seenworld import SeenWorld
 from placewright_lab.console.verdicts import WaitingVerdicts
 from placewright_lab.console.worldtimeline import FIGURES, WorldTimeline

@@ -7,7 +7,7 @@ from typing import Final
 
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.console.pendingpods import GroupTurn, Standing
+from placewright.console.pendingpods import GroupTurn, WaitingPlace
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright_lab.console.seenworld import SeenWorld
 from placewright_lab.console.verdicts import WaitingVerdicts, unclaimed
@@ -41,7 +41,7 @@ class SeenPending:
         """The pending members of a group."""
         return self._world.members.members(ref)
 
-    def standing(self, pod: PodInfo) -> Standing:
+    def standing(self, pod: PodInfo) -> WaitingPlace:
         """Where the scheduler would put the pod."""
         return self._verdicts.standing(pod)
 
