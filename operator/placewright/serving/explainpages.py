@@ -114,11 +114,20 @@ def _waiting(engine: Engine, queued: QueuedPod, kept: tuple[AttemptRecord, ...])
 
 def _now(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator) -> Now:
     """The verdicts of the profile's plugins now. A suspect is not evaluated, because its evaluation may have ended the process."""
-    suspect = _suspect(engine, queued)
+    suspect = suspect_reason(engine, queued)
     return Now(gated=suspect) if suspect else evaluated(evaluator, engine.cluster, pod)
 
 
-def _suspect(engine: Engine, queued: QueuedPod) -> str:
+def suspect_reason(engine: Engine, queued: QueuedPod) -> str:
+    """Say why a pod is tried after all others, and is not evaluated for readers.
+
+    Args:
+        engine: that decides about the pod.
+        queued: the pod.
+
+    Returns:
+        One line; empty for nearly all pods.
+    """
     suspicion = queued.suspicion or (engine.queue.suspects.marks.of(queued.pod) if engine.queue.suspects else None)
     return "" if suspicion is None else why_last(suspicion, time.monotonic())
 
@@ -175,7 +184,7 @@ def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluato
         profile=_profile_state(evaluator),
         meant="" if evaluator is not None else closest_name(pod.scheduler_name, engine.live.active),
         held="" if evaluator is not None else _held(engine, pod.scheduler_name),
-        suspect=_suspect(engine, queued),
+        suspect=suspect_reason(engine, queued),
         given_up_seconds=None if queued.given_up_at is None else round(now - queued.given_up_at, 3),
         turn=_turn(engine, queued),
     )

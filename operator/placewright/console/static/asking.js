@@ -2,16 +2,18 @@
 
 import { request } from "./request.js";
 
-const REST = 3000;
+const REST = 5000;
+const nameOf = (element) => `${element.tagName} ${element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent}`;
 
 /**
  * Ask for a page and keep it fresh.
+ * @param {HTMLElement} root of the page; the focus stays where it was when the page is written anew
  * @param {string} path of the request
  * @param {(found: Object) => void} onFound
  * @param {(text: string) => void} onMissing
  * @returns {{stale: () => void, leave: () => void}} `stale` says that the answer may be another by now.
  */
-export function asking(path, onFound, onMissing) {
+export function asking(root, path, onFound, onMissing) {
   let here = true, last = "", due = 0, asked = -Infinity;
 
   async function ask() {
@@ -20,11 +22,13 @@ export function asking(path, onFound, onMissing) {
     const answer = await request(path).catch(() => null);
     if (!here || !answer) return;
     const text = await answer.text();
-    // A page that says the same stays as it is, with the focus and what a person has opened.
+    // A page that says the same stays as it is.
     if (!here || text === last) return;
     last = text;
+    const held = root.contains(document.activeElement) ? nameOf(document.activeElement) : "";
     if (answer.ok) onFound(JSON.parse(text));
     else onMissing(text);
+    if (held) [...root.querySelectorAll("a, summary, [tabindex]")].find((each) => nameOf(each) === held)?.focus({ preventScroll: true });
   }
 
   ask();

@@ -10,7 +10,7 @@ export function claimPage(root, [namespace, name]) {
   let state = null;
   const body = el("div", { class: "stack", id: "claim" });
   fill(root, body);
-  const page = name === undefined ? null : asking(`api/claim?claim=${encodeURIComponent(`${namespace}/${name}`)}`, write, missing);
+  const page = name === undefined ? null : asking(body, `api/claim?claim=${encodeURIComponent(`${namespace}/${name}`)}`, write, missing);
   if (!page) fill(body, el("section", { class: "panel empty" }, el("h1", {}, "Which claim?"), el("p", {}, "The page of a pod has links to its claims.")));
 
   function missing(text) {

@@ -14,7 +14,7 @@ export function groupPage(root, [namespace, name]) {
   let state = null;
   const body = el("div", { class: "stack", id: "group" });
   fill(root, body);
-  const page = name === undefined ? null : asking(`api/group?group=${encodeURIComponent(`${namespace}/${name}`)}`, write, missing);
+  const page = name === undefined ? null : asking(body, `api/group?group=${encodeURIComponent(`${namespace}/${name}`)}`, write, missing);
   if (!page) fill(body, el("section", { class: "panel empty" }, el("h1", {}, "Which group?"), el("p", {}, "The queue and the page of a pod have links to groups.")));
 
   function missing(text) {
