@@ -49,6 +49,7 @@ PROCESS: Final = frozenset({
     "cli/test_sandbox_command.py",
     "cli/test_scheduler_perf_command.py",
     "console/test_console_browser.py",
+    "console/test_console_time_browser.py",
     "controlplane/test_assets.py",
     "controlplane/test_conformance_programs.py",
     "controlplane/test_provide.py",

@@ -9,9 +9,11 @@ import { clusterPage } from "./clusterpage.js";
 import { groupPage } from "./grouppage.js";
 import { podPage } from "./podpage.js";
 import { queuePage } from "./queuepage.js";
+import { shadowPage } from "./shadowpage.js";
+import { timePage } from "./timepage.js";
 import { count, moment, plural } from "./words.js";
 
-const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage, group: groupPage, claim: claimPage };
+const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage, group: groupPage, claim: claimPage, time: timePage, shadows: shadowPage };
 /** The place in the navigation of pages that are not in it. */
 const WITHIN = { group: "queue", claim: "queue" };
 const main = document.getElementById("page");

@@ -7,6 +7,7 @@ const SPANS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 
 export const count = (number) => WHOLE.format(number);
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+export const tenth = (number) => ONE.format(number);
 export const percent = (share) => (share === null ? "–" : `${WHOLE.format(share * 100)} %`);
 
 /** An amount of a resource: milli-CPU, bytes or a count. */
@@ -32,3 +33,16 @@ export function span(seconds) {
 
 /** A moment in UTC, to the second. */
 export const moment = (seconds) => `${new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+
+/** The time of day in UTC, to the minute or to the second. */
+export const clock = (seconds, fine = true) => new Date(seconds * 1000).toISOString().slice(11, fine ? 19 : 16);
+
+/** A latency with two figures: "0.35 ms", "12 ms", "1.5 s", "4.2 min". */
+export function latency(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const [size, unit] = seconds < 0.9995 ? [0.001, "ms"] : seconds < 119.5 ? [1, "s"] : seconds < 5970 ? [60, "min"] : [3600, "h"];
+  return `${Number((seconds / size).toPrecision(seconds / size >= 100 ? 3 : 2))} ${unit}`;
+}
+
+/** A number of things a second, or another number that may be small. */
+export const few = (number) => (number === null || number === undefined ? "–" : number >= 100 || Number.isInteger(number) ? WHOLE.format(number) : String(Number(number.toPrecision(2))));

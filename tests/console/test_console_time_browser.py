@@ -1,0 +1,191 @@
+"""The pages of time and of shadows in a real browser: charts that say what their tables say, by pointer and by keyboard, at any width."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from placewright.api.objects import NodeName
+from placewright.api.profile import Allocation, Regret, ShadowStatus, ShadowUse
+from placewright.console.marks import AWAY, GENERATION, Mark, Marks
+from placewright.console.rights import Rights
+from placewright.console.shadowrows import SeenShadow, shadow_rows
+from placewright.console.statedelta import Sections
+from placewright.console.timeline import PlacementTally, Timeline, Waiting
+from placewright.serving.listener import bind
+from placewright.shadow.figures import Difference
+from placewright_lab.commands.console import open_file
+from placewright_lab.console.filesource import FileSource
+from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from programs import needs
+from simulate.browser import Page, running, tab
+
+from .makers import HOSTILE, shop
+
+pytestmark = needs("chromium")
+WIDTHS = (400, 1400, 2560)
+#: Elements that stick out of the window at the right, where nothing scrolls.
+OUTSIDE = """[...document.querySelectorAll('nav a, figure, .chart, h2, h3, .fact, .panel')]
+    .filter((each) => each.getBoundingClientRect().right > innerWidth + 1).length"""
+NOON = 1_795_521_600.0
+
+
+class Operator:
+    """A file's cluster with the last quarter of an hour of an operator, and with its shadows."""
+
+    def __init__(self, file: FileSource) -> None:
+        self._file = file
+        self.timeline, self.marks, self._tally = Timeline(), Marks(), PlacementTally()
+        self.timeline.tick(0.0, NOON, {}, {})
+        self._second = 0
+        self.goes_on(900)
+        self.marks.add(Mark(400.0, GENERATION, f"{HOSTILE} 2", f"generation 2 of profile {HOSTILE} took effect, after generation 1"))
+        self.marks.add(Mark(700.0, AWAY, "API away", "the API server was away for 30 s", until=730.0))
+        status = ShadowStatus(
+            pods=60, decided=50, agreement_percent=40.0, same=20, other=25, live_only=5, regret=Regret(25, 12.5, 30.0, 4.2),
+            resources=[ShadowUse(HOSTILE, Allocation(50, 10), Allocation(40, 5))],
+        )  # fmt: skip
+        differences = [Difference(HOSTILE, HOSTILE, NodeName("a-1"), NodeName("b-1"), 7), Difference("shop", "web", None, NodeName("b-1"))]
+        self.shadows = [SeenShadow(HOSTILE, "default", 3, status, differences)]
+
+    def goes_on(self, seconds: int) -> None:
+        for second in range(self._second + 5, self._second + seconds + 5, 5):
+            generation = 1 if second <= 400 else 2
+            self._tally.placed("default-scheduler", generation, np.full(50, 0.002), np.full(50, 0.1 * generation))
+            self._tally.placed(HOSTILE, 7, np.full(5, 0.002), np.full(5, 3.0))
+            self._tally.failed("default-scheduler", generation)
+            waiting = {("default-scheduler", generation): Waiting(4, 1, 30 + second // 100, 2)}
+            self.timeline.tick(second, NOON + second, self._tally.take(), waiting)
+        self._second += seconds
+
+    def sections(self, rights: Rights) -> Sections:
+        found = dict(self._file.sections(rights))
+        found["about"] = {**found["about"], "can": ["time", "shadows"]}
+        shadows = shadow_rows(self.shadows, rights)
+        return {**found, "time": self.timeline.rows(), "marks": self.marks.rows(self.timeline.time_of_day), "shadows": shadows}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with running(tmp_path_factory.mktemp("chromium")) as port:
+        yield port
+
+
+@asynccontextmanager
+async def opened(chromium: int, source: Any, page_name: str) -> AsyncIterator[Page]:
+    server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"))
+    async with server.serving(), tab(chromium) as page:
+        await page.look(width=1400)
+        await page.ask("Page.navigate", url=server.url)
+        await page.until("document.querySelector('.fact')")
+        await page.run(f"void (location.hash = '#/{page_name}')")
+        await page.until(f"document.querySelector('nav [aria-current]')?.hash === '#/{page_name}'")
+        yield page
+        assert [each for each in page.complaints if "the feed ended" not in each] == []
+        assert await page.run("document.querySelectorAll('img, iframe, script:not([src])').length") == 0
+
+
+async def fits(page: Page) -> None:
+    for width in WIDTHS:
+        for dark in (False, True):
+            await page.look(width=width, dark=dark)
+            await page.until(f"innerWidth === {width} && document.querySelector('#page .panel')")
+            await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            assert await page.run("document.documentElement.scrollWidth <= innerWidth"), (width, dark)
+            assert await page.run(OUTSIDE) == 0, (width, dark)
+    await page.look(width=1400)
+
+
+async def cells(page: Page, table: str) -> list[list[str]]:
+    script = f"[...document.querySelectorAll('{table} tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
+    return [list(row) for row in await page.run(script)]
+
+
+async def choose(page: Page, select: str, value: str) -> None:
+    change = "it.dispatchEvent(new Event('change'))"
+    await page.run(f"(() => {{ const it = document.getElementById('{select}'); it.value = '{value}'; {change}; }})()")
+
+
+async def test_charts_say_what_their_tables_say_and_one_moment_is_shown_in_all(chromium: int, tmp_path: Path) -> None:
+    operator = Operator(open_file(shop(tmp_path / "s"), 2**24))
+    async with opened(chromium, operator, "time") as page:
+        await page.until("document.querySelectorAll('#charts figure').length === 5")
+        await fits(page)
+        # The table of a chart has a row for each of its steps, and the line is as high as the number says.
+        await page.run("void [...document.querySelectorAll('#charts details')].forEach((each) => { each.open = true; })")
+        await page.until("document.querySelectorAll('#chart-bound tbody tr').length > 100")
+        rows = await cells(page, "#chart-bound")
+        assert {row[2] for row in rows} == {"11"}
+        assert {row[3] for row in rows} == {"10"}
+        decided = await cells(page, "#chart-decisions")
+        assert {tuple(row[2:]) for row in decided} == {("11", "10", "1")}
+        steps = await page.run("document.querySelector('#chart-bound .chart .line').getAttribute('d').match(/H/g).length")
+        assert steps == len(rows)
+        waits = [float(row[4]) for row in await cells(page, "#chart-waiting")]
+        assert waits == sorted(waits, reverse=True)
+        assert (waits[-1], waits[0]) == (30, 39)
+        # A moment by keyboard is told by every chart, and let go by Escape.
+        latest = await page.run("document.querySelector('#chart-waiting .legend li:nth-child(3) b').textContent")
+        await page.run("document.getElementById('when').focus()")
+        await page.press("Home")
+        assert await page.run("document.querySelector('#chart-waiting .legend li:nth-child(3) b').textContent") == "30"
+        assert latest == "39"
+        assert "12:00:00" in await page.run("document.getElementById('reading').textContent")
+        said = await page.run("document.getElementById('when').getAttribute('aria-valuetext')")
+        assert re.search(r"Bound pods a second: all profiles 11\b.*unschedulable 30\b", said)
+        assert await page.run("document.querySelectorAll('.hair[visibility=visible]').length") == 5
+        await page.press("Escape")
+        assert await page.run("document.querySelectorAll('.hair[visibility=visible]').length") == 0
+        # By pointer the same.
+        box = "(({ left, top, width }) => [left, top, width])(document.querySelector('#chart-waiting .chart').getBoundingClientRect())"
+        await page.run("document.querySelector('#chart-waiting .chart').scrollIntoView({ block: 'center' })")
+        left, top, width = await page.run(box)
+        await page.click(left + width / 2, top + 80)
+        assert await page.run("document.querySelector('#chart-waiting .legend li:nth-child(3) b').textContent") in ("34", "35")
+        # Marks are lines with a label in each chart, and a table.
+        assert await page.run("document.querySelectorAll('#chart-bound .flag').length") == 2
+        assert "API away" in await page.run("document.querySelector('#chart-bound .chart').textContent")
+        assert HOSTILE in await page.run("document.getElementById('marks').textContent")
+        # One profile alone, and its generations.
+        await choose(page, "by-profile", "default-scheduler")
+        await page.until("document.querySelectorAll('#chart-bound .chart .line').length === 1")
+        assert {row[2] for row in await cells(page, "#chart-bound")} == {"10"}
+        generations = [(row[0], row[1]) for row in await cells(page, "#generations")]
+        assert generations == [(HOSTILE, "7"), ("default-scheduler", "2"), ("default-scheduler", "1")]
+        # It goes on by itself, and what a person chose stays.
+        before = await page.run("document.querySelectorAll('#chart-bound tbody tr').length")
+        operator.goes_on(20)
+        await page.until(f"document.querySelectorAll('#chart-bound tbody tr').length >= {before}"
+                         " && document.querySelector('#chart-bound tbody td').textContent === '12:15:15'")  # fmt: skip
+        assert await page.run("document.getElementById('by-profile').value") == "default-scheduler"
+
+
+async def test_shadows_are_told_in_figures_with_examples_that_are_text(chromium: int, tmp_path: Path) -> None:
+    async with opened(chromium, Operator(open_file(shop(tmp_path / "s"), 2**24)), "shadows") as page:
+        await page.until("document.querySelector('.outcomes')")
+        await fits(page)
+        text = await page.run("document.getElementById('shadows').innerText")
+        assert f"{HOSTILE}\n" in text
+        assert "40 %\non the same node" in text
+        assert "12.5 points" in text or "13 points" in text
+        assert re.search(r"another node\s+25\s+50 %", text)
+        assert f"{HOSTILE}/{HOSTILE}\tb-1\ta-1\t7" in text
+        assert "shop/web\tb-1\tnone\t–" in text
+        lanes = await page.run("[...document.querySelectorAll('.outcomes .lane i')].map((each) => each.style.width)")
+        assert lanes == ["40%", "50%", "10%", "0%", "0%"]
+
+
+async def test_pages_that_are_not_offered_are_not_in_the_navigation(chromium: int, tmp_path: Path) -> None:
+    async with opened(chromium, open_file(shop(tmp_path / "s"), 2**24), "queue") as page:
+        assert await page.run("[...document.querySelectorAll('nav a')].filter((each) => !each.hidden).map((each) => each.hash)") == [
+            "#/cluster", "#/queue", "#/pod",
+        ]  # fmt: skip
