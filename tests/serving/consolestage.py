@@ -144,6 +144,7 @@ class Site:
         return f"http://{LOOPBACK}:{self.port}{path}"
 
     def get(self, path: str, token: str = "", method: str = "GET", **headers: str) -> Any:
+        headers = {"Accept-Encoding": "identity", **headers}
         given = {**headers, "Authorization": f"Bearer {token}"} if token else headers
         return self.session.request(method, self.url(path), headers=given, allow_redirects=False)
 

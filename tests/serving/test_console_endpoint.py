@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import zlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,7 @@ from .consolestage import SECRETS, Site, lines_of, site
 
 @pytest.fixture
 async def here(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
-    monkeypatch.setattr(consolestreams, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(consolestreams, "BEAT", 0.02)
     monkeypatch.setattr(consolestreams, "RIGHTS_SECONDS", 0.02)
     async with site() as made:
         yield made
@@ -351,3 +352,38 @@ async def test_the_end_of_the_console_ends_its_streams(monkeypatch: pytest.Monke
         assert await answer.content.read() == b""
     assert isinstance(here.console, Console)
     assert not len(here.console.streams)
+
+
+async def test_who_takes_gzip_gets_one_stream_of_it_whose_pieces_are_made_once_for_all(here: Site) -> None:
+    token = here.judge.person("ann", "enter", "everywhere", "shop")
+    here.source.text = "long " * 10_000
+    packed = {"Accept-Encoding": "br, gzip"}
+    async with here.get("/console/api/feed", token, **packed) as one, here.get("/console/api/feed", token, **packed) as other:
+        assert one.headers["Content-Encoding"] == "gzip"
+        assert one.headers["Vary"] == "Accept-Encoding"
+        first, second = lines_of(one), lines_of(other)  # aiohttp unpacks it, as browsers do
+        assert await anext(first) == await anext(second)
+        here.source.text = "short"
+        assert (await anext(first))["delta"] == (await anext(second))["delta"] == {"put": {"about": {"text": "short"}}}
+        here.judge.rights["ann"].discard("everywhere")
+        here.clock.now += KEPT_SECONDS + 0.1
+        assert list((await anext(first))["state"]["decisions"]) == ["1"], "another class of rights goes on in the same stream"
+
+
+async def test_a_packed_stream_is_small_and_any_unpacker_takes_it(here: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placewright.serving.consolestreams.SILENCE_SECONDS", 0.01)
+    here.source.text = "long " * 10_000
+    reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
+    token = here.judge.person("ann", "enter", "everywhere")
+    asked = f"GET /console/api/feed HTTP/1.0\r\nHost: x\r\nAccept-Encoding: gzip\r\nAuthorization: Bearer {token}\r\n\r\n"
+    writer.write(asked.encode())
+    await reader.readuntil(b"\r\n\r\n")
+    unpacking, said, taken = zlib.decompressobj(zlib.MAX_WBITS | 16), b"", 0
+    async with asyncio.timeout(30):
+        while said.count(b"\n") < 5:
+            piece = await reader.read(65536)
+            taken += len(piece)
+            said += unpacking.decompress(piece)
+    assert said.endswith(b"}}}\n\n\n\n\n")
+    assert taken < len(said) / 20
+    writer.close()

@@ -3,8 +3,8 @@
 The first line that a reader gets is a whole state, and each line after it a delta. Every line has the version that it leads to, and a
 delta the version that it applies to. A reader that misses one asks again and gets a whole state.
 
-A line is encoded once for each class of rights. A reader that does not keep up is dropped when its lines take too much memory, so that no
-reader can delay the publisher or another reader.
+A line is encoded once for each class of rights, and packed once where a reader takes gzip. A reader that does not keep up is dropped when
+its lines take too much memory, so that no reader can delay the publisher or another reader.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-import msgspec
-
+from placewright.console.feedline import EMPTY_LINE, FeedLine
 from placewright.console.rights import Rights
 from placewright.console.statedelta import Section, Sections, difference
 
@@ -47,27 +46,30 @@ class FeedReader:
         dropped: the reader did not keep up. It gets no more lines and has to ask again.
     """
 
-    def __init__(self, rights: Rights, first: bytes) -> None:
+    def __init__(self, rights: Rights, first: FeedLine, *, packed: bool = False) -> None:
         """Begin with a whole state.
 
         Args:
             rights: of the reader.
             first: the line with the state.
+            packed: whether the reader takes lines as pieces of a gzip stream.
         """
         self.rights = rights
         self.dropped = False
-        self._lines = deque([first])
+        self._packed = packed
+        self._lines = deque([first.as_read(packed=packed)])
         self._behind = 0
         self._news = asyncio.Event()
         self._news.set()
 
-    def give(self, line: bytes) -> None:
+    def give(self, line: FeedLine) -> None:
         """Add a line, or drop the reader."""
-        self._behind += len(line)
+        said = line.as_read(packed=self._packed)
+        self._behind += len(said)
         if self._behind > MOST_BYTES_BEHIND:
             self.drop()
         elif not self.dropped:
-            self._lines.append(line)
+            self._lines.append(said)
             self._news.set()
 
     def drop(self) -> None:
@@ -90,7 +92,7 @@ class FeedReader:
                 async with asyncio.timeout(silence):
                     await self._news.wait()
             except TimeoutError:
-                yield b"\n"
+                yield EMPTY_LINE.as_read(packed=self._packed)
                 continue
             self._news.clear()
             self._behind = 0
@@ -108,22 +110,22 @@ class _RightsClass:
         #: Counts the changes of this class: readers that may see less miss nothing by a change that they may not see.
         self.version = 1
         self.readers: set[FeedReader] = set()
-        self._whole: bytes | None = None
+        self._whole: FeedLine | None = None
 
-    def whole(self) -> bytes:
+    def whole(self) -> FeedLine:
         """The whole state as a line, encoded once for all readers that come between two changes."""
         if self._whole is None:
-            self._whole = _line({"version": self.version, "state": self.state})
+            self._whole = FeedLine.of({"version": self.version, "state": self.state})
         return self._whole
 
-    def change(self, after: Sections) -> bytes | None:
+    def change(self, after: Sections) -> FeedLine | None:
         """Go on to another state; returns the delta as a line, None where the states are equal."""
         delta = difference(self.state, after)
         if not delta:
             return None
         before, self.version = self.version, self.version + 1
         self.state, self._whole = _copied(after), None
-        return _line({"from": before, "version": self.version, "delta": delta})
+        return FeedLine.of({"from": before, "version": self.version, "delta": delta})
 
 
 class Feed:
@@ -150,11 +152,12 @@ class Feed:
         """Number of readers."""
         return sum(len(each.readers) for each in self._classes.values())
 
-    def join(self, rights: Rights) -> FeedReader:
+    def join(self, rights: Rights, *, packed: bool = False) -> FeedReader:
         """Add a reader.
 
         Args:
             rights: of the reader.
+            packed: whether the lines are pieces of a gzip stream (`feedline`).
 
         Returns:
             The reader; `leave` removes it.
@@ -167,7 +170,7 @@ class Feed:
             raise TooManyReadersError
         if known is None:
             known = self._classes[rights] = _RightsClass(self._source.sections(rights))
-        reader = FeedReader(rights, known.whole())
+        reader = FeedReader(rights, known.whole(), packed=packed)
         known.readers.add(reader)
         return reader
 
@@ -206,10 +209,6 @@ class Feed:
         for known in self._classes.values():
             for reader in known.readers:
                 reader.drop()
-
-
-def _line(message: dict[str, Any]) -> bytes:
-    return msgspec.json.encode(message) + b"\n"
 
 
 def _copied(state: Sections) -> dict[str, Section]:

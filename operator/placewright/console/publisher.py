@@ -34,6 +34,7 @@ async def keep_publishing(feed: Feed, source: ConsoleSource, beat: float = BEAT)
             continue
         busy = source.advance()
         if loop.time() >= due:
-            feed.publish()
+            for _ in feed.publishing():
+                await asyncio.sleep(0)  # between classes of readers: each is a walk over all rows
             due = loop.time() + beat
         await asyncio.sleep(REST if busy else max(due - loop.time(), 0.0))

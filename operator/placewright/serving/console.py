@@ -113,7 +113,8 @@ class Console:
             raise RequestRefused(_BUSY, elsewhere)
         what = question.path.removeprefix(_DATA)
         if what == "feed":
-            return Answer(self.streams.follow(question, visitor), _LINES, headers=_UNKEPT)
+            packing = {"Content-Encoding": "gzip"} if question.packed else {}
+            return Answer(self.streams.follow(question, visitor), _LINES, headers={**_UNKEPT, **packing, "Vary": "Accept-Encoding"})
         if what == "verdicts":
             found = await self._verdicts(question, visitor)
         elif what in self._made:

@@ -3,7 +3,7 @@
 A reader's rights are looked at again while the stream is open. Where they changed, the stream goes on with the state of the new rights;
 where they are gone, it ends. All streams end when this replica no longer leads, because its state is no longer the one that counts.
 
-The source is brought forward in slices, with pauses between them that are longer than the slices, and nothing runs without readers.
+The source is brought forward in slices with a rest after each, and only while there are readers.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from placewright.console.feed import Feed, FeedReader, TooManyReadersError
+from placewright.console.feedline import PACKED_HEAD
+from placewright.console.publisher import BEAT, keep_publishing
 from placewright.console.rights import Rights
 from placewright.console.source import ConsoleSource
 from placewright.engine.fairroom import FairRoom
@@ -24,8 +26,6 @@ from placewright.serving.routes import Following, Question, RequestRefused
 
 _log = logging.getLogger(__name__)
 
-#: Seconds between two publications.
-BEAT_SECONDS: Final = 0.5
 #: Seconds between two looks at the rights of all readers.
 RIGHTS_SECONDS: Final = 10.0
 #: Seconds for which a stream goes on while the API server does not say whether it may.
@@ -34,8 +34,6 @@ UNSAID_SECONDS: Final = 60.0
 SILENCE_SECONDS: Final = 15.0
 #: Streams at once. Each holds a connection (`engine.doorway`).
 MOST_STREAMS: Final = 120
-#: How much longer than a slice of the source's work the pause after it is, so that it takes a fifth of the event loop's time at most.
-_REST: Final = 4.0
 #: Seconds without a publication after a defect.
 _AFTER_DEFECT_SECONDS: Final = 5.0
 _NO_ROOM: Final = 503
@@ -51,10 +49,12 @@ class _Stream:
         #: When the API server last said what the reader may.
         self.judged_at = now
         self._feed = feed
-        self._joined: FeedReader = feed.join(visitor.rights)
+        self._joined: FeedReader = feed.join(visitor.rights, packed=question.packed)
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
         """Yield the lines until the stream ends."""
+        if self.question.packed:
+            yield PACKED_HEAD
         while True:
             joined = self._joined
             async for line in joined.lines(SILENCE_SECONDS):
@@ -64,7 +64,7 @@ class _Stream:
 
     def change(self, rights: Rights) -> None:
         """Go on with the state that readers of other rights see. Raises `TooManyReadersError`."""
-        before, self._joined = self._joined, self._feed.join(rights)
+        before, self._joined = self._joined, self._feed.join(rights, packed=self.question.packed)
         self.visitor = Visitor(self.visitor.name, rights)
         self._feed.leave(before)
         before.drop()
@@ -95,7 +95,6 @@ class ConsoleStreams:
         self._rights = rights
         self._clock = clock
         self._streams: FairRoom[_Stream] = FairRoom()
-        self._some = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -104,7 +103,7 @@ class ConsoleStreams:
     async def open(self) -> AsyncIterator[None]:
         """Publish, and look at rights, for as long as the context is open."""
         tasks = [
-            asyncio.create_task(self._for_ever(self._publish), name="console"),
+            asyncio.create_task(self._for_ever(lambda: keep_publishing(self.feed, self._source, BEAT)), name="console"),
             asyncio.create_task(self._for_ever(self._look_at_rights), name="console's rights"),
         ]
         try:
@@ -135,7 +134,6 @@ class ConsoleStreams:
         except TooManyReadersError:
             raise RequestRefused(_NO_ROOM, "too many readers of different rights follow; try again later") from None
         self._streams.enter(stream, visitor.name)
-        self._some.set()
 
         def end() -> None:
             self._end(stream)
@@ -150,8 +148,6 @@ class ConsoleStreams:
     def _end(self, stream: _Stream) -> None:
         self._streams.leave(stream)
         stream.end()
-        if not len(self._streams):
-            self._some.clear()
 
     def _make_room(self, name: str) -> None:
         """End the oldest stream of the user with the most, where that user keeps more than the newcomer gets; otherwise refuse."""
@@ -161,28 +157,14 @@ class ConsoleStreams:
         self._end(loser)
 
     async def _for_ever(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something again and again while there are readers. A defect ends the streams and is logged: placing pods goes on."""
+        """Do something again and again. A defect ends the streams and is logged: placing pods goes on."""
         while True:
-            await self._some.wait()
             try:
                 await work()
             except Exception:  # noqa: BLE001 - a defect of the console must leave the scheduler at work
                 _log.exception("the console has a defect; its readers begin anew")
                 self.end_all()
                 await asyncio.sleep(_AFTER_DEFECT_SECONDS)
-
-    async def _publish(self) -> None:
-        """Bring the source forward until the next beat, and publish."""
-        loop = asyncio.get_running_loop()
-        due = loop.time() + BEAT_SECONDS
-        more = True
-        while more and loop.time() < due:
-            began = loop.time()
-            more = self._source.advance()
-            await asyncio.sleep(min((loop.time() - began) * _REST, BEAT_SECONDS) if more else 0)
-        await asyncio.sleep(max(due - loop.time(), 0))
-        for _ in self.feed.publishing():
-            await asyncio.sleep(0)
 
     async def _look_at_rights(self) -> None:
         await asyncio.sleep(RIGHTS_SECONDS)
