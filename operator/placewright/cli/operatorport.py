@@ -42,6 +42,10 @@ class CannotAsk(Exception):
     """No operator answers. The message gives the reason in one line."""
 
 
+class NoActiveReplica(CannotAsk):
+    """The operator has a Lease, and no replica holds it now, as while its replicas are replaced."""
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorPlace:
     """Where the operator runs, as kubectl finds it.
@@ -256,7 +260,7 @@ async def active_replica(place: OperatorPlace) -> str:
     holder = ((lease.spec and lease.spec.holder_identity) or "").partition("/")[0]
     # kubectl would take a name with a leading dash for an option.
     if not holder or holder.startswith("-"):
-        raise CannotAsk(f"no replica holds the Lease {place.namespace}/{LEASE_NAME}")
+        raise NoActiveReplica(f"no replica holds the Lease {place.namespace}/{LEASE_NAME}")
     return holder
 
 

@@ -1,4 +1,4 @@
-"""`placewright console`: opens a snapshot or a recording in the browser of this machine."""
+"""`placewright console`: shows the kubeconfig's cluster, a snapshot or a recording in the browser of this machine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ import time
 import webbrowser
 from pathlib import Path
 
-from placewright.api.bad_input import printable
+from placewright.api.bad_input import InputError, printable
 from placewright.cli.helptexts import describe
-from placewright.cli.options import Subparsers, whole_number
+from placewright.cli.operatorport import CannotAsk, OperatorPlace, add_operator_port_options, operator_url
+from placewright.cli.options import Subparsers, add_cluster_options, whole_number
 from placewright.framework.registry import installed_plugins
+from placewright.kube.auth.login import load_config
+from placewright.kube.client import ApiClient
 from placewright.plugins.catalog import in_tree
 from placewright.serving.listener import bind
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.snapshot import add_largest_option
+from placewright_lab.console.clustersource import ClusterSource
 from placewright_lab.console.filesource import FileSource
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.seenworld import SeenWorld
@@ -29,24 +33,74 @@ from placewright_lab.snapshots.playback import read_seen
 
 def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("console", help="show a snapshot or a recording in the browser: nodes, queue, and decisions")
-    parser.add_argument("file", type=Path, metavar="FILE", help="a snapshot or a recording")
+    parser = subparsers.add_parser("console", help="show a cluster, a snapshot or a recording in the browser: nodes, queue, and decisions")
+    a_file = "a snapshot or a recording (default: the kubeconfig's cluster, live)"
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=a_file)
     parser.add_argument("--open", action="store_true", help="open the browser, too")
     parser.add_argument("--port", type=whole_number(0, 65535), default=0, metavar="P", help="port on 127.0.0.1 (default: a free one)")
-    speed = "how many seconds of a recording pass in one (default: %(default)s)"
-    parser.add_argument("--speed", type=whole_number(1, 3600), default=1, metavar="N", help=speed)
+    speed = "how many seconds of a recording pass in one (default: 1)"
+    parser.add_argument("--speed", type=whole_number(1, 3600), metavar="N", help=speed)
+    changes = "let the pages change things in the cluster, with your own rights (default: they only read)"
+    parser.add_argument("--allow-changes", action="store_true", help=changes)
     add_largest_option(parser)
+    add_cluster_options(parser)
+    add_operator_port_options(parser)
     parser.set_defaults(main=main)
     describe(parser, "console", TEXTS)
 
 
 def main(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM."""
-    source = open_file(args.file, args.largest << 20, args.speed)
-    sys.stderr.writelines(f"placewright: {printable(note)}\n" for note in source.world.remarks)
-    listening = bind(LOOPBACK, args.port, "--port")
-    asyncio.run(_serve(source, listening, open_browser=args.open))
+    if args.file is None:
+        return _show_cluster(args)
+    live = {"--kubeconfig": args.kubeconfig, "--context": args.context, "--server": args.server, "--token": args.token}
+    for flag, found in {**live, "--allow-changes": args.allow_changes}.items():
+        if found:
+            raise InputError(f"{flag}: found beside FILE; allowed without one, for a live cluster")
+    source = open_file(args.file, args.largest << 20, args.speed or 1)
+    for note in source.world.remarks:
+        say(note)
+    asyncio.run(_serve(source, bind(LOOPBACK, args.port, "--port"), open_browser=args.open))
     return 0
+
+
+def _show_cluster(args: argparse.Namespace) -> int:
+    if args.speed is not None:
+        raise InputError(f"--speed: found {args.speed}; allowed with the FILE of a recording")
+    if args.server is not None:
+        try:
+            operator_url(args.server)
+        except CannotAsk as problem:
+            raise InputError(f"--server: {problem}") from None
+    access = load_config(args.kubeconfig, args.context)
+    listening = bind(LOOPBACK, args.port, "--port")
+
+    async def serve() -> None:
+        async with ApiClient(access, user_agent="placewright-cli") as client:
+            place = OperatorPlace(client, args.kubeconfig, args.context, args.operator_namespace)
+            source = ClusterSource(
+                place,
+                in_tree().extended(installed_plugins()),
+                server=args.server,
+                token=args.token,
+                allow_changes=args.allow_changes,
+                say=say,
+            )
+            async with source.running():
+                await _serve(source, listening, open_browser=args.open)
+
+    asyncio.run(serve())
+    return 0
+
+
+def say(note: str) -> None:
+    """Write a line for the person who started the console.
+
+    Args:
+        note: the line.
+    """
+    sys.stderr.write(f"placewright: {printable(note)}\n")
+    sys.stderr.flush()
 
 
 def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
@@ -67,13 +121,14 @@ def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
     with only_what_stays():
         world = SeenWorld.of_file(seen, in_tree().extended(installed_plugins()))
     header = seen.header
-    about = {"kind": header.placewright, "source": path.name, "server": header.server, "began": world.began, "speed": speed,
-             "can": ["whatif"]}  # fmt: skip
+    about = {"kind": header.placewright, "source": path.name, "server": header.server, "began": world.began, "speed": speed}
     return FileSource(world, seen.changes, about, time.monotonic, speed)
 
 
-async def _serve(source: FileSource, listening: socket.socket, *, open_browser: bool) -> None:
-    server = ConsoleServer(source, listening, WhatIfPages(source, in_tree().extended(installed_plugins())))
+async def _serve(source: FileSource | ClusterSource, listening: socket.socket, *, open_browser: bool) -> None:
+    what_if = WhatIfPages(source, in_tree().extended(installed_plugins()))
+    source.can += what_if.can
+    server = ConsoleServer(source, listening, what_if, source.through if isinstance(source, ClusterSource) else None)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -83,5 +138,5 @@ async def _serve(source: FileSource, listening: socket.socket, *, open_browser: 
         if open_browser:
             webbrowser.open(server.url)
         else:
-            sys.stderr.write("placewright: the URL works once, in one browser of this machine; Ctrl-C ends the console\n")
+            say("the URL works once, in one browser of this machine; Ctrl-C ends the console")
         await stop.wait()

@@ -130,9 +130,11 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         ),
     ),
     "console": HelpText(
-        "Show a snapshot or a recording in the browser: every node with its load, the waiting pods by reason, "
-        "and the decision about a pod. It is served on this machine alone, and the URL that is printed works once.",
+        "Show a cluster in the browser: every node with its load, the waiting pods by reason, and the decision about a pod; of the "
+        "kubeconfig's cluster, live, or of a snapshot or a recording. It is served on this machine alone, and the URL that is printed "
+        "works once.",
         (
+            "placewright console --open # the kubeconfig's cluster",
             "placewright console acme.snapshot.gz --open",
             "placewright console acme.recording.gz --speed 60 # an hour in a minute",
         ),

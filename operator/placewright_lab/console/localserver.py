@@ -18,11 +18,14 @@ from placewright.console.source import CompanySource
 from placewright.console.staticpages import SECURITY_HEADERS, static_pages
 from placewright.console.verdictdesk import TooManyQuestionsError
 from placewright_lab.console.doorkeeper import DATA, SESSION, Doorkeeper
+from placewright_lab.console.handthrough import HandThrough
 from placewright_lab.console.whatifpages import WhatIfPages
 
 LOOPBACK: Final = "127.0.0.1"
 #: Seconds between two publications: one local reader costs little.
 _BEAT: Final = 0.1
+#: A publication that takes long, as of very many waiting pods, is followed by so many times its length without one.
+_REST: Final = 4.0
 #: Seconds of silence after which an empty line is sent, and that a reader may take for one line.
 _SILENCE: Final = 15.0
 _WRITE_SECONDS: Final = 30.0
@@ -43,16 +46,20 @@ class ConsoleServer:
         feed: of the source's state.
     """
 
-    def __init__(self, source: CompanySource, listening: socket.socket, what_if: WhatIfPages | None = None) -> None:
+    def __init__(
+        self, source: CompanySource, listening: socket.socket, what_if: WhatIfPages | None = None, through: HandThrough | None = None
+    ) -> None:
         """Make the server; `serving` runs it.
 
         Args:
             source: of the state and the pages.
             listening: on loopback.
             what_if: answers the what-if page; None where `about.can` does not offer it.
+            through: hands an operator's console through while that stands, in place of the source; None: there is no operator.
         """
         port = listening.getsockname()[1]
         self._source = source
+        self._through = through
         self._listening = listening
         self._what_if = what_if
         self._door = Doorkeeper(port)
@@ -66,13 +73,13 @@ class ConsoleServer:
         app = web.Application(middlewares=[self._guarded], client_max_size=_LARGEST_BODY)
         app.add_routes([
             web.post(SESSION, self._session),
-            web.get(f"{DATA}feed", self._feed),
-            web.get(f"{DATA}node", self._node),
-            web.get(f"{DATA}pod", self._pod),
+            self._data("feed", self._feed),
+            self._data("node", self._node),
+            self._data("pod", self._pod),
+            self._data("group", self._group),
+            self._data("claim", self._claim),
+            self._data("verdicts", self._verdicts),
             *(() if self._what_if is None else self._what_if.routes()),
-            web.get(f"{DATA}group", self._group),
-            web.get(f"{DATA}claim", self._claim),
-            web.get(f"{DATA}verdicts", self._verdicts),
             web.get("/{page}", self._page),
             web.get("/", self._page),
         ])
@@ -97,10 +104,21 @@ class ConsoleServer:
             # A page is several requests, each several turns of the loop: between two evaluations they would take long.
             answers = self._what_if is not None and self._what_if.under_way
             busy = not answers and self._asked + _BEAT < loop.time() and self._source.advance()
-            if loop.time() >= due and self.feed.readers:
+            if self._through is not None and self._through.stands:
+                self.feed.close()  # the readers ask again, and are handed through
+            elif (began := loop.time()) >= due and self.feed.readers:
                 self.feed.publish()
-                due = loop.time() + _BEAT
+                due = loop.time() + max(_BEAT, _REST * (loop.time() - began))
             await asyncio.sleep(0 if busy else _BEAT)
+
+    def _data(self, name: str, own: _Handler) -> web.RouteDef:
+        """The route of data that an operator's console has, too."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            through = self._through
+            return await (through.answer(request, name) if through is not None and through.stands else own(request))
+
+        return web.get(f"{DATA}{name}", answer)
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:

@@ -20,6 +20,8 @@ from placewright_lab.console.seenworld import SeenWorld, unix_seconds
 
 #: The reason of a pod that has not been evaluated yet.
 NOT_YET: Final = WaitReason("", "not evaluated yet")
+#: Weight of the latest verdict's seconds.
+_SMOOTHING: Final = 0.1
 
 
 class _Verdict(NamedTuple):
@@ -40,17 +42,20 @@ class WaitingVerdicts:
         verdicts.waiting()      # all pending pods, with the latest verdicts
     """
 
-    def __init__(self, world: SeenWorld, clock: Callable[[], float], patience: float = 0.0) -> None:
+    def __init__(self, world: SeenWorld, clock: Callable[[], float], rest: float = 0.0) -> None:
         """Evaluate no pod yet.
 
         Args:
             world: with the pods.
             clock: seconds, monotonic.
-            patience: seconds for which a verdict is good enough in a world that changes all the time.
+            rest: a verdict is good enough for so many times the seconds that verdicts about all pods take, because a busy cluster changes
+                all the time.
         """
         self._world = world
         self._clock = clock
-        self._patience = patience
+        self._rest = rest
+        #: Seconds that a verdict takes, smoothed.
+        self._cost = 0.0
         self._kept: dict[str, _Verdict] = {}
         self._since: dict[str, float] = {}
         self._turn: Iterator[str] = iter(())
@@ -75,7 +80,9 @@ class WaitingVerdicts:
             del self._since[gone]
         ends = self._clock() + seconds
         while (uid := self._next()) is not None:
+            began = self._clock()
             self._kept[uid] = self._evaluated(self._world.pending[uid])
+            self._cost += _SMOOTHING * (self._clock() - began - self._cost)
             if self._clock() >= ends:
                 return True
         return False
@@ -114,7 +121,8 @@ class WaitingVerdicts:
         pod, known = self._world.pending.get(uid), self._kept.get(uid)
         if pod is None or known is None or known.pod is not pod:
             return pod is not None
-        return known.changes != self._world.changes and self._clock() - known.at >= self._patience
+        good_for = self._rest * self._cost * len(self._world.pending)
+        return known.changes != self._world.changes and self._clock() - known.at >= good_for
 
     def _evaluated(self, pod: PodInfo) -> _Verdict:
         evaluator = self._world.evaluators.get(pod.scheduler_name)

@@ -38,17 +38,17 @@ class WorldSource:
 
     timeline: WorldTimeline | None = None
 
-    def __init__(self, world: SeenWorld, about: dict[str, Any], clock: Callable[[], float], patience: float = 0.0) -> None:
+    def __init__(self, world: SeenWorld, about: dict[str, Any], clock: Callable[[], float], rest: float = 0.0) -> None:
         """Show a world.
 
         Args:
             world: to show.
             about: rows of the section `about`: what the world is.
             clock: seconds, monotonic.
-            patience: see `WaitingVerdicts`.
+            rest: see `WaitingVerdicts`.
         """
         self.world = world
-        self.verdicts = WaitingVerdicts(world, clock, patience)
+        self.verdicts = WaitingVerdicts(world, clock, rest)
         self.can: list[str] = []
         self.company = CompanyPages(world.cluster, SeenPending(world, self.verdicts), clock, LOCAL_SHARE)
         self._about = about

@@ -19,6 +19,11 @@ function apply(state, delta) {
   }
 }
 
+/** Rows that the console on this machine adds to the state of an operator whose console it hands through. Lists are joined. */
+function addLocal(about, local) {
+  for (const [key, value] of Object.entries(local)) about.set(key, Array.isArray(value) ? [...new Set([...(about.get(key) ?? []), ...value])] : value);
+}
+
 /** The lines of a response, as they come. */
 async function* linesOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -57,11 +62,17 @@ export async function follow(onChange, onStatus, onRefused) {
       if (!response.ok) throw new Error(`status ${response.status}`);
       let state = null;
       let version = 0;
+      let local = {};
       for await (const line of linesOf(response)) {
         const message = JSON.parse(line);
+        if (message.local) {
+          local = message.local;
+          continue;
+        }
         if (message.state) state = mapped(message.state);
         else if (state === null || message.from !== version) break;
         else apply(state, message.delta);
+        addLocal(state.about, local);
         version = message.version;
         wait = 250;
         onStatus("live", "");

@@ -1,0 +1,251 @@
+"""The way to an operator's own console: the active replica, found by its Lease, and a port that leads to it. Both are found again when lost.
+
+The operator is shown the person's bearer token. The token stays in this process: what is handed on of an answer is its status, media type
+and body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import aiohttp
+from yarl import URL
+
+from placewright.cli.operatorport import (
+    CannotAsk,
+    ForwardedPort,
+    NoActiveReplica,
+    OperatorPlace,
+    active_replica,
+    find_kubectl,
+    forwarded,
+    operator_tls,
+    operator_url,
+    token_for,
+)
+from placewright.cli.profiles.connection import in_words
+from placewright.kube.errors import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, RequestError
+
+_PATH: Final = "/console/api/"
+_OK: Final = 200
+#: Seconds for connecting, for the beginning of an answer, and of silence in one: the feed says something every 15.
+_CONNECT_SECONDS: Final = 10.0
+_ANSWER_SECONDS: Final = 20.0
+_SILENT_SECONDS: Final = 60.0
+#: Bytes of a refusal that are read.
+_LONGEST_WORD: Final = 300
+#: Seconds between two looks at the Lease.
+LOOK_SECONDS: Final = 5.0
+#: Seconds until an operator that was lost is looked for again, doubled after each failure, and one whose console cannot be had.
+RETRY_SECONDS: Final = 0.5
+LONGEST_RETRY_SECONDS: Final = 10.0
+REFUSED_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the link stands.
+
+    Attributes:
+        url: of the operator's console; None: it cannot be asked.
+        why: the reason for that, in one line.
+        lasting: the reason stays until somebody changes something: there is no operator, or its console is closed to this person.
+        since: seconds, monotonic.
+    """
+
+    url: URL | None = None
+    why: str = "the operator is being looked for"
+    lasting: bool = False
+    since: float = 0.0
+
+
+class OperatorAwayError(CannotAsk):
+    """The operator does not answer now. It may answer the next time."""
+
+
+class OperatorLink:
+    """Keeps the way to the console of the active replica open.
+
+    Example:
+        keeping = asyncio.create_task(link.keep())
+        async with link.answer("node", {"name": "a"}) as answer:
+            body = await answer.read()
+
+    Attributes:
+        standing: how it stands; replaced as a whole.
+    """
+
+    def __init__(self, place: OperatorPlace, server: str | None, token: str | None, changed: Callable[[Standing], None]) -> None:
+        """Ask nothing yet.
+
+        Args:
+            place: of the operator.
+            server: URL of its HTTPS port; None: kubectl forwards it.
+            token: bearer token; None for the kubeconfig's.
+            changed: told each new standing.
+        """
+        self.standing = Standing(since=time.monotonic())
+        self._place = place
+        self._server = server
+        self._token = token
+        self._changed = changed
+        self._broken = asyncio.Event()
+        self._http: aiohttp.ClientSession | None = None
+        self._open: set[aiohttp.ClientResponse] = set()
+        self._failures = 0
+
+    async def keep(self) -> None:
+        """Find the operator's console, and find it again whenever it is lost, until cancelled."""
+        # One connection a request, as the operator closes each: no pool, so that no connection of a former replica is used again.
+        connector = aiohttp.TCPConnector(force_close=True, limit=0)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENT_SECONDS)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as self._http:
+            while True:
+                await asyncio.sleep(await self._kept_once())
+
+    @asynccontextmanager
+    async def answer(self, name: str, query: dict[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Ask the operator's console.
+
+        Args:
+            name: of the data, such as `node`.
+            query: parameters.
+
+        Yields:
+            The answer; its body comes as it is read.
+
+        Raises:
+            CannotAsk: no operator can be asked now.
+        """
+        url = self.standing.url
+        if url is None:
+            raise CannotAsk(self.standing.why)
+        try:
+            answer = await self._asked(url, name, query)
+        except CannotAsk:
+            self._broken.set()
+            raise
+        self._open.add(answer)
+        try:
+            yield answer
+        finally:
+            self._open.discard(answer)
+            answer.close()
+
+    def lost(self) -> None:
+        """Look at the operator again, because it answers otherwise than before."""
+        self._broken.set()
+
+    async def _kept_once(self) -> float:
+        """Find the console and stay with it. Returns the seconds after which another try is worth it."""
+        try:
+            why, lasting = await self._stayed(), False
+        except CannotAsk as problem:
+            why, lasting = str(problem), not isinstance(problem, (OperatorAwayError, NoActiveReplica))
+        except RequestError as problem:
+            why, lasting = f"the API server does not say which replica is active: {in_words(problem)}", False
+        self._stand(Standing(None, why, lasting, time.monotonic()))
+        for each in list(self._open):
+            each.close()
+        self._failures += 1
+        return REFUSED_SECONDS if lasting else min(RETRY_SECONDS * 2.0**self._failures, LONGEST_RETRY_SECONDS)
+
+    async def _stayed(self) -> str:
+        """Stay with the console until the way to it is lost. Returns the reason."""
+        if self._server is not None:
+            return await self._stayed_at(operator_url(self._server))
+        kubectl = find_kubectl()
+        await self._shown_token()  # before kubectl is started for nothing
+        replica = await active_replica(self._place)
+        async with AsyncExitStack() as stack:
+            try:
+                port = await stack.enter_async_context(forwarded(kubectl, self._place, replica))
+            except CannotAsk as problem:  # the replica has just gone, or has just begun
+                raise OperatorAwayError(str(problem)) from None
+            return await self._stayed_at(operator_url(port.url), self._replaced(replica), _ended(port))
+
+    async def _stayed_at(self, url: URL, *losses: Coroutine[Any, Any, str]) -> str:
+        self._broken.clear()
+        watching = [asyncio.ensure_future(each) for each in (self._until_broken(), *losses)]
+        try:
+            await self._admitted(url)
+            self._failures = 0
+            self._stand(Standing(url, "", since=time.monotonic()))
+            done, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
+            return next(iter(done)).result()
+        finally:
+            for each in watching:
+                each.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+
+    async def _until_broken(self) -> str:
+        await self._broken.wait()
+        return "the operator does not answer"
+
+    async def _replaced(self, replica: str) -> str:
+        """Return when another replica is the active one, or none is."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                holder = await active_replica(self._place)
+            except CannotAsk as problem:
+                return str(problem)
+            except RequestError:
+                continue  # without the API server there is no other leader
+            if holder != replica:
+                return f"{holder} is the active replica now"
+
+    async def _admitted(self, url: URL) -> None:
+        """Ask for the feed, as the page will, and close it again."""
+        answer = await self._asked(url, "feed", {})
+        try:
+            if answer.status == UNAUTHORIZED:
+                self._place.client.access.rejected()
+            if answer.status != _OK:
+                told = " ".join((await answer.content.read(_LONGEST_WORD)).decode(errors="replace").split())
+                raise _refusal(answer.status, told)
+        finally:
+            answer.close()
+
+    async def _asked(self, url: URL, name: str, query: dict[str, str]) -> aiohttp.ClientResponse:
+        assert self._http is not None
+        token = await self._shown_token()
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                # No redirects: the token is shown to this server only.
+                return await self._http.get(
+                    url.with_path(f"{_PATH}{name}").with_query(query),
+                    headers={"Authorization": f"Bearer {token}"},
+                    ssl=operator_tls(url),
+                    allow_redirects=False,
+                )
+        except (aiohttp.ClientError, OSError, TimeoutError) as problem:
+            raise OperatorAwayError(f"the operator does not answer: {str(problem) or type(problem).__name__}") from None
+
+    async def _shown_token(self) -> str:
+        access = self._place.client.access
+        await access.refresh_when_due()
+        return token_for(access, self._token, self._server)
+
+    def _stand(self, standing: Standing) -> None:
+        self.standing = standing
+        self._changed(standing)
+
+
+async def _ended(port: ForwardedPort) -> str:
+    return f"kubectl port-forward ended: {await port.ended()}"
+
+
+def _refusal(status: int, told: str) -> CannotAsk:
+    if status == NOT_FOUND:
+        return CannotAsk("the operator's console is switched off (404); --console of placewright run switches it on")
+    if status == UNAUTHORIZED:
+        return CannotAsk("the operator does not know the bearer token (401)")
+    if status == FORBIDDEN:
+        return CannotAsk(f"the operator's console is not open to this user (403): {told}")
+    return OperatorAwayError(f"the operator answers {status}: {told}")
