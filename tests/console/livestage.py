@@ -53,6 +53,14 @@ class Browser:
             self._note(answer, body)
             return answer.status, json.loads(body) if answer.content_type == "application/json" else body.decode()
 
+    @asynccontextmanager
+    async def slowly(self, path: str) -> AsyncIterator[None]:
+        """Ask, and read no more than the beginning."""
+        cookies = self._http.cookie_jar
+        async with aiohttp.ClientSession(cookie_jar=cookies, read_bufsize=2**12) as http, http.get(f"{self._site}/api/{path}") as answer:
+            assert answer.status == 200
+            yield
+
     async def follow(self) -> None:
         """For ever, as the page does: what breaks off begins anew."""
         while True:
@@ -116,7 +124,9 @@ class Browser:
 
 
 @asynccontextmanager
-async def live_console(stage: Stage, kubeconfig: str = "", namespace: str = NAMESPACE, **options: Any) -> AsyncIterator[tuple[Browser, ClusterSource]]:
+async def live_console(
+    stage: Stage, kubeconfig: str = "", namespace: str = NAMESPACE, **options: Any
+) -> AsyncIterator[tuple[Browser, ClusterSource]]:
     """A console of the stage's cluster, with one browser that follows it."""
     async with ApiClient(load_config(kubeconfig or str(stage.sandbox.kubeconfig))) as client:
         source = ClusterSource(OperatorPlace(client, None, None, namespace), in_tree(), **options)

@@ -1,4 +1,4 @@
-"""The way to an operator's own console: the active replica, found by its Lease, and a port that leads to it. Both are found again when lost.
+"""The way to an operator's console: the active replica, found by its Lease, and a port that leads to it. Both are found again when lost.
 
 The operator is shown the person's bearer token. The token stays in this process: what is handed on of an answer is its status, media type
 and body.
@@ -54,7 +54,7 @@ class Standing:
     Attributes:
         url: of the operator's console; None: it cannot be asked.
         why: the reason for that, in one line.
-        lasting: the reason stays until somebody changes something: there is no operator, or its console is closed to this person.
+        lasting: the reason stays until the cluster or rights are changed: there is no operator, or its console is closed to this person.
         since: seconds, monotonic.
     """
 
@@ -106,7 +106,8 @@ class OperatorLink:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENT_SECONDS)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as self._http:
             while True:
-                await asyncio.sleep(await self._kept_once())
+                pause = await self._kept_once()
+                await asyncio.sleep(pause)
 
     @asynccontextmanager
     async def answer(self, name: str, query: dict[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:

@@ -72,7 +72,7 @@ class WatchedCluster:
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What is missing in the world, for the person who looks at it."""
+        """The parts that the world lacks, for the person who looks at it."""
         told = [self._trouble] if self._trouble else []
         since = self._client.away.away_since
         if since is not None:
