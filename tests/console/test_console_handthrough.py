@@ -105,7 +105,9 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operatorlink, "REFUSED_SECONDS", 0.2)
 
 
-async def test_the_operator_s_answers_are_handed_on_and_the_token_is_in_none_of_them(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_the_operator_s_answers_are_handed_on_and_the_token_is_in_none_of_them(
+    stage: Stage, capfd: pytest.CaptureFixture[str]
+) -> None:
     said: list[str] = []
     async with StandIn("one").serving() as operator, live_console(stage, server=operator.url, token=TOKEN, say=said.append) as (browser, _):
         await browser.until(lambda: browser.state.get("nodes", {}).keys() == {"n", "m"})
