@@ -38,6 +38,7 @@ class Browser:
         self.state: State = {}
         self.said = ""
         self.wholes = 0
+        self.following: asyncio.Task[None] | None = None
         self._http = http
         self._site, _, fragment = server.url.partition("/#")
         self._secret = fragment.removeprefix("secret=")
@@ -99,7 +100,7 @@ class Browser:
             for key in keys:
                 del self.state[section][key]
         for section, rows in delta.get("put", {}).items():
-            self.state[section].update(rows)
+            self.state.setdefault(section, {}).update(rows)
 
     def _note(self, answer: aiohttp.ClientResponse, body: bytes) -> None:
         self.received += json.dumps([str(answer.url), dict(answer.headers)]).encode() + body
@@ -119,7 +120,8 @@ class Browser:
 
     async def until(self, condition: Callable[[], Any]) -> None:
         async with asyncio.timeout(DEADLINE):
-            while not condition():  # noqa: ASYNC110 - the state is looked at, as a person would
+            while not condition():
+                assert self.following is None or not self.following.done(), "the browser's part ended"
                 await asyncio.sleep(0.02)
 
 
@@ -137,7 +139,7 @@ async def live_console(
         async with source.running(), server.serving(), aiohttp.ClientSession(cookie_jar=jar, read_bufsize=2**20) as http:
             browser = Browser(http, server)
             await browser.enter()
-            following = asyncio.create_task(browser.follow())
+            browser.following = following = asyncio.create_task(browser.follow())
             try:
                 yield browser, source
             finally:

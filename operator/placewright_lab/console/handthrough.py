@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import aiohttp
@@ -17,7 +18,7 @@ from placewright_lab.console.operatorlink import OperatorLink
 #: The media types that an operator's console answers with. Anything else is handed on as text.
 _TYPES: Final = frozenset({"application/json", "application/x-ndjson", "text/plain"})
 #: Seconds that the browser may take for a piece. A browser that takes longer is dropped, and begins anew.
-_WRITE_SECONDS: Final = 30.0
+WRITE_SECONDS: Final = 30.0
 _AWAY: Final = 503
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
@@ -70,16 +71,36 @@ class HandThrough:
         await answer.prepare(request)
         if name == _FEED:
             await answer.write(msgspec.json.encode({"local": self._local()}) + b"\n")
-        try:
-            # Nothing is read while a piece waits for the browser, so the operator's own bound on slow readers holds.
-            async for piece in theirs.content.iter_any():
-                async with asyncio.timeout(_WRITE_SECONDS):
-                    await answer.write(piece)
-        except aiohttp.ClientError:
-            # The feed broke off; the browser asks again. A page that broke off must not look whole.
-            if name != _FEED and request.transport is not None:
-                request.transport.abort()
+        with dropped_when_it_ends(request):
+            try:
+                # Nothing is read while a piece waits for the browser, so the operator's own bound on slow readers holds.
+                async for piece in theirs.content.iter_any():
+                    async with asyncio.timeout(WRITE_SECONDS):
+                        await answer.write(piece)
+            except aiohttp.ClientError:
+                # A feed that broke off is asked for again. A page that broke off must not look whole.
+                if name != _FEED and request.transport is not None:
+                    request.transport.abort()
         return answer
+
+
+@contextmanager
+def dropped_when_it_ends(request: web.Request) -> Iterator[None]:
+    """End an answer without a complaint when its browser has gone, and drop a browser that takes a piece too slowly.
+
+    Args:
+        request: that is answered.
+
+    Yields:
+        Nothing: the block writes the answer.
+    """
+    try:
+        yield
+    except ConnectionError:
+        pass
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
 
 
 def _away(why: str) -> web.Response:

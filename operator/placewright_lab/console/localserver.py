@@ -18,7 +18,7 @@ from placewright.console.source import CompanySource
 from placewright.console.staticpages import SECURITY_HEADERS, static_pages
 from placewright.console.verdictdesk import TooManyQuestionsError
 from placewright_lab.console.doorkeeper import DATA, SESSION, Doorkeeper
-from placewright_lab.console.handthrough import HandThrough
+from placewright_lab.console.handthrough import WRITE_SECONDS, HandThrough, dropped_when_it_ends
 from placewright_lab.console.whatifpages import WhatIfPages
 
 LOOPBACK: Final = "127.0.0.1"
@@ -28,7 +28,6 @@ _BEAT: Final = 0.1
 _REST: Final = 4.0
 #: Seconds of silence after which an empty line is sent, and that a reader may take for one line.
 _SILENCE: Final = 15.0
-_WRITE_SECONDS: Final = 30.0
 _LARGEST_BODY: Final = 4096
 _END_SECONDS: Final = 1.0
 _NOT_FOUND: Final = 404
@@ -163,9 +162,10 @@ class ConsoleServer:
         try:
             answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store", **SECURITY_HEADERS})
             await answer.prepare(request)
-            async for line in reader.lines(_SILENCE):
-                async with asyncio.timeout(_WRITE_SECONDS):
-                    await answer.write(line)
+            with dropped_when_it_ends(request):
+                async for line in reader.lines(_SILENCE):
+                    async with asyncio.timeout(WRITE_SECONDS):
+                        await answer.write(line)
             return answer
         finally:
             self.feed.leave(reader)
