@@ -100,6 +100,15 @@ FIELDS: Final = (
     ),
     Field("podDisruptionBudget.enabled", "", _FLAG, default=True),
     Field("webhook.enabled", "Profiles are checked before they are stored. Needs cert-manager.", _FLAG, default=False),
+    Field(
+        "profileAssignment.by",
+        "New pods that name no scheduler get the profile that selects them: by a Policy of the API server or by the Webhook.",
+        {"enum": ["", "Policy", "Webhook"]}, default="",
+    ),
+    Field(
+        "profileAssignment.apiVersion", "Of the Policy: v1beta1 on Kubernetes 1.34 and 1.35.",
+        {"enum": ["admissionregistration.k8s.io/v1", "admissionregistration.k8s.io/v1beta1"]}, default="admissionregistration.k8s.io/v1",
+    ),
     Field("networkPolicy.enabled", "The API server and DNS out; in, probes, metrics and the webhook.", _FLAG, default=False),
     Field("networkPolicy.egress", "Further rules, such as for extenders.", _LIST, default=[]),
     Field("profileRoles", "ClusterRoles for people: placewright-profile-viewer and placewright-profile-editor.", _FLAG, default=False),
@@ -137,6 +146,7 @@ def files() -> Iterator[tuple[str, str]]:
     budget = _plain(_manifest("overlays/highly-available/poddisruptionbudget.yaml"))
     yield "templates/poddisruptionbudget.yaml", _HEADER + _when("podDisruptionBudget.enabled", budget)
     yield "templates/webhook.yaml", _HEADER + _when("webhook.enabled", _webhook())
+    yield "templates/profileassignment.yaml", _HEADER + _profile_assignment()
     yield "templates/networkpolicy.yaml", _HEADER + _when("networkPolicy.enabled", _network_policy())
     roles = "---\n".join(_plain(each) for each in _manifests("components/profile-roles/clusterroles.yaml"))
     yield "templates/profileroles.yaml", _HEADER + _when("profileRoles", roles)
@@ -175,6 +185,19 @@ def _put_webhook(manifest: Manifest, spots: dict[int, Spot], number: int) -> Non
 def _webhook() -> str:
     files = ("service", "certificate", "configuration")
     return "---\n".join(_plain(each) for name in files for each in _manifests(f"components/webhook/{name}.yaml"))
+
+
+def _profile_assignment() -> str:
+    policy = [*_manifests("components/profile-assignment/policy.yaml"), *_manifests("components/profile-assignment/binding.yaml")]
+    for manifest in policy:
+        manifest["apiVersion"] = "{{ .Values.profileAssignment.apiVersion }}"
+    webhook = _plain(_manifest("components/profile-assignment-webhook/configuration.yaml"))
+    served = '{{- if not .Values.webhook.enabled }}\n{{- fail "profileAssignment.by=Webhook needs webhook.enabled=true" }}\n{{- end }}\n'
+    return _where("Policy", "---\n".join(map(_plain, policy))) + _where("Webhook", served + webhook)
+
+
+def _where(means: str, text: str) -> str:
+    return f'{{{{- if eq .Values.profileAssignment.by "{means}" }}}}\n{text}{{{{- end }}}}\n'
 
 
 def _service_account() -> str:
@@ -269,10 +292,21 @@ def _block(field: Field) -> Spot:
     return block
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as such: an expression of CEL is read by people."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def _dumped(manifest: Manifest) -> str:
     shown = copy.deepcopy(manifest)
     shown["metadata"]["labels"] = "@labels@"
-    text: str = yaml.safe_dump(shown, sort_keys=False, width=1000)
+    text: str = yaml.dump(shown, Dumper=_Dumper, sort_keys=False, width=1000)
     text = text.replace("labels: '@labels@'", f"labels:\n    {_LABELS}")
     return text.replace(_NAMESPACE, "{{ .Release.Namespace }}")
 

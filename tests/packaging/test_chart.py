@@ -163,6 +163,35 @@ def test_the_chart_with_the_webhook_is_the_component(render: Render, tmp_path: P
     assert by_name(pod["volumes"]) == by_name(expected["volumes"])
 
 
+def test_profiles_are_assigned_as_by_the_components(render: Render, tmp_path: Path) -> None:
+    theirs = by_key(manifests_of(with_components("single", ["webhook", "profile-assignment", "profile-assignment-webhook"], tmp_path)))
+    by_policy = render({"profileAssignment": {"by": "Policy"}})
+    by_webhook = render({"profileAssignment": {"by": "Webhook"}, "webhook": {"enabled": True}})
+    kinds = {"MutatingAdmissionPolicy": by_policy, "MutatingAdmissionPolicyBinding": by_policy, "MutatingWebhookConfiguration": by_webhook}
+    for kind, ours in kinds.items():
+        ((key, expected),) = ((key, each) for key, each in theirs.items() if key[0] == kind)
+        assert without_labels(ours[key]) == without_labels(expected)
+    assert not {kind for kind, _ in by_policy} & {"MutatingWebhookConfiguration"}
+    assert not {kind for kind, _ in by_webhook} & {"MutatingAdmissionPolicy"}
+    assert not {kind for kind, _ in render({})} & set(kinds)
+
+
+def test_an_older_api_server_serves_the_policy_as_beta(render: Render) -> None:
+    ours = render({"profileAssignment": {"by": "Policy", "apiVersion": "admissionregistration.k8s.io/v1beta1"}}, namespace="elsewhere")
+    made = {kind: manifest for (kind, _), manifest in ours.items() if kind.startswith("MutatingAdmission")}
+    assert {kind: manifest["apiVersion"] for kind, manifest in made.items()} == {
+        "MutatingAdmissionPolicy": "admissionregistration.k8s.io/v1beta1",
+        "MutatingAdmissionPolicyBinding": "admissionregistration.k8s.io/v1beta1",
+    }
+    spared = made["MutatingAdmissionPolicy"]["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"][0]
+    assert spared["values"] == ["kube-system", "elsewhere"]
+
+
+def test_a_webhook_that_is_not_served_assigns_no_profiles(render: Render) -> None:
+    with pytest.raises(AssertionError, match="needs webhook"):
+        render({"profileAssignment": {"by": "Webhook"}})
+
+
 def by_name(items: list[Manifest]) -> dict[str, Manifest]:
     return {each["name"]: each for each in items}
 
