@@ -25,6 +25,7 @@ class Visitor:
     def __init__(self, http: aiohttp.ClientSession, server: ConsoleServer) -> None:
         self.http = http
         self.site, _, fragment = server.url.partition("/#")
+        self.host = self.site.removeprefix("http://")
         self.secret = fragment.removeprefix("secret=")
         self.server = server
 
@@ -35,6 +36,17 @@ class Visitor:
     async def enter(self, secret: str | None = None, origin: str | None = None) -> tuple[int, aiohttp.ClientResponse, bytes]:
         told = json.dumps({"secret": self.secret if secret is None else secret})
         return await self.ask("/api/session", "POST", data=told, headers={"Origin": origin or self.site})
+
+
+async def answered(visitor: Visitor, request: str) -> int:
+    """The status of an answer to a request that no client library would send."""
+    host, _, port = visitor.host.partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(request.encode("latin-1"))
+    status = int((await reader.readline()).split()[1])
+    writer.close()
+    await writer.wait_closed()
+    return status
 
 
 @pytest.fixture
@@ -63,13 +75,16 @@ async def test_data_needs_the_cookie(path: str, visitor: Visitor) -> None:
     assert (status, b"web-1" in body) == (401, False)
     status, *_ = await visitor.ask(path, headers={"Cookie": f"{visitor.server._door.cookie_name}=guess"})
     assert status == 401
+    cookie = f"{visitor.server._door.cookie_name}=\xff"
+    status = await answered(visitor, f"GET {path} HTTP/1.1\r\nHost: {visitor.host}\r\nCookie: {cookie}\r\n\r\n")
+    assert status == 401, "bytes that are no text are refused like any other cookie"
     status, *_ = await visitor.ask(path, headers={"Authorization": f"Bearer {visitor.secret}"})
     assert status == 401, "the secret itself opens nothing"
     status, *_ = await visitor.ask(f"{path}{'&' if '?' in path else '?'}secret={visitor.secret}")
     assert status == 401
 
 
-@pytest.mark.parametrize("secret", ["", "guess", "\u00e9", "a" * 3000])
+@pytest.mark.parametrize("secret", ["", "guess", "\u00e9", "\ud800", "a" * 3000])
 async def test_a_wrong_secret_opens_nothing_and_uses_nothing_up(secret: str, visitor: Visitor) -> None:
     assert (await visitor.enter(secret))[0] == 403
     assert (await visitor.enter())[0] == 204

@@ -74,10 +74,15 @@ class Doorkeeper:
         Returns:
             The cookie's value; None for another secret, and for one that was exchanged before.
         """
-        if self._secret is None or not hmac.compare_digest(secret.encode(), self._secret.encode()):
+        if self._secret is None or not _equal(secret, self._secret):
             return None
         self._secret = None
         return self._session
 
     def _knows(self, session: str) -> bool:
-        return hmac.compare_digest(session.encode(), self._session.encode())
+        return _equal(session, self._session)
+
+
+def _equal(told: str, known: str) -> bool:
+    """Compare in a time that does not tell how much is right. What a client tells may be text that UTF-8 does not have."""
+    return hmac.compare_digest(told.encode(errors="surrogatepass"), known.encode())
