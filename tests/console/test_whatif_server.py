@@ -11,12 +11,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from placewright.framework.registry import installed_plugins
-from placewright.plugins.catalog import in_tree
 from placewright.serving.listener import bind
-from placewright_lab.commands.console import open_file
+from placewright_lab.commands.console import open_file, what_if_of
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
-from placewright_lab.console.whatifpages import LARGEST_BODY, READ_ONLY, WhatIfPages
+from placewright_lab.console.whatifpages import LARGEST_BODY, READ_ONLY
 
 from .makers import shop
 
@@ -46,7 +44,7 @@ class Asker:
 @asynccontextmanager
 async def asking(path: Path) -> AsyncIterator[Asker]:
     source = open_file(path, 2**24)
-    server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"), WhatIfPages(source, in_tree().extended(installed_plugins())))
+    server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"), what_if_of(source))
     jar = aiohttp.CookieJar(unsafe=True)  # keeps cookies of IP addresses
     async with server.serving(), aiohttp.ClientSession(cookie_jar=jar) as http:
         site, _, fragment = server.url.partition("/#")

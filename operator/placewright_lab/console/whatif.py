@@ -153,7 +153,8 @@ class WhatIf:
     def _patch(self, profile: SchedulingProfile, made: ChangedProfile) -> Line:
         if made.problems:
             return {"part": "problems", "problems": [list(each) for each in made.problems]}
-        return {"part": "patch", **taken_along(profile, made, self._registry)}
+        weights = {} if made.profile is None else settable_weights(made.profile, self._registry)
+        return {"part": "patch", **taken_along(profile, made, self._registry), "weights": weights}
 
     def _claims(self, profile: SchedulingProfile) -> bool:
         """Whether the profile has its schedulerName: the oldest profile of the name does."""

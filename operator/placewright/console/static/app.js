@@ -11,9 +11,10 @@ import { podPage } from "./podpage.js";
 import { queuePage } from "./queuepage.js";
 import { shadowPage } from "./shadowpage.js";
 import { timePage } from "./timepage.js";
+import { whatIfPage } from "./whatifpage.js";
 import { count, moment, plural } from "./words.js";
 
-const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage, group: groupPage, claim: claimPage, time: timePage, shadows: shadowPage };
+const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage, group: groupPage, claim: claimPage, time: timePage, shadows: shadowPage, whatif: whatIfPage };
 /** The place in the navigation of pages that are not in it. */
 const WITHIN = { group: "queue", claim: "queue" };
 const main = document.getElementById("page");

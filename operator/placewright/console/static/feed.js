@@ -25,7 +25,7 @@ function addLocal(about, local) {
 }
 
 /** The lines of a response, as they come. */
-async function* linesOf(response) {
+export async function* linesOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let begun = [];
   for (;;) {
