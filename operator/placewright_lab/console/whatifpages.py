@@ -37,7 +37,7 @@ _TOO_LARGE: Final = 413
 _NO_JSON: Final = 415
 _NO_CLUSTER: Final = 503
 #: Why the page has no buttons that write.
-READ_ONLY: Final = "this console only reads: `placewright console --allow-changes` may apply changes, with your own rights"
+READ_ONLY: Final = "This console only reads: `placewright console --allow-changes` may apply changes, with your own rights"
 
 
 class Question(msgspec.Struct, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ const signed = (number) => (number > 0 ? `+${count(number)}` : number < 0 ? `−
 const ONE = new Intl.NumberFormat("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 });
 const points = (share) => `${ONE.format(share * 100)} %`;
 const difference = (before, after) => {
-  const by = Math.round((after - before) * 1000) / 10;
+  const by = (Math.round(after * 1000) - Math.round(before * 1000)) / 10; // of what is shown
   return by === 0 ? "0" : `${by > 0 ? "+" : "−"}${ONE.format(Math.abs(by))}`;
 };
 
@@ -25,7 +25,10 @@ export class Outcome {
     this.parts = Object.fromEntries(["waiting", "placing", "recent"].map((part) => [part, el("section", { class: "panel stack tight", id: part, hidden: true })]));
     this.node = el("div", { class: "whatif-outcome stack" },
       el("section", { class: "panel whatif-facts", "aria-label": "In short" }, this.facts, this.progress, this.problems), this.summary,
-      ...Object.values(this.parts), this.patch.node, basis());
+      el("div", { class: "whatif-answers" },
+        el("div", { class: "stack" }, this.parts.waiting, this.parts.recent),
+        el("div", { class: "stack" }, this.parts.placing, this.patch.node)),
+      basis());
     this.told = {};
   }
 
@@ -73,7 +76,7 @@ export class Outcome {
     fill(this.problems, el("ul", { class: "changes" }, problems.map(([path, found, allowed]) => el("li", {}, path ? el("b", { class: "mono" }, path) : null, `${path ? ": " : ""}found ${found}; allowed ${allowed}`))));
     this.summary.textContent = `The operator would refuse this change: ${plural(problems.length, "problem")}.`;
     for (const part of Object.values(this.parts)) part.hidden = true;
-    fill(this.facts);
+    this.facts.hidden = true;
     this.patch.clear();
   }
 
@@ -89,11 +92,12 @@ export class Outcome {
   }
 
   writeFacts() {
+    this.facts.hidden = false;
     const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
     const { waiting, placing, recent } = this.told;
     fill(this.facts,
-      waiting ? [fact(signed(waiting.comes), "waiting pods would fit"), fact(waiting.goes ? `−${count(waiting.goes)}` : "0", "would not fit any more")] : null,
-      placing ? fact(signed(placing.after.empty - placing.before.empty), "empty nodes") : null,
+      waiting ? [fact(signed(waiting.comes), "more waiting pods would fit"), fact(waiting.goes ? `−${count(waiting.goes)}` : "0", "would not fit any more")] : null,
+      placing ? fact(signed(placing.after.empty - placing.before.empty), "change of empty nodes") : null,
       recent ? fact(recent.tried ? percent(recent.others / recent.tried) : "–", "of the last hour elsewhere") : null);
   }
 

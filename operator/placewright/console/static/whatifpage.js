@@ -67,14 +67,14 @@ class Trial {
     this.asked = null;
     this.due = 0;
     this.outcome = new Outcome(form, () => ({ profile: this.profile, changes: this.changes() }), reopen);
-    this.controls = el("div", { class: "stack" });
+    this.controls = el("div", { class: "stack whatif-controls" });
     const names = form.profiles.map((each) => each.name);
     this.profile = form.profiles[Math.max(0, names.indexOf(kept.profile))];
     const choose = el("select", { id: "whatif-profile", on: { change: () => { this.profile = form.profiles[Number(choose.value)]; this.show(); } } }, form.profiles.map((each, place) => el("option", { value: String(place) }, each.name || "the default profile")));
     choose.value = String(form.profiles.indexOf(this.profile));
     const anew = el("button", { type: "button", id: "whatif-reset", on: { click: () => { kept.drafts.delete(this.key()); this.show(); choose.focus(); } } }, "Undo all changes");
     this.node = el("div", { class: "whatif" },
-      el("div", { class: "whatif-form stack" }, el("section", { class: "panel bar" }, title, el("label", { class: "field" }, "Profile", choose), anew), this.controls),
+      el("div", { class: "whatif-form stack" }, el("section", { class: "panel whatif-head" }, title, el("label", { class: "field" }, "Profile", choose), anew), this.controls),
       this.outcome.node);
     this.show();
   }
@@ -116,7 +116,7 @@ class Trial {
     const range = el("input", { type: "range", id, min: 0, max: Math.max(SLIDER, 2 * start), step: 1, value: start });
     const number = el("input", { type: "number", min: 0, max: maximum, step: 1, value: start, "aria-label": `Weight of ${shown(name)} as a number` });
     const back = el("button", { type: "button", class: "back", "aria-label": `Undo the weight of ${shown(name)}`, on: { click: () => { set(before); range.focus(); } } }, "Undo");
-    const row = el("div", { class: "slider", data: { path: `spec.weights.${name}` } }, el("label", { for: id, title: description }, name), range, number, back);
+    const row = el("div", { class: "slider", data: { path: `spec.weights.${name}` } }, el("label", { for: id, title: description }, breakable(name)), range, number, back);
     const mark = () => {
       row.classList.toggle("moved", this.moved.has(name));
       back.disabled = !this.moved.has(name);
@@ -185,8 +185,8 @@ class Trial {
     const unmoved = (all) => Object.entries(all).filter(([name]) => !this.moved.has(name));
     const before = Object.fromEntries(unmoved(this.weights)), after = Object.fromEntries(unmoved(weights));
     if (!Object.keys(mergePatch(before, after)).length || this.sliders.contains(document.activeElement)) return;
-    const moved = Object.entries(this.weights).filter(([name]) => this.moved.has(name));
-    this.weights = { ...Object.fromEntries(Object.keys(this.weights).filter((name) => Object.hasOwn(after, name)).map((name) => [name, after[name]])), ...after, ...Object.fromEntries(moved) };
+    const stays = Object.entries(this.weights).filter(([name]) => this.moved.has(name) || Object.hasOwn(after, name));
+    this.weights = { ...Object.fromEntries(stays), ...after };
     this.writeSliders();
   }
 
@@ -202,6 +202,9 @@ class Trial {
     this.asked?.abort();
   }
 }
+
+/** A name that may be broken between its words. */
+const breakable = (name) => shown(name).split(/(?<=[a-z])(?=[A-Z])/).flatMap((word) => [word, el("wbr")]);
 
 const pick = (value, names) => Object.fromEntries(Object.entries(value).filter(([name]) => names.includes(name)));
 
