@@ -125,13 +125,7 @@ def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
     return FileSource(world, seen.changes, about, time.monotonic, speed)
 
 
-<<<<<<< HEAD
-async def _serve(source: FileSource | ClusterSource, listening: socket.socket, *, open_browser: bool) -> None:
-    what_if = WhatIfPages(source, in_tree().extended(installed_plugins()))
-    source.can += what_if.can
-    server = ConsoleServer(source, listening, what_if, source.through if isinstance(source, ClusterSource) else None)
-=======
-def what_if_of(source: FileSource) -> WhatIfPages:
+def what_if_of(source: FileSource | ClusterSource) -> WhatIfPages:
     """Make the what-if page's answers, and have the source offer the page.
 
     Args:
@@ -145,9 +139,9 @@ def what_if_of(source: FileSource) -> WhatIfPages:
     return what_if
 
 
-async def _serve(source: FileSource, listening: socket.socket, *, open_browser: bool) -> None:
-    server = ConsoleServer(source, listening, what_if_of(source))
->>>>>>> 04950935 (A page for what-if questions: weights as sliders, the other fields as a form, and what the change would do)
+async def _serve(source: FileSource | ClusterSource, listening: socket.socket, *, open_browser: bool) -> None:
+    through = source.through if isinstance(source, ClusterSource) else None
+    server = ConsoleServer(source, listening, what_if_of(source), through)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

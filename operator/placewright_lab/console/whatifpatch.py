@@ -8,16 +8,18 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from placewright.api.profile import DECIDING, KIND, SHADOW, SchedulingProfile
 from placewright.cli.profiles.profilewrites import merge_patch
 from placewright.framework.registry import Registry
-from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.kube.history import without_keys
 from placewright.kube.profileapi import manifest_of
 from placewright.profiles.config import read_manifest
 from placewright.profiles.difference import Difference, differences
 from placewright.profiles.effective import HIDDEN
 from placewright.profiles.kubescheduler.documents import stated_spec, yaml_text
+from placewright.profiles.presets import find_preset, preset_weights
 from placewright.profiles.problem import Problem, ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.validation import check_object
@@ -198,19 +200,16 @@ def settable_weights(profile: SchedulingProfile, registry: Registry) -> dict[str
         weights = dict(resolve(profile, registry).weights)
     except ProfileError:
         return {}
-    off = {}
-    for name in registry:
-        if name not in weights and _weighs(profile, name, registry):
-            off[name] = 0
-    return dict(sorted(weights.items(), key=lambda item: -item[1])) | off
+    spec = profile.spec
+    stated = preset_weights(find_preset(spec.preset), spec.plugins) | (spec.weights or {})
+    off = [name for name, weight in stated.items() if not weight and _weighs(profile, name, registry)]
+    return dict(sorted(weights.items(), key=lambda item: -item[1])) | dict.fromkeys(off, 0)
 
 
 def _weighs(profile: SchedulingProfile, plugin: str, registry: Registry) -> bool:
-    """Whether the profile would be right with a weight for the plugin: it runs, and scores."""
-    made = changed(profile, {"weights": {plugin: 1}}, registry)
-    return not made.problems and made.profile is not None and plugin in _resolved_weights(made.profile, registry)
-
-
-def _resolved_weights(profile: SchedulingProfile, registry: Registry) -> Mapping[str, int]:
-    found: ResolvedProfile = resolve(profile, registry)
-    return found.weights
+    """Whether the profile would be right with a weight for a plugin that a weight of 0 switches off: it runs, and scores."""
+    weights = (profile.spec.weights or {}) | {plugin: 1}
+    try:
+        return plugin in resolve(replace(profile, spec=replace(profile.spec, weights=weights)), registry).weights
+    except ProfileError:
+        return False
