@@ -12,16 +12,15 @@ from collections.abc import Set as AbstractSet
 from operator import itemgetter
 from typing import Final
 
-from placewright.queue.changedpods import ChangedPods
 from placewright.queue.fairheap import FairHeap
 from placewright.queue.heap import KeyedHeap
 from placewright.queue.hints import Hints, Requeue
 from placewright.queue.inflight import InFlightEvent
-from placewright.queue.making import Making
 from placewright.queue.ordertransition import ActiveOrder, OrderTransition, new_order
 from placewright.queue.policy import BackoffPolicy, NoPolicy, Policies, QueuePolicy, SortKey
 from placewright.queue.queued import WINDOW_SECONDS, QueuedPod, Sizes, SubQueue, window_of
 from placewright.queue.room import Lane, ProfileRoom
+from placewright.queue.sharedparts import ChangedPods, Making
 from placewright.queue.suspects import Suspicion
 from placewright.queue.unschedulablepods import UnschedulablePods
 from placewright.queue.waitlimit import WaitLimit

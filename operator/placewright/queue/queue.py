@@ -20,16 +20,15 @@ from placewright.framework.events import ASSIGNED_POD_DELETE, FORCE_ACTIVATE, Cl
 from placewright.framework.podchanges import pod_update_events, same_version
 from placewright.queue import movelabels
 from placewright.queue.alarms import Alarms
-from placewright.queue.changedpods import ChangedPods
 from placewright.queue.givingup import GivingUp
 from placewright.queue.hints import EventHints, Requeue, Timed
-from placewright.queue.making import Making
 from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.queueview import QueueView
 from placewright.queue.room import STATED_SIZES, Lane, RoomPlace, RoomSizes
+from placewright.queue.sharedparts import ChangedPods, Making
 from placewright.queue.suspectpods import SuspectPods
 from placewright.queue.sweeps import EventSweeps
 from placewright.queue.wakeups import WakeUps

@@ -1,12 +1,16 @@
-"""The pods whose place in the queue may have changed, noted for one reader, and only while it reads.
+"""The objects that all profile queues share, and one of them: the note of pods whose place in the queue may have changed.
 
-A reader that shows all waiting pods looks at these, and not at all pods again. Nothing is noted without a reader, because every decision
-passes here.
+Pods are noted for one reader, and only while it reads: a reader that shows all waiting pods looks at these, and not at all pods again.
+Nothing is noted without a reader, because every decision passes here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from placewright.queue.hints import Timed
+from placewright.queue.room import RoomSizes
 
 
 class ChangedPods:
@@ -65,3 +69,21 @@ class ChangedPods:
         for uid in taken:
             del noted[uid]
         return taken
+
+
+class Making(NamedTuple):
+    """The objects that all profile queues share.
+
+    Attributes:
+        sizes: places in each profile's room.
+        ready: called when a pod may be handed out that could not be handed out before.
+        clock: seconds, monotonic.
+        timed: wraps hints to report how long they take; None for no report.
+        changed: notes the pods that come, move, or go.
+    """
+
+    sizes: RoomSizes
+    ready: Callable[[], None]
+    clock: Callable[[], float]
+    timed: Timed | None
+    changed: ChangedPods
