@@ -19,10 +19,11 @@ MOST_KEPT: Final = 1000
 #: Victims that a row names.
 MOST_VICTIMS: Final = 10
 HIDDEN: Final = "hidden"
-#: The results: the pod has its node, no node fits, or victims leave a node for it.
+#: The results: the pod has its node, no node fits, victims leave a node for it, or something broke.
 PLACED: Final = "placed"
 REFUSED: Final = "refused"
 PREEMPTING: Final = "preempting"
+ERROR: Final = "error"
 
 
 class SeenDecision(NamedTuple):
@@ -32,7 +33,7 @@ class SeenDecision(NamedTuple):
         node: that it got, or that victims leave for it; empty where it has none.
         profile: of its schedulerName; empty where there is none.
         at: the time, seconds since 1970.
-        result: `placed`, `refused` or `preempting`.
+        result: `placed`, `refused`, `preempting` or `error`.
         generation: of the profile; 0 where it is not known.
         victims: pods that leave the node for it, as (namespace, name).
     """

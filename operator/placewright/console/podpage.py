@@ -1,7 +1,7 @@
 """A pod's explanation as the pages show it: the sentences of `placewright explain`, the funnel of nodes by plugin, and the best nodes.
 
-The explanation itself is made by the room `explain`. It quotes names of other pods and of claims, so it is for readers who may see all
-namespaces.
+The explanation itself is made by the room `explain`. Readers who may not see all namespaces get it without the parts that name pods of
+other namespaces.
 """
 
 from __future__ import annotations
@@ -9,24 +9,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from placewright.explain.explanation import Explanation, Now, Ranked
+import msgspec
+from msgspec.structs import replace
+
+from placewright.console.rights import ALL_NAMESPACES, Rights
+from placewright.explain.explanation import Explanation, Now, Ranked, Tried
 from placewright.explain.words import headline, miss_line, standing, verdict
 from placewright.framework.runtime.evaluation import Evaluator
 
 #: Best nodes that a page shows.
 BEST_NODES: Final = 10
+_NOT_FOR_ALL: Final = "what would have to change may name pods of other namespaces, and is told to readers who may see all of them"
 
 
-def pod_page(found: Explanation, evaluator: Evaluator | None = None) -> dict[str, Any]:
-    """Make the page of a pod.
+def pod_page(found: Explanation, evaluator: Evaluator | None = None, rights: Rights = ALL_NAMESPACES) -> dict[str, Any]:
+    """Make the page of a pod that the reader may see.
 
     Args:
         found: the explanation.
         evaluator: of the pod's profile, for the order of its plugins; None where no profile claims the pod.
+        rights: of the reader.
 
     Returns:
-        Sentences, the funnel, the best nodes and the changes that would help.
+        Sentences, the funnel, the best nodes, the changes that would help, and the attempts, the latest first.
     """
+    if rights.namespaces is not None:
+        found = _without_others(found)
     now, decision = found.now, found.decision
     return {
         "namespace": found.namespace,
@@ -43,8 +51,38 @@ def pod_page(found: Explanation, evaluator: Evaluator | None = None) -> dict[str
         if decision is None
         else {"score": decision.score, "runnerUp": decision.runner_up, "plugins": dict(decision.plugins)},
         "notes": list(found.notes),
+        "queue": None if found.queue is None else msgspec.to_builtins(found.queue),
+        "attempts": [_attempt(each) for each in found.tried],
         "group": None if found.group is None else _named(found.group.object.partition(" ")[2]),
         "claims": [_named(each.claim) for each in found.claims if each.claim],
+    }
+
+
+def _without_others(found: Explanation) -> Explanation:
+    """Leave out what may name pods of other namespaces. All else is in the pod's own events and conditions, or about its namespace."""
+    now, group = found.now, found.group
+    if now is not None and now.misses:
+        found = replace(found, now=replace(now, misses=()), notes=(*found.notes, _NOT_FOR_ALL))
+    return found if group is None else replace(found, group=replace(group, shortages=()))
+
+
+def _attempt(tried: Tried) -> dict[str, Any]:
+    return {
+        "number": tried.attempt,
+        "at": tried.at,
+        "seconds": tried.seconds,
+        "result": tried.result,
+        "profile": tried.profile,
+        "generation": tried.generation,
+        "node": tried.node,
+        "nominated": tried.nominated_node,
+        "feasible": tried.feasible,
+        "nodes": tried.nodes,
+        "score": tried.score,
+        "message": tried.message,
+        "refusals": [[each.plugin, each.reason, each.nodes] for each in tried.refusals],
+        "steps": tried.steps,
+        "together": tried.together,
     }
 
 

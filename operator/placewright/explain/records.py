@@ -31,6 +31,8 @@ _RECORD_BYTES: Final = 2048
 _MESSAGE: Final = 1_024
 #: Bytes that a refusal is counted as: a long reason, and names of nodes, few of them long.
 _REFUSAL: Final = 512
+#: Victims that a record names.
+MOST_VICTIMS: Final = 50
 
 
 class AttemptRecord(msgspec.Struct, frozen=True, gc=False):
@@ -54,6 +56,7 @@ class AttemptRecord(msgspec.Struct, frozen=True, gc=False):
         steps: with their times, in order.
         message: the reason why the pod has no node.
         together: members of its group that were decided with it, itself included; 0 for a pod decided by itself.
+        victims: pods that are to leave the nominated node, as (namespace, name); at most `MOST_VICTIMS`.
     """
 
     namespace: str
@@ -79,6 +82,7 @@ class AttemptRecord(msgspec.Struct, frozen=True, gc=False):
     refusals: tuple[NodeRefusal, ...] = ()
     message: str = ""
     together: int = 0
+    victims: tuple[tuple[str, str], ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -215,8 +219,11 @@ def recorded(attempt: Attempt, now: float) -> AttemptRecord:
         return msgspec.structs.replace(record, together=attempt.together) if attempt.together else record
     refused, message = failure.refused, cut(failure.message, _MESSAGE)
     room = failure.nominated_node or None
+    victims = tuple([(each.namespace, each.name) for each in failure.victims[:MOST_VICTIMS]]) if failure.victims else ()
     if placement is None:
-        return AttemptRecord(*who, steps, nodes=refused.nodes, nominated_node=room, refusals=refused.by, message=message)
+        return AttemptRecord(
+            *who, steps, nodes=refused.nodes, nominated_node=room, refusals=refused.by, message=message, victims=victims
+        )  # fmt: skip
     return msgspec.structs.replace(AttemptRecord(*who, steps, *_placed(placement)), nominated_node=room, message=message)
 
 

@@ -364,6 +364,7 @@ class ProfileQueue:
 
     def changed(self, queued: QueuedPod) -> None:
         """Index a waiting pod anew, after the pod changed."""
+        self._changed.note(queued.uid)
         self.unschedulable.put_anew(queued.uid)
         self.gated.put_anew(queued.uid)
 

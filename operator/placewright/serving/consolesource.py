@@ -1,0 +1,268 @@
+"""The running operator's state for the console: nodes, queue and decisions, kept up to date from what changed, while there are readers.
+
+Without readers nothing is kept and nothing is noted. With readers, the work is done in slices of a bounded number of steps, between which
+pods are placed: rows of nodes whose journals say that they changed, pods that the queue noted, attempts that the records have since.
+
+The reasons of a waiting pod are those of its last attempt, as the records have them; a pod whose record is gone has its plugins alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from placewright.api.objects import NodeName
+from placewright.console.decisionrows import ERROR, PLACED, PREEMPTING, REFUSED, LastDecisions, SeenDecision
+from placewright.console.nodepage import node_page
+from placewright.console.noderows import ConsoleNodes
+from placewright.console.podpage import pod_page
+from placewright.console.rights import Rights
+from placewright.console.statedelta import Section, Sections
+from placewright.console.waitinggroups import WaitingGroups
+from placewright.console.waitingrows import PendingPod, WaitReason
+from placewright.engine.engine import Engine
+from placewright.explain.records import AttemptRecord, Records
+from placewright.profiles.problem import did_you_mean
+from placewright.queue.queued import QueuedPod, SubQueue
+from placewright.scheduler.attempts import Result
+from placewright.scheduler.decisiondetail import cut
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.serving.explainpages import explanation
+
+#: Steps of one slice, of each kind. Together they take about two milliseconds.
+NODES_A_SLICE: Final = 60
+PODS_A_SLICE: Final = 100
+GROUPS_A_SLICE: Final = 40
+DECISIONS_A_SLICE: Final = 200
+#: Places of pods that wait apart from the others of their sub-queue.
+SUSPECT: Final = "suspect"
+GIVEN_UP: Final = "given-up"
+#: The reasons of a pod that has not been tried, and of a pod whose attempt broke.
+_UNTRIED: Final = WaitReason("", "not tried yet")
+_BROKE: Final = WaitReason("", "the last attempt broke")
+
+#: Makes further sections, such as a time line, which are the same for all readers.
+MoreSections = Callable[[], Mapping[str, Section]]
+
+
+class _Kept:
+    """The rows of one time with readers."""
+
+    def __init__(self, engine: Engine, epoch: float) -> None:
+        self.nodes = ConsoleNodes(engine.cluster, ())
+        self.waiting = WaitingGroups()
+        self.decisions = LastDecisions()
+        #: The profiles in effect when all pods were looked at.
+        self.active: Mapping[str, object] = {}
+        #: The last attempt that is among the decisions.
+        self.known: AttemptRecord | None = None
+        #: Seconds since 1970 when the queue's clock was 0. Kept, as rows would change with each reading.
+        self.epoch = epoch
+
+
+class LiveSource:
+    """One engine's state and pages. Implements `ConsoleSource`.
+
+    Example:
+        feed = Feed(LiveSource(engine, records))
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        records: Records,
+        more: MoreSections = dict,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Keep nothing yet.
+
+        Args:
+            engine: only read.
+            records: of its attempts.
+            more: further sections, with what they add to `about`.
+            clock: of the engine's queue.
+            wall: seconds since 1970.
+        """
+        self._clock = clock
+        self._wall = wall
+        self._engine = engine
+        self._records = records
+        self._more = more
+        self._kept: _Kept | None = None
+
+    @property
+    def idle(self) -> bool:
+        """True while nothing is kept."""
+        return self._kept is None
+
+    def advance(self) -> bool:
+        """Do a slice of work; nothing without readers."""
+        kept = self._kept
+        if kept is None:
+            return False
+        self._look_at_profiles(kept)
+        more = kept.nodes.refresh(NODES_A_SLICE)
+        noted = self._engine.queue.changed.take(PODS_A_SLICE)
+        for uid in noted:
+            self._look_at(kept, uid)
+        self._read_decisions(kept)
+        made = kept.waiting.settle(GROUPS_A_SLICE)
+        return more or len(noted) == PODS_A_SLICE or made == GROUPS_A_SLICE
+
+    def sections(self, rights: Rights) -> Sections:
+        """Return the state. The first call begins to keep it, so that it fills as `advance` is called."""
+        kept = self._kept
+        if kept is None:
+            kept = self._kept = _Kept(self._engine, self._wall() - self._clock())
+            self._engine.queue.changed.begin(self._engine.queue.uids())
+        more = self._more()
+        return {
+            **more,
+            "about": {**kept.nodes.about(), **self._about(kept), **more.get("about", {})},
+            "nodes": kept.nodes.nodes,
+            "loads": kept.nodes.loads,
+            "queue": kept.waiting.rows(rights),
+            "decisions": kept.decisions.rows(rights),
+        }
+
+    def release(self) -> None:
+        """Drop all that is kept."""
+        self._kept = None
+        self._engine.queue.changed.end()
+
+    def node(self, name: str, rights: Rights) -> dict[str, Any] | None:
+        """Return what runs on a node, what is assumed there, and which pods are nominated for it.
+
+        Args:
+            name: of the node.
+            rights: of the reader.
+
+        Returns:
+            None for an unknown node.
+        """
+        node = NodeName(name)
+        return node_page(self._engine.cluster, node, self._engine.queue.nominator.pods_on(node), rights)
+
+    def pod(self, namespace: str, name: str, rights: Rights) -> dict[str, Any] | None:
+        """Explain a pod as `placewright explain` does, with its attempts.
+
+        Args:
+            namespace: of the pod.
+            name: of the pod.
+            rights: of the reader.
+
+        Returns:
+            None for an unknown pod, and for one that the reader may not see.
+        """
+        found = explanation(self._engine, self._records, namespace, name) if rights.may_see(namespace) else None
+        if found is None:
+            return None
+        active = self._engine.live.by_scheduler_name(found.scheduler_name)
+        return pod_page(found, None if active is None else active.evaluator, rights)
+
+    # --- inside ------------------------------------------------------------------------------------------------------------------
+
+    def _about(self, kept: _Kept) -> dict[str, Any]:
+        engine, noted = self._engine, self._engine.queue.changed.uids
+        return {
+            "kind": "operator",
+            "source": engine.replica.identity,
+            "server": engine.access.server,
+            "now": round(self._wall(), 1),
+            "behind": kept.nodes.left + len(noted or ()),
+        }
+
+    def _look_at_profiles(self, kept: _Kept) -> None:
+        """Where profiles changed, look at all pods again: whose profile they have, and how long they back off."""
+        active, queue = self._engine.live.active, self._engine.queue
+        if active is not kept.active:
+            kept.active, kept.nodes.profiles = active, tuple(sorted(active))
+            for uid in queue.uids():
+                queue.changed.note(uid)
+
+    def _look_at(self, kept: _Kept, uid: str) -> None:
+        queued = self._engine.queue.get(uid)
+        if queued is None:
+            kept.waiting.remove(uid)
+        else:
+            kept.waiting.put(uid, self._pending(kept, queued))
+
+    def _pending(self, kept: _Kept, queued: QueuedPod) -> PendingPod:
+        engine, pod, uid = self._engine, queued.pod, queued.uid
+        active = engine.live.by_scheduler_name(pod.scheduler_name)
+        place = engine.queue.locate(uid)
+        until = 0.0
+        if place is SubQueue.BACKOFF and active is not None:
+            window = queued.backoff_window(ProfilePolicy(active.evaluator.runtime).backoff)
+            until = 0.0 if window is None else round(kept.epoch + window + 1, 1)
+        if active is None:
+            told: tuple[WaitReason, ...] = (_no_profile(pod.scheduler_name, engine.live.active),)
+        else:
+            told = self._reasons(queued, kept.waiting.get(uid))
+        return PendingPod(
+            pod.namespace,
+            pod.name,
+            "" if active is None else pod.scheduler_name,
+            _place(queued, place),
+            told,
+            _created(pod.created) or round(kept.epoch + queued.timestamp, 1),
+            "" if pod.pod_group is None else pod.pod_group.name,
+            (pod.priority, queued.attempts, until),
+        )
+
+    def _reasons(self, queued: QueuedPod, known: PendingPod | None) -> tuple[WaitReason, ...]:
+        """The reasons of the last attempt that ended."""
+        if queued.gated:
+            return (WaitReason(queued.gating_plugin, ""),)
+        record = self._records.last_failed(queued.uid)
+        if record is not None:
+            told = tuple([WaitReason(each.plugin, each.reason, each.nodes) for each in record.refusals])
+            return told or (WaitReason("", cut(record.message)) if record.message else _BROKE,)
+        if queued.rejecting_plugins:
+            if known is not None and {each.plugin for each in known.rejections} >= queued.rejecting_plugins:
+                return known.rejections
+            return tuple([WaitReason(plugin, "") for plugin in sorted(queued.rejecting_plugins)])
+        return (_BROKE if queued.consecutive_errors else _UNTRIED,)
+
+    def _read_decisions(self, kept: _Kept) -> None:
+        """Add the attempts that ended since the last slice; of very many the latest ones."""
+        found = self._records.since(kept.known, DECISIONS_A_SLICE)
+        if found:
+            kept.known = found[-1]
+            names = {each.profile.name: scheduler_name for scheduler_name, each in self._engine.live.active.items()}
+            for record in found:
+                kept.decisions.add(_decision(record, names.get(record.profile, "")))
+
+
+def _decision(record: AttemptRecord, scheduler_name: str) -> SeenDecision:
+    result = PLACED if record.result == Result.SCHEDULED else REFUSED
+    if record.result == Result.ERROR:
+        result = ERROR
+    if result is not PLACED and record.victims:
+        result = PREEMPTING
+    node = record.node if result is PLACED else record.nominated_node if result is PREEMPTING else None
+    who = (record.uid, record.namespace, record.name, node or "", scheduler_name)
+    return SeenDecision(*who, round(record.at, 1), result, record.generation, record.victims)
+
+
+def _place(queued: QueuedPod, place: SubQueue | None) -> str:
+    if queued.given_up_at is not None and place in (SubQueue.UNSCHEDULABLE, SubQueue.GATED):
+        return GIVEN_UP
+    if queued.suspicion is not None and place is SubQueue.BACKOFF:
+        return SUSPECT
+    return "" if place is None else place.value
+
+
+def _no_profile(scheduler_name: str, active: Mapping[str, object]) -> WaitReason:
+    return WaitReason("", f"no SchedulingProfile has schedulerName {scheduler_name!r}{did_you_mean(scheduler_name, active)}")
+
+
+def _created(text: str) -> float:
+    """The time at which a pod was created, seconds since 1970; 0.0 where it is not known."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
