@@ -137,7 +137,8 @@ def test_a_pod_that_backs_off_is_told_with_the_end_of_its_backoff() -> None:
 
 def test_gated_suspect_and_untaken_pods_are_told_apart() -> None:
     console = Console(nodes=[node("a").offers(cpu="2")])
-    console.world.show(pod("gated").namespace("shop").gates("quota"), pod("lost").namespace("shop").scheduler("defualt-scheduler"), pod("poison").namespace("shop"))
+    lost = pod("lost").namespace("shop").scheduler("defualt-scheduler")
+    console.world.show(pod("gated").namespace("shop").gates("quota"), lost, pod("poison").namespace("shop"))
     queue = console.world.queue
     poison = queue.get(queue.uid_of(PodKey("shop/poison")) or "")
     assert poison is not None
