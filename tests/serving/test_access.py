@@ -157,6 +157,12 @@ async def test_a_refusal_is_remembered_as_long(door: Doorway) -> None:
     assert door.asked == (2, 1)
 
 
+async def test_a_token_that_is_no_text_is_refused_without_a_question(door: Doorway) -> None:
+    """As it comes from a header with bytes that are no UTF-8: JSON cannot carry it, and no token is such."""
+    assert [await door.knock("token\udcff"), await door.knock("tok\u00e9n")] == [401, 401]
+    assert door.asked == (0, 0)
+
+
 async def test_rights_are_asked_for_each_path_and_each_person(door: Doorway) -> None:
     reader, other = account(door.sandbox, "reader", "/metrics"), account(door.sandbox, "other", "/configz")
     assert [await door.knock(reader), await door.knock(other)] == [200, 403]

@@ -99,6 +99,8 @@ class Reviews:
             RequestError: the API server does not answer.
             DecodeError: its answer is none.
         """
+        if not token.isascii():  # by RFC 6750, section 2.1; bytes of a header that are no UTF-8 could not be sent on as JSON
+            return None
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status = decode(await self._client.post(TOKEN_REVIEWS, asked), _TokenReview).status
         return status.user if status.authenticated and status.user.username else None
