@@ -51,6 +51,7 @@ PROCESS: Final = frozenset({
     "console/test_console_browser.py",
     "console/test_console_time_browser.py",
     "console/test_console_handthrough.py::test_the_replica_of_the_lease_is_asked_and_the_next_one_after_a_change_of_leader",
+    "console/test_console_sights.py",
     "controlplane/test_assets.py",
     "controlplane/test_conformance_programs.py",
     "controlplane/test_provide.py",

@@ -23,6 +23,7 @@ _FLAGS = (
     "--remote-debugging-port=0", "--remote-debugging-address=127.0.0.1",
 )  # fmt: skip
 _HANG = 60
+_TALLEST = 2400
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 
@@ -71,9 +72,13 @@ class Page:
             pressed = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
             await self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **pressed)
 
-    async def picture(self) -> bytes:
-        """What is in the window, as PNG."""
-        return base64.b64decode((await self.ask("Page.captureScreenshot"))["data"])
+    async def picture(self, *, whole: bool = False) -> bytes:
+        """What is in the window, or the page down to a bound, as PNG."""
+        if not whole:
+            return base64.b64decode((await self.ask("Page.captureScreenshot"))["data"])
+        size = (await self.ask("Page.getLayoutMetrics"))["cssContentSize"]
+        part = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], _TALLEST), "scale": 1}
+        return base64.b64decode((await self.ask("Page.captureScreenshot", captureBeyondViewport=True, clip=part))["data"])
 
     async def run(self, script: str) -> Any:
         """The value of an expression in the page."""

@@ -99,19 +99,31 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
         raise bad_field(where, manifest, "objects, each a mapping with kind and metadata")
     kind = manifest.get("kind")
     try:
-        if kind == "Node":
-            node = convert(manifest, Node)
-            canonical(node.status.allocatable or {})
-            return node
-        if kind == "Pod":
-            return PodInfo(_identified(convert(manifest, Pod)))
         struct = struct_of(manifest.get("apiVersion"), kind)
         if struct is not None and struct is not SchedulingProfile:
             # By way of JSON, because structs of devices keep parts of it undecoded.
-            return _admitted(decode(msgspec.json.encode(manifest), struct) if struct in DEVICE_KINDS else convert(manifest, struct))
+            return as_served(decode(msgspec.json.encode(manifest), struct) if struct in DEVICE_KINDS else convert(manifest, struct))
     except (DecodeError, QuantityError) as problem:
         raise bad_field(f"{where}: {kind} {_name(manifest)}", str(problem), f"a valid {kind}") from None
     return None
+
+
+def as_served(item: Any) -> Node | PodInfo | ClusterObject:
+    """Set what an API server would set, and derive what columns take from a pod.
+
+    Args:
+        item: a struct of a kind that placement reads, decoded from a manifest.
+
+    Returns:
+        The object for the cluster.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    if isinstance(item, Node):
+        canonical(item.status.allocatable or {})
+        return item
+    return PodInfo(_identified(item)) if isinstance(item, Pod) else _admitted(item)
 
 
 def struct_of(api_version: object, kind: object) -> type[Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any, Final, Self, TypeAlias
@@ -27,7 +27,7 @@ from placewright.offline.world import offline_evaluator, read_object
 from placewright.profiles.config import placing
 from placewright.profiles.resolve import resolve
 from placewright_lab.simulation.scenario import Act
-from placewright_lab.snapshots.playback import SeenChange, SeenCluster
+from placewright_lab.snapshots.playback import PIECE, SeenChange, SeenCluster, finished
 
 #: What a world is made of.
 Item: TypeAlias = Node | Pod | PodInfo | SchedulingProfile | ClusterObject
@@ -86,16 +86,22 @@ class SeenWorld:
 
         Returns:
             The world.
+        """
+        return finished(cls.building(seen, registry))
 
-        Raises:
-            InputError: an object is not valid.
+    @classmethod
+    def building(cls, seen: SeenCluster, registry: Registry) -> Generator[int, None, Self]:
+        """Build the beginning of a file piece by piece; else as `of_file`.
+
+        Yields:
+            How many objects are in it, after each piece.
         """
         world = cls(registry, unix_seconds(seen.header.taken))
         world.notes += [*seen.notes, *(f"left out of the file: {each}" for each in seen.header.left_out)]
-        for manifest in seen.objects:
-            item = read_object(manifest, str(seen.path))
-            if item is not None:
-                world.put(item)
+        for many, item in enumerate(seen.objects):
+            world.put(item)
+            if many % PIECE == 0:
+                yield many
         world.set_profiles(seen.profiles)
         world.changes = 0
         return world

@@ -7,7 +7,7 @@ in which the API server listed them: the order of nodes decides nothing but the 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -60,10 +60,22 @@ class _Claim(msgspec.Struct, frozen=True):
     version: int
 
 
-class _Identity(msgspec.Struct, frozen=True):
+class Names(msgspec.Struct, frozen=True):
+    """The name of an object, and its namespace."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Which object a line has, read without the rest of it."""
+
     kind: str
-    metadata: ObjectMeta
+    metadata: Names
     apiVersion: str = ""  # noqa: N815 - as it stands in the file
+
+
+_IDENTITY: Final = msgspec.json.Decoder(Identity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +155,8 @@ class ObjectLines:
         """One more object."""
         where = f"{self._path}: line {number}"
         manifest, item = checked_object(line, where)
-        kind, meta = str(manifest["kind"]), item.metadata
-        key = (type(item).__name__, meta.namespace, meta.name)
-        if key in self._seen:
-            raise bad_field(where, f"{kind} {meta.namespace}/{meta.name} again", "every object once")
-        self._seen.add(key)
+        kind = str(manifest["kind"])
+        refuse_twice(self._seen, where, kind, type(item), item.metadata)
         self._counts[kind] = self._counts.get(kind, 0) + 1
         if kind == PROFILE:
             self.profiles.append(item)
@@ -156,21 +165,74 @@ class ObjectLines:
 
     def check(self, header: Header) -> None:
         """Is all there that the header promises?"""
-        for kind, promised in header.counts.items():
-            found = self._counts.get(kind, 0)
-            if found != promised:
-                raise bad_field(f"{self._path}: {shown(kind)}", f"{found} objects", f"{promised}, as its header says: it is not whole")
+        check_counts(self._path, header, self._counts)
+
+
+def check_counts(path: Path, header: Header, counts: Mapping[str, int]) -> None:
+    """Refuse a file that does not have all objects that its header promises.
+
+    Args:
+        path: of the file.
+        header: of the file.
+        counts: objects that were read, by kind.
+
+    Raises:
+        InputError: there are more or fewer of a kind.
+    """
+    for kind, promised in header.counts.items():
+        found = counts.get(kind, 0)
+        if found != promised:
+            raise bad_field(f"{path}: {shown(kind)}", f"{found} objects", f"{promised}, as its header says: it is not whole")
+
+
+def refuse_twice(seen: set[tuple[str, str, str]], where: str, kind: str, struct: type[Any], meta: ObjectMeta | Names) -> None:
+    """Note an object, and refuse it where it was noted before.
+
+    Args:
+        seen: the objects so far.
+        where: file and line.
+        kind: of the object.
+        struct: of the kind: kinds of one name may have several.
+        meta: its names.
+
+    Raises:
+        InputError: the file has the object twice.
+    """
+    key = (struct.__name__, meta.namespace, meta.name)
+    if key in seen:
+        raise bad_field(where, f"{kind} {meta.namespace}/{meta.name} again", "every object once")
+    seen.add(key)
+
+
+def identified(raw: bytes | msgspec.Raw, where: str) -> tuple[Identity, type[Any]]:
+    """Find out which object a line has.
+
+    Args:
+        raw: the object as JSON.
+        where: file and line.
+
+    Returns:
+        Kind and name, and the struct of the kind.
+
+    Raises:
+        InputError: it is no object of a known kind, or has no name.
+    """
+    try:
+        identity = _IDENTITY.decode(raw)
+    except DECODE_ERRORS as problem:
+        raise bad_field(where, str(problem), "one object as JSON, of the shape of its kind") from None
+    struct = struct_of(identity.apiVersion, identity.kind)
+    if struct is None:
+        raise bad_field(f"{where}: kind", identity.kind, f"one of {', '.join(sorted(KNOWN))}")
+    if not identity.metadata.name:
+        raise bad_field(f"{where}: metadata.name", identity.metadata.name, "a name")
+    return identity, struct
 
 
 def checked_object(raw: bytes | msgspec.Raw, where: str) -> tuple[Manifest, Any]:
     """An object as plain data and as the struct of its kind; raises `InputError`."""
+    _, struct = identified(raw, where)
     try:
-        identity = msgspec.json.decode(raw, type=_Identity)
-        struct = struct_of(identity.apiVersion, identity.kind)
-        if struct is None:
-            raise bad_field(f"{where}: kind", identity.kind, f"one of {', '.join(sorted(KNOWN))}")
-        if not identity.metadata.name:
-            raise bad_field(f"{where}: metadata.name", identity.metadata.name, "a name")
         return msgspec.json.decode(raw, type=dict[str, Any]), msgspec.json.decode(raw, type=struct)
     except DECODE_ERRORS as problem:
         raise bad_field(where, str(problem), "one object as JSON, of the shape of its kind") from None

@@ -12,7 +12,7 @@ import { queuePage } from "./queuepage.js";
 import { shadowPage } from "./shadowpage.js";
 import { timePage } from "./timepage.js";
 import { whatIfPage } from "./whatifpage.js";
-import { count, moment, plural } from "./words.js";
+import { count, moment } from "./words.js";
 
 const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage, group: groupPage, claim: claimPage, time: timePage, shadows: shadowPage, whatif: whatIfPage };
 /** The place in the navigation of pages that are not in it. */
@@ -42,7 +42,17 @@ function close() {
 
 function stop(title, text) {
   close();
-  fill(main, el("div", { class: "panel empty" }, el("h2", {}, title), el("p", {}, text)));
+  document.title = `${title} · Placewright console`;
+  fill(main, el("div", { class: "panel empty" }, el("h1", {}, title), el("p", {}, text)));
+}
+
+/** The parts of the address after the page's name; none where somebody wrote what cannot be decoded. */
+function decoded(parts) {
+  try {
+    return parts.map(decodeURIComponent);
+  } catch {
+    return [];
+  }
 }
 
 /** What was seen goes from the page with the right to see it. */
@@ -61,8 +71,10 @@ async function refused({ status, told, byToken }) {
 function route() {
   if (closed) return;
   const [path, query = ""] = location.hash.replace(/^#\//, "").split("?");
-  const [name = "cluster", ...rest] = path.split("/").filter(Boolean);
+  const [name = "cluster", ...parts] = path.split("/").filter(Boolean);
   const known = Object.hasOwn(PAGES, name) ? name : "cluster";
+  const rest = decoded(parts);
+  document.title = `${shown(rest.join("/") || document.getElementById(`to-${WITHIN[known] ?? known}`).firstChild.data.trim())} · Placewright console`;
   for (const each of Object.keys(PAGES)) {
     const link = document.getElementById(`to-${each}`);
     if (!link) continue;
@@ -70,8 +82,16 @@ function route() {
     else link.removeAttribute("aria-current");
   }
   current?.leave?.();
-  current = PAGES[known](main, rest.map(decodeURIComponent), new URLSearchParams(query));
+  current = PAGES[known](main, rest, new URLSearchParams(query));
   if (state) current.update(state, null);
+}
+
+/** A person who followed a link goes on at the beginning of the page that it led to, and not at the top of the document. */
+function go() {
+  const within = main.contains(document.activeElement);
+  route();
+  scrollTo(0, 0);
+  if (within || document.activeElement === document.body) main.focus({ preventScroll: true });
 }
 
 function changed(next, delta) {
@@ -84,10 +104,11 @@ function changed(next, delta) {
   const waiting = [...state.queue.values()].reduce((sum, row) => sum + row.count, 0);
   const badge = document.getElementById("waiting");
   badge.hidden = !waiting;
-  badge.textContent = count(waiting);
-  badge.setAttribute("aria-label", plural(waiting, "waiting pod"));
+  fill(badge, count(waiting), el("span", { class: "out" }, waiting === 1 ? " waiting pod" : " waiting pods"));
   if (!delta || delta.put?.about?.notes) {
-    fill(document.getElementById("notes"), (about.get("notes") ?? []).map((note) => el("p", { class: "note" }, note)));
+    const notes = document.getElementById("notes"), told = about.get("notes") ?? [];
+    notes.hidden = !told.length;
+    fill(notes, told.map((note) => el("p", { class: "note" }, note)));
   }
   if (!delta || delta.put?.about?.can) offer(about.get("can") ?? []);
   current?.update(state, delta);
@@ -109,7 +130,9 @@ function status(now, told) {
 }
 
 if (await enter()) {
-  addEventListener("hashchange", route);
+  addEventListener("hashchange", go);
+  // The address names the page, so a link within the page must not change it.
+  document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
   route();
   follow(changed, status, refused);
 }

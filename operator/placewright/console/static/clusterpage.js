@@ -45,7 +45,7 @@ export function clusterPage(root, _, params) {
   const heard = el("p", { class: "out", "aria-live": "polite", id: "heard" });
   const facts = el("div", { class: "facts" });
   const choices = el("div", { class: "bar" });
-  const legend = el("div", { class: "legend", "aria-label": "Legend" });
+  const legend = el("div", { class: "legend", role: "group", "aria-label": "Legend" });
   const side = el("aside", { class: "panel side", "aria-label": "Node", id: "node" });
   const latest = el("section", { class: "panel", hidden: true, id: "latest" });
   const groupTable = el("div", { id: "groups" });
@@ -55,6 +55,7 @@ export function clusterPage(root, _, params) {
   const verdict = el("div", { class: "stack tight", hidden: true, id: "verdicts" });
   const map = new NodeMap(base, over, point);
   const layer = new VerdictLayer(() => { if (state) judged(); });
+  const none = el("p", { class: "empty", hidden: true }, "No nodes: no pod can be placed.");
   const watch = new ResizeObserver(() => { if (state && base.parentElement.clientWidth !== map.width) rebuild(); });
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   const redraw = () => map.draw();
@@ -62,7 +63,7 @@ export function clusterPage(root, _, params) {
 
   fill(root, el("h1", { class: "out" }, "Cluster"), facts,
     el("div", { class: "cluster" },
-      el("section", { class: "panel", "aria-label": "Map of nodes" }, choices, verdict, el("div", { class: "map" }, base, over), heard, legend),
+      el("section", { class: "panel", "aria-label": "Map of nodes" }, choices, verdict, el("div", { class: "map" }, base, over), none, heard, legend),
       side,
       el("div", { class: "stack more" }, latest, el("section", { class: "panel stack tight" }, groupTable, nodesOpen))));
   watch.observe(base.parentElement);
@@ -135,6 +136,8 @@ export function clusterPage(root, _, params) {
 
   function rebuild() {
     shownGroups = groups().map(summed);
+    none.hidden = state.nodes.size > 0;
+    base.parentElement.hidden = legend.hidden = !none.hidden;
     const height = Math.max(innerWidth < 640 ? 760 : 260, innerHeight - 300);
     map.show(shownGroups.map((group) => ({ title: group.title, boxes: group.names.map(box) })), height);
     writeGroups();
@@ -246,12 +249,12 @@ export function clusterPage(root, _, params) {
     const resources = about("resources");
     const rows = names.slice(page * ROWS, page * ROWS + ROWS).map((name) => {
       const [, offered, cordoned] = state.nodes.get(name), [asks] = state.loads.get(name) ?? [[]];
-      const link = el("button", { on: { click: () => { map.choose(name); side.scrollIntoView({ block: "nearest" }); } } }, name);
+      const link = el("button", { class: "plain mono", data: { key: name }, on: { click: () => { map.choose(name); side.scrollIntoView({ block: "nearest" }); } } }, name);
       return [link, ...resources.map((each, at) => (offered[at] ? `${amount(each, asks[at] ?? 0)} of ${amount(each, offered[at])}` : "–")), cordoned ? "cordoned" : "", ...(judging() ? [layer.of(name).text] : [])];
     });
     const turn = (text, to) => el("button", { disabled: to < 0 || to >= pages, on: { click: () => { page = to; writeNodes(); } } }, text);
     fill(nodeTable,
-      table("Nodes, requested of offered", [{ name: "Node", mono: true }, ...resources.map((each) => ({ name: called(each), number: true })), { name: "" }, ...(judging() ? [{ name: "What the pod would meet" }] : [])], rows),
+      table("Nodes, requested of offered", [{ name: "Node", mono: true }, ...resources.map((each) => ({ name: called(each), number: true })), { name: "State" }, ...(judging() ? [{ name: "What the pod would meet" }] : [])], rows),
       el("div", { class: "pager" }, turn("Back", page - 1), turn("Next", page + 1), `page ${page + 1} of ${pages}`));
   }
 

@@ -20,9 +20,15 @@ export function el(tag, with_ = {}, ...children) {
   return made;
 }
 
-/** Replace the content of an element. */
+/** Replace the content of an element. A person who is in it with the focus stays at the same link or key, and what was unfolded stays so. */
 export function fill(parent, ...children) {
+  const held = parent.contains(document.activeElement) && document.activeElement !== parent ? document.activeElement : null;
+  const unfolded = new Set([...parent.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
   parent.replaceChildren(...children.flat().filter((each) => each !== null && each !== undefined));
+  for (const each of unfolded.size ? parent.querySelectorAll("details > summary") : []) if (unfolded.has(each.textContent)) each.parentElement.open = true;
+  if (!held || parent.contains(held)) return;
+  const name = held.dataset.key ? "data-key" : held.hasAttribute("href") ? "href" : "id";
+  if (held.getAttribute(name)) parent.querySelector(`[${name}="${CSS.escape(held.getAttribute(name))}"]`)?.focus({ preventScroll: true });
 }
 
 /** Text as people may see it: characters that turn the direction of writing or that cannot be seen stand as escapes. */

@@ -25,14 +25,14 @@ export function podPage(root, [namespace, name]) {
   function suggest() {
     const rows = [...state.queue.values()].sort((one, other) => one.oldest - other.oldest).slice(0, 12);
     const links = rows.flatMap((row) => row.pods.slice(0, 1).map(([pod]) => el("li", {}, podLink(row.namespace, pod))));
-    fill(body, el("section", { class: "panel empty" }, el("h2", {}, "Which pod?"), el("p", {}, "Its name explains where it is, or why it waits."), links.length ? el("ul", { class: "changes small" }, links) : null));
+    fill(body, el("section", { class: "panel empty" }, el("h1", {}, "Which pod?"), el("p", {}, "Its name explains where it is, or why it waits."), links.length ? el("ul", { class: "choices" }, links) : null));
   }
 
   async function ask() {
     const answer = await request(`api/pod?pod=${encodeURIComponent(`${namespace}/${name}`)}`).catch(() => null);
     if (!here || !answer) return;
     if (answer.ok) write(await answer.json());
-    else fill(body, el("section", { class: "panel empty" }, el("h2", { class: "mono" }, `${namespace}/${name}`), el("p", {}, await answer.text())));
+    else fill(body, el("section", { class: "panel empty" }, el("h1", { class: "mono" }, `${namespace}/${name}`), el("p", {}, await answer.text())));
   }
 
   function write(found) {

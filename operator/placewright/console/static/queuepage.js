@@ -77,9 +77,7 @@ export function queuePage(root) {
     const pods = seen.reduce((sum, group) => sum + group.count, 0);
     const left = state.about.get("notEvaluated") ?? 0;
     said.textContent = `${plural(pods, "pod")} in ${plural(seen.length, "group")}, oldest first${left ? `; ${plural(left, "pod")} not evaluated yet` : ""}`;
-    const held = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     fill(list, seen.length ? seen.map((group) => item(group, now)) : el("li", { class: "panel empty" }, el("h2", {}, rows.length ? "No pod matches the filters" : "No pod waits"), rows.length ? null : el("p", {}, "Every pod that is known has a node.")));
-    if (held) list.querySelector(`summary[data-key="${CSS.escape(held)}"]`)?.focus();
   }
 
   function item(group, now) {

@@ -2,6 +2,7 @@
 
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const ONE = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const TWO = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 const BYTES = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
 const SPANS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 
@@ -12,7 +13,7 @@ export const percent = (share) => (share === null ? "–" : `${WHOLE.format(shar
 
 /** An amount of a resource: milli-CPU, bytes or a count. */
 export function amount(resource, number) {
-  if (resource === "cpu") return number % 1000 && Math.abs(number) < 10000 ? `${WHOLE.format(number)}m` : ONE.format(number / 1000);
+  if (resource === "cpu") return number % 1000 && Math.abs(number) < 1000 ? `${WHOLE.format(number)}m` : TWO.format(number / 1000);
   if (resource !== "memory" && resource !== "ephemeral-storage" && !resource.startsWith("hugepages-")) return count(number);
   for (const [unit, size] of BYTES) if (Math.abs(number) >= size) return `${ONE.format(number / size)} ${unit}`;
   return `${count(number)} B`;

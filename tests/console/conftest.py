@@ -1,0 +1,16 @@
+"""One Chromium for all tests of the console that run in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from simulate.browser import running
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port on which it can be told what to do."""
+    with running(tmp_path_factory.mktemp("chromium")) as port:
+        yield port

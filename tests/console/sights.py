@@ -1,0 +1,119 @@
+"""Every page of the console, in one place, for the tests that look at all of them; and files in which each page has something to show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from .makers import HOSTILE, Object, claim_profile, file_of, node, pod
+
+#: Widths of the windows of a phone, a laptop and a large screen.
+PHONE: Final = 400
+LAPTOP: Final = 1400
+LARGE: Final = 2560
+WIDTHS: Final = (PHONE, LAPTOP, LARGE)
+
+
+class Sight(NamedTuple):
+    """A page as a person sees it.
+
+    Attributes:
+        name: of its picture.
+        address: the fragment.
+        ready: an expression that is true once the page has its content.
+        steps: expressions that a person's actions stand for, each after the one before is true.
+    """
+
+    name: str
+    address: str
+    ready: str
+    steps: tuple[str, ...] = ()
+
+
+def pod_address(namespace: str, name: str) -> str:
+    """The address of a pod's page."""
+    return f"#/pod/{quote(namespace, safe='')}/{quote(name, safe='')}"
+
+
+_UNFOLD = "[...document.querySelectorAll('main details')].map((each) => (each.open = true)).length + 1"
+_CHOOSE = """(() => { const map = document.getElementById('map'); if (!document.querySelector('#node .meter')) { map.focus();
+    for (const key of ['Home', 'Enter']) map.dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true })); }
+    return document.querySelector('#node .meter'); })()"""
+_NODES = "document.querySelector('#nodes tbody tr')"
+
+
+def sights(waiting: tuple[str, str], placed: tuple[str, str], fitting: tuple[str, str]) -> tuple[Sight, ...]:
+    """All pages of the console.
+
+    Args:
+        waiting: namespace and name of a pod that fits nowhere.
+        placed: of a pod on a node.
+        fitting: of a pod that waits and that a node can hold.
+
+    Returns:
+        The pages. A new page of the console is added here, and all tests of this kind see it.
+    """
+    return (
+        Sight("cluster", "#/cluster", "document.querySelector('#groups tbody tr')", (_CHOOSE, _UNFOLD, _NODES)),
+        Sight("queue", "#/queue", "document.querySelector('#reasons > li')", (_UNFOLD,)),
+        Sight("which-pod", "#/pod", "document.querySelector('#pod .empty h1')"),
+        Sight("pod-waiting", pod_address(*waiting), "document.getElementById('funnel')"),
+        Sight("pod-fitting", pod_address(*fitting), "document.getElementById('scores')", (_UNFOLD,)),
+        Sight("pod-placed", pod_address(*placed), "document.querySelector('#pod .lines')"),
+        Sight("pod-unknown", pod_address("shop", "nobody"), "document.querySelector('#pod .empty h1, #pod .empty h1')"),
+    )  # fmt: skip
+
+
+#: Of `town`.
+TOWN: Final = sights(("ml", "train-0"), ("shop", "web-3"), ("shop", "small-0"))
+
+
+def town(path: Path) -> Path:
+    """A recording of sixty nodes in three zones, with pods of many kinds, some of which are placed as it goes on."""
+    nodes = [
+        node(
+            f"ip-10-{i // 20}-{i % 20}-17.eu-west-1.compute.internal", cpu=(4, 16, 64)[i % 3], gpu=0 if i % 5 else 8, cordoned=i % 11 == 3,
+            taint="example.com/gpu" if i % 5 == 0 else "", zone=f"eu-west-1{'abc'[i % 3]}", pool=("web", "batch", "gpu")[i % 3],
+        )
+        for i in range(60)
+    ]  # fmt: skip
+    names = [each["metadata"]["name"] for each in nodes]
+    tolerates = [{"key": "example.com/gpu", "operator": "Exists"}]
+    placed = [pod(f"web-{i}", names[i * 7 % 60], namespace="shop", cpu=250 * (1 + i % 9)) for i in range(150)]
+    placed += [pod(f"rank-{i}", names[i * 5 % 60], namespace="ml", cpu=500, gpu=1 + i % 4, tolerations=tolerates) for i in range(24)]
+    placed += [pod(f"agent-{i}", names[i], namespace="kube-system", cpu=100, schedulerName="another") for i in range(60)]
+    waits = [pod(f"train-{i}", namespace="ml", gpu=16, tolerations=tolerates, created=f"2026-11-23T10:{i:02d}:00Z") for i in range(31)]
+    waits += [pod(f"small-{i}", namespace="shop", cpu=500, created="2026-11-23T11:59:20Z") for i in range(3)]
+    waits += [pod(f"huge-{i}", namespace="bank", cpu=200_000) for i in range(7)]
+    waits += [pod("held", namespace="bank", schedulingGates=[{"name": "example.com/quota"}])]
+    waits += [pod("lost", schedulerName="defualt-scheduler")]
+    moves = [(0.01 * i, "MODIFIED", pod(f"late-{i}", names[i * 3 % 60], namespace="shop")) for i in range(8)]
+    late = [pod(f"late-{i}", namespace="shop", created="2026-11-23T11:59:50Z") for i in range(8)]
+    profiles = [claim_profile(), claim_profile("batch", "batch-scheduler")]
+    return file_of(path, [*nodes, *placed, *waits, *late, *profiles], moves)
+
+
+#: A name as long as the API server lets one be, with no place to break it.
+LONG: Final = "a-very-long-name-" * 14 + "ends-with-" + "x" * 5
+#: Characters that turn the direction of writing, that cannot be seen, and that stand above each other.
+TURNED: Final = "left\u202eright\u2066\u200bhidden\u0000Z\u0351\u036b\u0343\u036a\u0302\u036b\u033d\u034f\u0334"
+#: Of `rogues`.
+ROGUES: Final = sights((LONG, f"{LONG}-0"), (HOSTILE, HOSTILE), (TURNED, TURNED))
+
+
+def rogues(folder: Path) -> Path:
+    """A snapshot whose file name, nodes, labels, taints, pods, namespaces, profiles, gates and resources are each chosen to do harm."""
+    value = "v" * 63
+    nodes: list[Object] = [node(HOSTILE, zone=HOSTILE), node(LONG, zone=LONG, taint=LONG), node(TURNED, zone=TURNED)]
+    nodes += [node("__proto__", zone="")]
+    nodes[1]["metadata"]["labels"] |= {f"{LONG}/{value}": value, f"{HOSTILE}/{TURNED}": HOSTILE}
+    for each in nodes[:2]:
+        each["status"]["allocatable"] |= {f"example.com/{value}": "8", f"{LONG}/{HOSTILE}": "9"}
+    placed = [pod(HOSTILE, HOSTILE, namespace=HOSTILE), pod(LONG, LONG, namespace=LONG), pod("constructor", HOSTILE, namespace="__proto__")]
+    waits = [pod(f"{LONG}-{i}", namespace=LONG, cpu=99_000) for i in range(2)]
+    waits += [pod(TURNED, namespace=TURNED, cpu=1)]
+    waits += [pod(HOSTILE * 3, namespace=HOSTILE, schedulingGates=[{"name": LONG}, {"name": HOSTILE}])]
+    waits += [pod("stray", namespace=LONG, schedulerName=LONG), pod("toString", namespace="hasOwnProperty", schedulerName=HOSTILE)]
+    profiles = [claim_profile(), claim_profile(LONG, LONG + "-scheduler"), claim_profile("h", HOSTILE + TURNED)]
+    return file_of(folder / f"{HOSTILE.replace('/', '')}\u202egnp.snapshot", [*nodes, *placed, *waits, *profiles])
