@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from placewright.framework.registry import installed_plugins
 from placewright.offline.world import read_object
+from placewright.plugins.catalog import in_tree
+from placewright.serving.listener import bind
+from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from placewright_lab.console.openedfile import OpenedFile
 from programs import needs
-from simulate.browser import Page
+from simulate.browser import Page, tab
 
 from .makers import claim_profile, file_of, node, pod
 from .sights import HOSTILE, LAPTOP, LARGE, PHONE, ROGUES, TOWN, WIDTHS, Sight, rogues, town
@@ -172,3 +178,21 @@ async def test_people_who_ask_for_less_motion_see_none(chromium: int, tmp_path: 
         durations = await page.run(each)
         assert not still or set(durations) <= {"0s"}
         assert not still or await page.run("document.getAnimations().length") == 0
+
+
+async def test_a_file_that_is_being_read_is_shown_as_such_and_then_its_pages(chromium: int, tmp_path: Path) -> None:
+    source = OpenedFile(town(tmp_path / "town.recording"), 2**24, in_tree().extended(installed_plugins()), time.monotonic)
+    reading, source.advance = source.advance, lambda: False  # type: ignore[method-assign]
+    server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"))
+    async with server.serving(), tab(chromium) as page:
+        await page.look(width=LAPTOP, still=True)
+        await page.ask("Page.navigate", url=server.url)
+        await page.until("document.querySelector('#opening progress')")
+        assert await page.run("document.querySelector('#opening h1').textContent") == "Reading town.recording"
+        await page.run("document.getElementById('to-queue').click()")
+        await keep_picture(page, "opening-1400")
+        assert await violations(page) == []
+        assert await faults_of_layout(page) == []
+        source.advance = reading  # type: ignore[method-assign]
+        await page.until("document.querySelector('#reasons > li')")
+        assert page.complaints == []

@@ -20,6 +20,8 @@ from placewright.console.statedelta import Section, Sections, difference
 
 #: Bytes of deltas that wait for one reader; beyond, the reader is dropped. A whole state is one object for all readers of a class.
 MOST_BYTES_BEHIND: Final = 4 * 2**20
+#: Rows up to which a delta is sent even where it puts more rows than there were.
+_FEW_ROWS: Final = 1000
 #: Readers at once, and classes of rights among them.
 MOST_READERS: Final = 200
 MOST_CLASSES: Final = 50
@@ -62,9 +64,20 @@ class FeedReader:
         self._news = asyncio.Event()
         self._news.set()
 
-    def give(self, line: FeedLine) -> None:
-        """Add a line, or drop the reader."""
+    def give(self, line: FeedLine, *, anew: bool = False) -> None:
+        """Add a line, or drop the reader.
+
+        Args:
+            line: the next one.
+            anew: it is a whole state, before which nothing else need be read.
+        """
         said = line.as_read(packed=self._packed)
+        if anew and not self.dropped:
+            self._lines.clear()
+            self._lines.append(said)
+            self._behind = 0
+            self._news.set()
+            return
         self._behind += len(said)
         if self._behind > MOST_BYTES_BEHIND:
             self.drop()
@@ -118,14 +131,18 @@ class _RightsClass:
             self._whole = FeedLine.of({"version": self.version, "state": self.state})
         return self._whole
 
-    def change(self, after: Sections) -> FeedLine | None:
-        """Go on to another state; returns the delta as a line, None where the states are equal."""
+    def change(self, after: Sections) -> None:
+        """Go on to another state, and give the readers the delta, or the whole state where nearly all of it is new."""
         delta = difference(self.state, after)
         if not delta:
-            return None
+            return
+        known, new = sum(map(len, self.state.values())), sum(map(len, delta.put.values()))
         before, self.version = self.version, self.version + 1
         self.state, self._whole = _copied(after), None
-        return FeedLine.of({"from": before, "version": self.version, "delta": delta})
+        anew = new > max(known, _FEW_ROWS)
+        line = self.whole() if anew else FeedLine.of({"from": before, "version": self.version, "delta": delta})
+        for reader in self.readers:
+            reader.give(line, anew=anew)
 
 
 class Feed:
@@ -198,10 +215,7 @@ class Feed:
         for rights, known in list(self._classes.items()):
             if self._classes.get(rights) is not known:
                 continue  # its last reader has left meanwhile
-            line = known.change(self._source.sections(rights))
-            if line is not None:
-                for reader in known.readers:
-                    reader.give(line)
+            known.change(self._source.sections(rights))
             yield
 
     def close(self) -> None:

@@ -25,10 +25,8 @@ from placewright_lab.commands.snapshot import add_largest_option
 from placewright_lab.console.clustersource import ClusterSource
 from placewright_lab.console.filesource import FileSource
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
-from placewright_lab.console.seenworld import SeenWorld
+from placewright_lab.console.openedfile import OpenedFile
 from placewright_lab.console.whatifpages import WhatIfPages
-from placewright_lab.snapshots.linefile import only_what_stays
-from placewright_lab.snapshots.playback import read_seen
 
 
 def register(subparsers: Subparsers) -> None:
@@ -57,10 +55,12 @@ def main(args: argparse.Namespace) -> int:
     for flag, found in {**live, "--allow-changes": args.allow_changes}.items():
         if found:
             raise InputError(f"{flag}: found beside FILE; allowed without one, for a live cluster")
-    source = open_file(args.file, args.largest << 20, args.speed or 1)
-    for note in source.world.remarks:
-        say(note)
-    asyncio.run(_serve(source, bind(LOOPBACK, args.port, "--port"), open_browser=args.open))
+    source = OpenedFile(args.file, args.largest << 20, in_tree().extended(installed_plugins()), time.monotonic, args.speed or 1, say)
+    try:
+        asyncio.run(_serve(source, bind(LOOPBACK, args.port, "--port"), open_browser=args.open))
+    except ExceptionGroup as problems:
+        damaged = problems.subgroup(InputError)
+        raise (damaged.exceptions[0] if damaged is not None else problems) from None
     return 0
 
 
@@ -117,12 +117,7 @@ def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
     Raises:
         InputError: the file is neither, or is damaged.
     """
-    seen = read_seen(path, largest)
-    with only_what_stays():
-        world = SeenWorld.of_file(seen, in_tree().extended(installed_plugins()))
-    header = seen.header
-    about = {"kind": header.placewright, "source": path.name, "server": header.server, "began": world.began, "speed": speed}
-    return FileSource(world, seen.changes, about, time.monotonic, speed)
+    return OpenedFile(path, largest, in_tree().extended(installed_plugins()), time.monotonic, speed).whole()
 
 
 def what_if_of(source: FileSource | ClusterSource) -> WhatIfPages:

@@ -32,13 +32,21 @@ class FileSource(WorldSource):
             speed: seconds of the recording that pass in a second.
         """
         super().__init__(world, about, clock)
-        self._changes = changes
-        self._applied = 0
         self._clock = clock
         self._speed = speed
-        self._started = clock()
+        self.begin(changes)
+
+    def begin(self, changes: Sequence[SeenChange]) -> None:
+        """Stand at the beginning, which is now.
+
+        Args:
+            changes: that follow, in order of time.
+        """
+        self._changes = changes
+        self._applied = 0
+        self._started = self._clock()
         if changes:
-            self.timeline = WorldTimeline.of_recording(world, changes[-1].at)
+            self.timeline = WorldTimeline.of_recording(self.world, changes[-1].at)
 
     @property
     def writer(self) -> ApiClient | None:

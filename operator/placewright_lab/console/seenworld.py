@@ -87,24 +87,26 @@ class SeenWorld:
         Returns:
             The world.
         """
-        return finished(cls.building(seen, registry))
+        world = cls(registry, unix_seconds(seen.header.taken))
+        finished(world.filling(seen))
+        return world
 
-    @classmethod
-    def building(cls, seen: SeenCluster, registry: Registry) -> Generator[int, None, Self]:
-        """Build the beginning of a file piece by piece; else as `of_file`.
+    def filling(self, seen: SeenCluster) -> Generator[int, None, None]:
+        """Put in the beginning of a file, piece by piece.
+
+        Args:
+            seen: the file.
 
         Yields:
-            How many objects are in it, after each piece.
+            How many objects are in, after each piece.
         """
-        world = cls(registry, unix_seconds(seen.header.taken))
-        world.notes += [*seen.notes, *(f"left out of the file: {each}" for each in seen.header.left_out)]
-        for many, item in enumerate(seen.objects):
-            world.put(item)
+        self.notes += [*seen.notes, *(f"left out of the file: {each}" for each in seen.header.left_out)]
+        for many, item in enumerate(seen.objects, 1):
+            self.put(item)
             if many % PIECE == 0:
                 yield many
-        world.set_profiles(seen.profiles)
-        world.changes = 0
-        return world
+        self.set_profiles(seen.profiles)
+        self.changes = 0
 
     @property
     def scheduler_names(self) -> Sequence[str]:

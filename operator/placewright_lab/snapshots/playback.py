@@ -90,9 +90,9 @@ def read_seen(path: Path, largest: int = LARGEST_TEXT) -> SeenCluster:
     Raises:
         InputError: with the line of the fault.
     """
-    reading = SeenFile(path, largest)
-    finished(reading.lines())
-    return reading.cluster
+    file = SeenFile(path, largest)
+    finished(file.reading())
+    return file.cluster
 
 
 def finished(pieces: Generator[object, None, R]) -> R:
@@ -116,10 +116,10 @@ class SeenFile:
     """A file that is read piece by piece.
 
     Example:
-        reading = SeenFile(path)
-        for _ in reading.lines():
-            print(reading.taken, "of", reading.promised)
-        reading.cluster
+        file = SeenFile(path)
+        for _ in file.reading():
+            print(file.taken, "of", file.promised)
+        file.cluster
 
     Attributes:
         header: of the file.
@@ -155,10 +155,10 @@ class SeenFile:
 
     @property
     def cluster(self) -> SeenCluster:
-        """The objects and changes that were read; the whole file once `lines` has ended."""
+        """The objects and changes that were read; the whole file once `reading` has ended."""
         return SeenCluster(self._path, self.header, self._objects, self._profiles, self._changes, self._notes)
 
-    def lines(self) -> Generator[None, None, None]:
+    def reading(self) -> Generator[None, None, None]:
         """Read the rest.
 
         Yields:

@@ -12,7 +12,7 @@ import { queuePage } from "./queuepage.js";
 import { shadowPage } from "./shadowpage.js";
 import { timePage } from "./timepage.js";
 import { whatIfPage } from "./whatifpage.js";
-import { count, moment } from "./words.js";
+import { count, moment, percent } from "./words.js";
 
 const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage, group: groupPage, claim: claimPage, time: timePage, shadows: shadowPage, whatif: whatIfPage };
 /** The place in the navigation of pages that are not in it. */
@@ -21,6 +21,7 @@ const main = document.getElementById("page");
 let state = null;
 let current = null;
 let closed = false;
+const isAwaited = () => state !== null && (state.about.has("opening") || state.about.has("failed"));
 
 /** The one-time secret is exchanged for a cookie and taken out of the address at once. */
 async function enter() {
@@ -68,8 +69,22 @@ async function refused({ status, told, byToken }) {
   route();
 }
 
+/** A file that is still being read, or that cannot be: how far it is, instead of a page. */
+function awaited(about) {
+  const failed = about.get("failed"), [read, all] = about.get("opening") ?? [0, 1];
+  if (!document.getElementById("opening")) {
+    current?.leave?.();
+    current = null;
+    fill(main, el("div", { class: "panel empty", id: "opening" }, el("h1", {}, `Reading ${about.get("source")}`), el("progress", { max: 1, "aria-label": "Objects read" }), el("p", {})));
+  }
+  const panel = document.getElementById("opening"), bar = panel.querySelector("progress");
+  if (bar) bar.value = read / (all || 1);
+  if (failed) fill(panel, el("h1", {}, `${about.get("source")} cannot be opened`), el("p", {}, failed));
+  else panel.querySelector("p").textContent = `${percent(read / (all || 1))} of ${count(all)} objects`;
+}
+
 function route() {
-  if (closed) return;
+  if (closed || isAwaited()) return;
   const [path, query = ""] = location.hash.replace(/^#\//, "").split("?");
   const [name = "cluster", ...parts] = path.split("/").filter(Boolean);
   const known = Object.hasOwn(PAGES, name) ? name : "cluster";
@@ -111,7 +126,9 @@ function changed(next, delta) {
     fill(notes, told.map((note) => el("p", { class: "note" }, note)));
   }
   if (!delta || delta.put?.about?.can) offer(about.get("can") ?? []);
-  current?.update(state, delta);
+  if (isAwaited()) awaited(about);
+  else if (current) current.update(state, delta);
+  else route();
 }
 
 /** Pages beyond the first ones are in the navigation where the server offers them. */
