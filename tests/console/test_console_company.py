@@ -64,9 +64,9 @@ def test_the_domains_of_a_topology_are_told_in_the_order_of_trial_with_what_each
     first, second = page["domains"]["found"]
     # Three members of 5 CPUs. Rack r1 is empty: 16 CPUs, in pieces of 8. Rack r0 has 8 - 6.1 and 8.
     assert first == {"value": "r1", "nodes": 2, "usable": 2, "room": 1.07, "tried": True, "fit": 2,
-                     "scarce": {"resource": "cpu", "wanted": "15000m", "free": "16000m", "fit": 2}}  # fmt: skip
+                     "scarce": {"resource": "cpu", "wanted": 15000, "free": 16000, "fit": 2}}  # fmt: skip
     assert second == {"value": "r0", "nodes": 2, "usable": 2, "room": 0.66, "fit": 1,
-                      "scarce": {"resource": "cpu", "wanted": "15000m", "free": "9900m", "fit": 1}}  # fmt: skip
+                      "scarce": {"resource": "cpu", "wanted": 15000, "free": 9900, "fit": 1}}  # fmt: skip
 
 
 def crowded(draw: random.Random, path: Path) -> tuple[FileSource, list[Object]]:
@@ -104,8 +104,8 @@ def test_of_random_clusters_the_numbers_of_domains_are_those_of_a_naive_count(se
         open_ = [name for name in mine if not nodes[name]["spec"].get("unschedulable")]
         usable = [name for name in open_ if cpu_of(nodes[name]["status"]["allocatable"]) >= asked(members[0])]
         assert (told["nodes"], told["usable"], told.get("placed", 0)) == (len(mine), len(usable), stand[told["value"]])
-        assert told["scarce"]["free"] == f"{sum(free[name] for name in mine)}m"
-        assert told["scarce"]["wanted"] == f"{wanted}m"
+        assert told["scarce"]["free"] == sum(free[name] for name in mine)
+        assert told["scarce"]["wanted"] == wanted
         assert told.get("fit", 0) == sum(free[name] // min(asked(each) for each in members) for name in usable)
         if stand:
             assert told.get("tried", False) == (stand[told["value"]] > 0), "the others join the one that stands"

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.clusterlimits import amount as amount_of
 from placewright.explain.groupshortage import usable_rows
 from placewright.framework.interface import Rows
 from placewright.framework.runtime.evaluation import Evaluator
@@ -36,14 +35,14 @@ class DomainResource(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
 
     Attributes:
         resource: its name.
-        wanted: the least that the members request together, in words.
-        free: on all nodes of the domain, in words.
+        wanted: the least that the members request together, in milli-CPU, bytes or a count.
+        free: on all nodes of the domain.
         fit: members that this resource alone leaves room for, node by node, on the nodes that a member may use.
     """
 
     resource: str
-    wanted: str
-    free: str
+    wanted: int
+    free: int
     fit: int
 
 
@@ -163,4 +162,4 @@ def _resource(
         return None
     left = free(cluster, resource)
     fit = int((left[open_rows] // asked[0]).sum())
-    return DomainResource(resource, amount_of(resource, sum(asked)), amount_of(resource, int(left[rows].sum())), fit)
+    return DomainResource(resource, sum(asked), int(left[rows].sum()), fit)

@@ -72,14 +72,14 @@ function pods(found, now) {
     ...found.waiting.map(([name, place, since]) => [podLink(found.namespace, name), `waits ${span(now - since)}`, place || "in no sub-queue"]),
   ];
   return section("Its pods", "pods",
-    rows.length ? table(`Pods${found.more ? `, and ${plural(found.more, "more that waits", "more that wait")}` : ""}`, [{ name: "Pod", mono: true }, { name: "" }, { name: "Node or sub-queue", mono: true }], rows) : el("p", { class: "muted" }, "No pod uses it, and none waits for it."));
+    rows.length ? table(`Pods${found.more ? `, and ${plural(found.more, "more that waits", "more that wait")}` : ""}`, [{ name: "Pod", mono: true }, { name: "State" }, { name: "Node or sub-queue", mono: true }], rows) : el("p", { class: "muted" }, "No pod uses it, and none waits for it."));
 }
 
 function why(found) {
   const { free } = found.why;
-  const groups = (free?.groups ?? []).map((each) => [plural(each.nodes, "node"), each.free < 0 ? "–" : count(each.free), each.enough ? "enough" : "too few", each.reason ?? "", (each.examples ?? []).slice(0, 2).join(", ")]);
-  return section("Why it has no devices", "why",
+  const groups = (free?.groups ?? []).map((each) => [count(each.nodes), each.free < 0 ? (each.enough ? "enough" : "too few") : `${count(each.free)}, ${each.enough ? "enough" : "too few"}`, each.reason ?? "", (each.examples ?? []).slice(0, 2).join(", ")]);
+  return section(found.devices.length ? "What the pod that waits would meet" : "Why it has no devices", "why",
     el("p", {}, "Of the pod that waits longest, ", podLink(found.namespace, found.why.pod), ": ", found.why.verdict, "; ", mapLink(found.namespace, found.why.pod), "."),
     found.why.funnel.length ? funnel(found.why.funnel) : null,
-    groups.length ? table(free.deviceClass ? `Free devices of class ${free.deviceClass}; ${count(free.wanted)} wanted` : "Free devices by node", [{ name: "Nodes", number: true }, { name: "Free on each", number: true }, { name: "For the claims" }, { name: "Rejected otherwise" }, { name: "Such as", mono: true }], groups) : null);
+    groups.length ? table(free.deviceClass ? `Free devices of class ${free.deviceClass}; ${count(free.wanted)} wanted` : "Free devices by node", [{ name: "Nodes", number: true }, { name: "Free on each", number: true }, { name: "Rejected before" }, { name: "Such as", mono: true }], groups) : null);
 }

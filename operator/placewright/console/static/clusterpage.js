@@ -18,6 +18,8 @@ function called(resource) {
   const [driver, ...capacity] = resource.slice(PUBLISHED.length).split("/");
   return capacity.length ? `${capacity.join("/")} of ${driver}` : `devices of ${driver}`;
 }
+/** Devices are taken, by claims; all else is requested. */
+const used = (resource) => (resource.startsWith(PUBLISHED) ? "taken" : "requested");
 /** What a person chose, kept while the console is open in this tab. */
 const chosen = { group: null, resource: "cpu", colour: "room", order: null, pod: "" };
 /** Waiting pods that the map offers to ask about; the queue and the page of a pod have links for all others. */
@@ -199,7 +201,7 @@ export function clusterPage(root, _, params) {
     fill(choices,
       field("Group by", [[ALL, "nothing"], ...labels.map((key) => [key, shown(key)])], chosen.group ?? labels[0] ?? ALL, set("group")),
       field("Fill by", resources.map((name) => [name, called(name)]), chosen.resource, set("resource")),
-      field("Colour by", [["room", "free room"], ["profile", "profile"], ["verdict", "what a waiting pod would meet"]], chosen.colour, (value) => { chosen.colour = value; choosePod(chosen.pod); choices.querySelectorAll("select")[2].focus(); }),
+      field("Colour by", [["room", "free room"], ["profile", "profile"], ["verdict", "what a pod would meet"]], chosen.colour, (value) => { chosen.colour = value; choosePod(chosen.pod); choices.querySelectorAll("select")[2].focus(); }),
       chosen.colour === "verdict" ? field("Waiting pod", [["", "choose a pod"], ...offered().map((pod) => [pod, shown(pod)])], chosen.pod, (pod) => { choosePod(pod); choices.querySelectorAll("select")[3].focus(); }) : null,
       field("Order by", [["name", "name"], ["load", "load"]], ordered(), set("order")));
   }
@@ -209,7 +211,7 @@ export function clusterPage(root, _, params) {
     if (chosen.colour === "verdict") { writeVerdictLegend(key); return; }
     const steps = LOADS.map((token, at) => key(token, `${at * 20}–${at * 20 + 20} %`));
     const profiles = about("profiles").map((name, at) => key(KINDS[at % KINDS.length], name));
-    fill(legend, el("span", {}, chosen.colour === "room" ? `${called(chosen.resource)} requested:` : `level: ${called(chosen.resource)} requested; colour: profile of the pods:`),
+    fill(legend, el("span", {}, chosen.colour === "room" ? `${called(chosen.resource)} ${used(chosen.resource)}:` : `level: ${called(chosen.resource)} ${used(chosen.resource)}; colour: profile of the pods:`),
       chosen.colour === "room" ? [...steps, key("--load-full", "full")] : [...profiles, key("--kind-none", "other schedulers")],
       key(null, `offers no ${called(chosen.resource)}`, "hollow"), key(null, "cordoned", "cordoned"));
   }
@@ -218,8 +220,8 @@ export function clusterPage(root, _, params) {
     const nodes = new Map();
     (layer.answer?.verdicts ?? []).slice(1).forEach(([plugin, , many]) => nodes.set(plugin, (nodes.get(plugin) ?? 0) + many));
     const plugins = [...nodes].map(([plugin, many]) => {
-      const { token, pattern } = look(plugin);
-      return el("span", { class: "key" }, el("i", { class: `swatch ${swatchClass(pattern)}`, style: { "--colour": `var(${token})` } }), `${plugin || "without a plugin"}: ${count(many)}`);
+      const { token, shape } = look(plugin);
+      return el("span", { class: "key" }, el("i", { class: `swatch ${swatchClass(shape)}`, style: { "--colour": `var(${token})` } }), `${plugin || "without a plugin"}: ${count(many)}`);
     });
     fill(legend, el("span", {}, "rejected first by:"), plugins, layer.fitting ? [key("--fit-best", "the best ten that fit"), key("--fit", `fits: ${count(layer.fitting)}`)] : "fits: 0", key("--cell", "not evaluated"), key(null, "cordoned", "cordoned"));
   }
@@ -229,7 +231,7 @@ export function clusterPage(root, _, params) {
     const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
     const resources = about("resources").map((name, at) => {
       const [offered, asks] = sums(names, at);
-      return offered ? fact(percent(asks / offered), `of ${amount(name, offered)} ${called(name)} requested`) : null;
+      return offered ? fact(percent(asks / offered), `of ${amount(name, offered)} ${called(name)} ${used(name)}`) : null;
     });
     const waiting = [...state.queue.values()].reduce((sum, row) => sum + row.count, 0);
     fill(facts, fact(count(names.length), names.length === 1 ? "node" : "nodes"), fact(count(waiting), waiting === 1 ? "pod waits" : "pods wait"), ...resources.slice(0, 6));
@@ -282,7 +284,7 @@ export function clusterPage(root, _, params) {
   /** Say in words what the box of a node shows. */
   function say(name) {
     const { share, verdict } = box(name);
-    const load = share === null ? `offers no ${called(chosen.resource)}` : `${percent(share)} of ${called(chosen.resource)} requested`;
+    const load = share === null ? `offers no ${called(chosen.resource)}` : `${percent(share)} of ${called(chosen.resource)} ${used(chosen.resource)}`;
     heard.textContent = `${shown(name)}: ${verdict ? `${verdict.text}; ` : ""}${load}`;
     const told = side.querySelector("#meets");
     if (told) told.textContent = verdict ? `${shown(chosen.pod)}: ${verdict.text}` : "";

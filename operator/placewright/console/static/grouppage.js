@@ -4,7 +4,7 @@ import { asking } from "./asking.js";
 import { el, fill, table } from "./element.js";
 import { groupLink, mapLink, nodeLink, podLink } from "./links.js";
 import { KINDS } from "./nodemap.js";
-import { count, plural, span } from "./words.js";
+import { amount, count, plural, span } from "./words.js";
 
 /** Places of the queue and states on nodes, in the order in which a member goes through them, each with its colour. */
 const STATES = ["gated", "unschedulable", "backoff", "active", "in-flight", "assumed", "bound", "running"];
@@ -24,19 +24,20 @@ export function groupPage(root, [namespace, name]) {
   function write(found) {
     const { facts } = found, now = state?.about.get("now") ?? Date.now() / 1000;
     const first = found.members.find(([, , node]) => !node);
+    const kept = Object.entries(facts.kept ?? {});
+    const more = [
+      found.domains ? domains(found.domains) : null,
+      ...facts.shortages.map(shortage),
+      kept.length ? section("Nodes that are kept for it", "kept", table("Nodes, each with the members that it is kept for", [{ name: "Node", mono: true }, { name: "Members", number: true }], kept.map(([node, many]) => [nodeLink(node), count(many)]))) : null,
+    ].filter(Boolean);
     fill(body,
       el("section", { class: "panel stack tight" },
         el("h1", { class: "mono" }, `${found.namespace}/${found.name}`),
-        el("div", { class: "tags" }, el("span", { class: "tag" }, found.kind), first ? el("span", { class: "tag" }, mapLink(namespace, first[0], "what its next member would meet, on the map")) : null),
+        el("div", { class: "tags" }, el("span", { class: "tag" }, found.kind)),
         el("div", { class: "lines" }, found.lines.map((line) => el("p", { class: line.startsWith("  ") ? "indent" : "" }, line.trim()))),
+        first ? el("p", { class: "links small" }, mapLink(namespace, first[0], "what a waiting member would meet, on the map")) : null,
         found.notes.map((note) => el("p", { class: "muted small" }, note))),
-      el("div", { class: "stack halves" },
-        members(found, now),
-        el("div", { class: "stack" },
-          found.domains ? domains(found.domains) : null,
-          facts.shortages.map(shortage),
-          facts.kept && Object.keys(facts.kept).length ? section("Nodes that are kept for it", "kept",
-            table("Nodes, each with the members that it is kept for", [{ name: "Node", mono: true }, { name: "Members", number: true }], Object.entries(facts.kept).map(([node, many]) => [nodeLink(node), count(many)]))) : null)));
+      more.length ? el("div", { class: "stack halves" }, members(found, now), el("div", { class: "stack" }, more)) : members(found, now));
   }
 
   return {
@@ -63,19 +64,19 @@ function domains({ key, members: wanted, found, others = 0 }) {
   const rows = found.map((each) => {
     const fit = Math.min(each.fit ?? 0, wanted);
     const bar = el("span", { class: "track", "aria-hidden": "true" }, el("i", { class: fit < wanted ? "full" : "", style: { width: `${wanted ? (fit / wanted) * 100 : 0}%` } }));
+    const free = each.scarce ? `${amount(each.scarce.resource, each.scarce.free)} of ${amount(each.scarce.resource, each.scarce.wanted)} ${each.scarce.resource}` : "–";
     return [each.value, each.usable === each.nodes ? count(each.nodes) : `${count(each.usable)} of ${count(each.nodes)}`, count(each.placed ?? 0),
-      each.scarce ? el("span", {}, bar, ` ${fit >= wanted ? `${count(wanted)} of ${count(wanted)}` : `${count(fit)} of ${count(wanted)}`}`) : "–",
-      each.scarce ? `${each.scarce.free} of ${each.scarce.wanted} ${each.scarce.resource}` : "–", each.tried ? "yes" : "no"];
+      each.scarce ? el("span", {}, bar, ` ${count(fit)} of ${count(wanted)}`) : "–", free, each.tried ? "yes" : "no"];
   });
   return section(`Domains of ${key}`, "domains",
-    el("p", { class: "muted small" }, wanted ? "In the order in which they are tried. A domain whose nodes together have less free than the members want is not tried; pieces that are too small count for no member." : "No member waits."),
-    table(`Domains${others ? `, and ${plural(others, "more")}` : ""}`, [{ name: key, mono: true }, { name: "Usable nodes", number: true }, { name: "Members there", number: true }, { name: "Room for", number: true }, { name: "Free of wanted" }, { name: "Tried" }], rows));
+    el("p", { class: "muted small" }, wanted ? "In the order in which they are tried. A domain whose nodes together have less free than the members want is not tried. Room is counted node by node, on the nodes that a member may use." : "No member waits."),
+    table(`Domains${others ? `, and ${plural(others, "more")}` : ""}`, [{ name: key, mono: true }, { name: "Usable", number: true }, { name: "Placed", number: true }, { name: "Room for", number: true }, { name: "Free of wanted", number: true }, { name: "Tried" }], rows));
 }
 
 function shortage(short) {
-  const rows = short.holders.map((each) => [each.group ? groupLink(each.namespace, each.name) : podLink(each.namespace, each.name), each.group ? plural(each.pods, "pod") : "a pod", each.amount, each.priority]);
+  const rows = short.holders.map((each) => [each.group ? groupLink(each.namespace, each.name) : podLink(each.namespace, each.name), each.group ? `group of ${plural(each.pods, "pod")}` : "pod", each.amount, each.priority]);
   const free = short.short ? `${short.short} too few` : `in pieces that hold ${short.fit} of the ${short.members}`;
   return section(`Short of ${short.resource}`, `short-${short.resource}`,
     el("p", {}, `${plural(short.members, "member")} want${short.members === 1 ? "s" : ""} ${short.wanted}; ${short.free} of ${short.total} ${short.free === "1" ? "is" : "are"} free, ${free}.`),
-    rows.length || short.others ? table(`Held by${short.others ? `, and ${plural(short.others, "other")}` : ""}`, [{ name: "Holder", mono: true }, { name: "" }, { name: "Amount", number: true }, { name: "Priority", number: true }], rows) : null);
+    rows.length || short.others ? table(`Held by${short.others ? `, and ${plural(short.others, "other")}` : ""}`, [{ name: "Holder", mono: true }, { name: "Kind" }, { name: "Amount", number: true }, { name: "Priority", number: true }], rows) : null);
 }

@@ -7,8 +7,8 @@ const SMALLEST = 2;
 const FLASH = 700;
 const FULL = 0.97;
 
-/** The half of a box that a pattern fills: its corners, as shares of the side to the right and down. */
-const CORNERS = { plain: [[0, 0], [1, 1], [0, 1]], rising: [[1, 0], [1, 1], [0, 1]], falling: [[0, 0], [1, 0], [0, 1]] };
+/** The part of a box that a pattern fills: left, top, width and height as shares of the side. */
+const PARTS = { square: [0.2, 0.2, 0.6, 0.6], level: [0, 0.3, 1, 0.4], upright: [0.3, 0, 0.4, 1] };
 
 /** A token of the design as the canvas takes it. */
 const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -233,11 +233,14 @@ export class NodeMap {
     context.fillRect(x, y, side, side);
     context.fillStyle = this.colours[name];
     if (shape === "whole" || side < 6) context.fillRect(x, y, side, side);
-    else if (shape === "level") context.fillRect(x, y + side * 0.3, side, side * 0.4);
-    else {
+    else if (PARTS[shape]) {
+      const [left, top, wide, tall] = PARTS[shape];
+      context.fillRect(x + left * side, y + top * side, wide * side, tall * side);
+    } else {
+      const middle = side / 2, reach = side * (shape === "diamond" ? 0.46 : 0.36);
       context.beginPath();
-      if (shape === "dotted") context.arc(x + side / 2, y + side / 2, side * 0.36, 0, Math.PI * 2);
-      else CORNERS[shape].forEach(([right, low], at) => context[at ? "lineTo" : "moveTo"](x + right * side, y + low * side));
+      if (shape === "round") context.arc(x + middle, y + middle, reach, 0, Math.PI * 2);
+      else for (const [right, low] of [[0, -1], [1, 0], [0, 1], [-1, 0]]) context.lineTo(x + middle + right * reach, y + middle + low * reach);
       context.fill();
     }
     if (rank && side >= 16) {

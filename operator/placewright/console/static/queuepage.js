@@ -18,8 +18,8 @@ export function reasonText([plugin, text, least, most]) {
 
 /** A plugin with its colour, which is the same on the map. */
 function pluginTag(plugin) {
-  const { token, pattern } = look(plugin);
-  return el("span", { class: "tag" }, el("i", { class: `swatch ${swatchClass(pattern)}`, style: { "--colour": `var(${token})` } }), plugin);
+  const { token, shape } = look(plugin);
+  return el("span", { class: "tag" }, el("i", { class: `swatch ${swatchClass(shape)}`, style: { "--colour": `var(${token})` } }), plugin);
 }
 
 export function queuePage(root) {

@@ -73,8 +73,8 @@ export class VerdictLayer {
     if (place < 0) return NOT_ASKED;
     if (place > 0) {
       const [plugin, reason] = this.answer.verdicts[place];
-      const { token, pattern } = look(plugin);
-      return { token, shape: pattern, text: plugin ? `rejected by ${plugin}: ${reason}` : `rejected: ${reason}` };
+      const { token, shape } = look(plugin);
+      return { token, shape, text: plugin ? `rejected by ${plugin}: ${reason}` : `rejected: ${reason}` };
     }
     const [rank, score] = this.answer.ranks.get(name) ?? [0, 0];
     const best = rank > 0 && rank <= BEST;

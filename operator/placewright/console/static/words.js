@@ -11,8 +11,16 @@ export const plural = (number, one, many = `${one}s`) => `${count(number)} ${num
 export const tenth = (number) => ONE.format(number);
 export const percent = (share) => (share === null ? "–" : `${WHOLE.format(share * 100)} %`);
 
+/** A capacity of devices, whose unit only its driver knows: as quantities are written, `80Gi` or `100G`. */
+function capacity(number) {
+  for (const [unit, size] of BYTES) if (number && number % (2 ** 20) === 0 && number >= size) return `${ONE.format(number / size)}${unit.slice(0, 2)}`;
+  for (const [unit, size] of [["T", 1e12], ["G", 1e9], ["M", 1e6]]) if (number >= size) return `${ONE.format(number / size)}${unit}`;
+  return count(number);
+}
+
 /** An amount of a resource: milli-CPU, bytes or a count. */
 export function amount(resource, number) {
+  if (resource.startsWith("devices:") && resource.includes("/")) return capacity(number);
   if (resource === "cpu") return number % 1000 && Math.abs(number) < 1000 ? `${WHOLE.format(number)}m` : TWO.format(number / 1000);
   if (resource !== "memory" && resource !== "ephemeral-storage" && !resource.startsWith("hugepages-")) return count(number);
   for (const [unit, size] of BYTES) if (Math.abs(number) >= size) return `${ONE.format(number / size)} ${unit}`;
