@@ -72,7 +72,7 @@ def laboratory(path: Path) -> Path:
     ]  # fmt: skip
     pods = [
         claiming("holder", "mine", on="n0", cpu=100), claiming("wisher", "wish", cpu=100), claiming(HOSTILE, HOSTILE, cpu=100),
-        pod("ledger", "n0", namespace="bank", cpu=4000), pod("small", namespace="ml", cpu=100),
+        pod("ledger", "n0", namespace="bank", cpu=4000), pod("small", namespace="ml", cpu=100), member(HOSTILE, "odd", cpu=64000),
     ]  # fmt: skip
     groups = [group("train", 3, topology=RACK), group("old", 1)]
     return file_of(path, [*nodes, *groups, *train, *old, device_class(), *slices, *claims, *pods, claim_profile()])

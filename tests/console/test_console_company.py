@@ -176,7 +176,7 @@ def test_the_rows_of_the_queue_name_the_groups_of_their_pods(source: FileSource)
     while source.advance():
         pass
     rows = source.sections(ALL_NAMESPACES)["queue"].values()
-    assert [row["groups"] for row in rows if "groups" in row] == [[("train", 3), ("old", 1)]]
+    assert [row["groups"] for row in rows if "groups" in row] == [[("train", 3), ("old", 1)], [(HOSTILE, 1)]]
     assert all("groups" not in row for row in source.sections(Rights.of(["shop"]))["queue"].values())
 
 

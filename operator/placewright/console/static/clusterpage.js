@@ -140,7 +140,7 @@ export function clusterPage(root, _, params) {
     shownGroups = groups().map(summed);
     none.hidden = state.nodes.size > 0;
     base.parentElement.hidden = legend.hidden = !none.hidden;
-    const height = Math.max(innerWidth < 640 ? 760 : 260, innerHeight - 300);
+    const height = Math.max(innerWidth < 640 ? 760 : 260, innerHeight - (judging() ? 400 : 300));
     map.show(shownGroups.map((group) => ({ title: group.title, boxes: group.names.map(box) })), height);
     writeGroups();
     writeNodes();
@@ -201,7 +201,7 @@ export function clusterPage(root, _, params) {
     fill(choices,
       field("Group by", [[ALL, "nothing"], ...labels.map((key) => [key, shown(key)])], chosen.group ?? labels[0] ?? ALL, set("group")),
       field("Fill by", resources.map((name) => [name, called(name)]), chosen.resource, set("resource")),
-      field("Colour by", [["room", "free room"], ["profile", "profile"], ["verdict", "what a pod would meet"]], chosen.colour, (value) => { chosen.colour = value; choosePod(chosen.pod); choices.querySelectorAll("select")[2].focus(); }),
+      field("Colour by", [["room", "free room"], ["profile", "profile"], ["verdict", "what a pod would meet"]], chosen.colour, (value) => { chosen.colour = value; choosePod(chosen.pod); rebuild(); choices.querySelectorAll("select")[2].focus(); }),
       chosen.colour === "verdict" ? field("Waiting pod", [["", "choose a pod"], ...offered().map((pod) => [pod, shown(pod)])], chosen.pod, (pod) => { choosePod(pod); choices.querySelectorAll("select")[3].focus(); }) : null,
       field("Order by", [["name", "name"], ["load", "load"]], ordered(), set("order")));
   }

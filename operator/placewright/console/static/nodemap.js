@@ -243,7 +243,7 @@ export class NodeMap {
       else for (const [right, low] of [[0, -1], [1, 0], [0, 1], [-1, 0]]) context.lineTo(x + middle + right * reach, y + middle + low * reach);
       context.fill();
     }
-    if (rank && side >= 16) {
+    if (rank && side >= 13) {
       context.fillStyle = this.colours["--surface"];
       context.font = `700 ${Math.min(16, side * 0.6)}px ${token("--font")}`;
       context.textAlign = "center";
