@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator
+from datetime import datetime
 
 from placewright.api.objects import PodKey
 from placewright.api.podgroups import GroupRef
@@ -14,6 +15,14 @@ from placewright.explain.groupfacts import kept_nodes
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.profiles.problem import did_you_mean
 from placewright.serving.explainpages import suspect_reason
+
+
+def created_at(pod: PodInfo) -> float:
+    """Return the time at which a pod was created, seconds since 1970; 0.0 where it is not known."""
+    try:
+        return datetime.fromisoformat(pod.created).timestamp()
+    except ValueError:
+        return 0.0
 
 
 class QueuedPods:
@@ -56,11 +65,9 @@ class QueuedPods:
         return self._engine.queue.pod_groups.members(ref)
 
     def standing(self, pod: PodInfo) -> WaitingPlace:
-        """Where in the queue the pod is, and since when: since it came or came back after its last attempt."""
-        queue = self._engine.queue
-        queued, place = queue.get(pod.uid), queue.locate(pod.uid)
-        since = 0.0 if queued is None else round(time.time() - (time.monotonic() - queued.timestamp))
-        return WaitingPlace("" if place is None else place.value, since)
+        """Where in the queue the pod is, and since when it exists."""
+        place = self._engine.queue.locate(pod.uid)
+        return WaitingPlace("" if place is None else place.value, created_at(pod))
 
     def evaluator(self, pod: PodInfo) -> Evaluator | str:
         """The evaluator of the pod's profile; or why the pod is not evaluated: no profile claims it, or it is a suspect."""
