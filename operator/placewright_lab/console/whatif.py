@@ -20,9 +20,9 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import offline_evaluator
 from placewright.profiles.editorschema import editor_schema
 from placewright.profiles.resolve import resolve
-from placewright_lab.console.whatifanswer import Answer, Line, Lines, Side, Subject
+from placewright_lab.console.whatifanswer import Answer, Line, Lines, TriedProfile, Subject
 from placewright_lab.console.whatifpatch import ChangedProfile, changed, settable_weights, shown_spec, taken_along
-from placewright_lab.console.whatifplacing import Mix, recent_placements
+from placewright_lab.console.whatifplacements import Mix, recent_placements
 from placewright_lab.console.whatifworld import TrialCluster, TriedWorld
 from placewright_lab.figures.fragmentation import PodClass
 
@@ -36,7 +36,7 @@ class _Known:
 
     profile: SchedulingProfile
     resolved: ResolvedProfile | None
-    side: Side
+    side: TriedProfile
     subject: Subject
 
 
@@ -175,11 +175,11 @@ class WhatIf:
             resolved = resolve(profile, self._registry)
             side = self._side(resolved)
         except (PluginError, InputError) as problem:
-            side = Side(None, f"the profile cannot be used: {problem}")
+            side = TriedProfile(None, f"the profile cannot be used: {problem}")
         self._known = _Known(profile, resolved, side, Subject(trial, pods, recent, self._mix))
         return self._known
 
-    def _after(self, known: _Known, made: ChangedProfile) -> Side:
+    def _after(self, known: _Known, made: ChangedProfile) -> TriedProfile:
         """The changed profile; the same side where it decides as before."""
         assert made.profile is not None
         resolved = resolve(made.profile, self._registry)
@@ -187,10 +187,10 @@ class WhatIf:
             return known.side
         return self._side(resolved)
 
-    def _side(self, resolved: ResolvedProfile) -> Side:
+    def _side(self, resolved: ResolvedProfile) -> TriedProfile:
         trial = self._trial
         assert trial is not None
-        return Side(offline_evaluator(resolved, self._registry, trial.cluster, trial.members))
+        return TriedProfile(offline_evaluator(resolved, self._registry, trial.cluster, trial.members))
 
 
 def _decisive(profile: ResolvedProfile) -> tuple[object, ...]:

@@ -16,7 +16,7 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import why
 from placewright.shadow.chooser import Chooser
 from placewright_lab.console.verdicts import rejections_of
-from placewright_lab.console.whatifplacing import RecentSample, chosen_again, figures, placed
+from placewright_lab.console.whatifplacements import RecentSample, chosen_again, figures, placed
 from placewright_lab.console.whatifworld import TrialCluster
 from placewright_lab.figures.fragmentation import PodClass
 
@@ -33,7 +33,7 @@ _MOST_NAMED: Final = 50
 
 
 @dataclass(slots=True)
-class Side:
+class TriedProfile:
     """One profile on the trial cluster, and what is known of it so far.
 
     Attributes:
@@ -75,9 +75,9 @@ class Subject:
 
 
 class Answer:
-    """Compares two profiles. Where both are the same `Side`, it tells how things stand."""
+    """Compares two profiles. Where both are the same `TriedProfile`, it tells how things stand."""
 
-    def __init__(self, subject: Subject, before: Side, after: Side, clock: Callable[[], float]) -> None:
+    def __init__(self, subject: Subject, before: TriedProfile, after: TriedProfile, clock: Callable[[], float]) -> None:
         """Ask nothing yet.
 
         Args:
@@ -133,7 +133,7 @@ class Answer:
                 yield self._waiting_line(tried)
         yield self._waiting_line(tried)
 
-    def _verdict(self, side: Side, pod: PodInfo) -> Now:
+    def _verdict(self, side: TriedProfile, pod: PodInfo) -> Now:
         if side.evaluator is None:
             return Now(error=side.problem)
         return evaluated(side.evaluator, self._subject.trial.cluster, pod, briefly=True)
@@ -173,7 +173,7 @@ class Answer:
             "others": len(others), "named": others[:_MOST_NAMED],
         }  # fmt: skip
 
-    def _place(self, side: Side, number: int) -> Lines:
+    def _place(self, side: TriedProfile, number: int) -> Lines:
         """Place the pods under one profile, measure, and take them back, also where the answer is given up in the middle."""
         subject, trial = self._subject, self._subject.trial
         nodes: dict[str, NodeName | None] = {}
@@ -221,7 +221,7 @@ class Answer:
         }  # fmt: skip
 
 
-def _chooser(trial: TrialCluster, side: Side) -> Chooser | None:
+def _chooser(trial: TrialCluster, side: TriedProfile) -> Chooser | None:
     return None if side.evaluator is None else Chooser(trial, side.evaluator, random.Random(0))
 
 

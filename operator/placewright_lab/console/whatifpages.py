@@ -54,7 +54,7 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):
     page: str = ""
 
 
-class Change(msgspec.Struct, forbid_unknown_fields=True):
+class WantedWrite(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a write.
 
     Attributes:
@@ -166,7 +166,7 @@ class WhatIfPages:
         return time.monotonic() + _SLICE
 
     async def _apply(self, request: web.Request) -> web.Response:
-        change = await _body(request, Change)
+        change = await _body(request, WantedWrite)
         if isinstance(change, web.Response):
             return change
         writer = self._at_hand.writer
