@@ -40,6 +40,9 @@ _UNFOLD = "[...document.querySelectorAll('main details')].map((each) => (each.op
 _CHOOSE = """(() => { const map = document.getElementById('map'); if (!document.querySelector('#node .meter')) { map.focus();
     for (const key of ['Home', 'Enter']) map.dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true })); }
     return document.querySelector('#node .meter'); })()"""
+_ANSWERED = "document.getElementById('progress')?.textContent.startsWith('As of')"
+_TRY = """(() => { const it = document.getElementById('weight-NodeResourcesFit'); if (it.value !== '7') { it.value = 7;
+    it.dispatchEvent(new Event('input')); } return document.getElementById('yaml') !== null; })()"""
 _NODES = "document.querySelector('#nodes tbody tr')"
 
 
@@ -61,6 +64,7 @@ def sights(waiting: tuple[str, str], placed: tuple[str, str], fitting: tuple[str
         Sight("pod-waiting", pod_address(*waiting), "document.getElementById('funnel')"),
         Sight("pod-fitting", pod_address(*fitting), "document.getElementById('scores')", (_UNFOLD,)),
         Sight("pod-placed", pod_address(*placed), "document.querySelector('#pod .lines')"),
+        Sight("what-if", "#/whatif", _ANSWERED, (_TRY, _ANSWERED, _UNFOLD)),
         Sight("pod-unknown", pod_address("shop", "nobody"), "document.querySelector('#pod .empty h1, #pod .empty h1')"),
     )  # fmt: skip
 

@@ -33,13 +33,16 @@ from seeds import seeds
 from .makers import HOSTILE, Object
 
 REGISTRY = in_tree().extended(installed_plugins())
-CERTIFICATE, KEY = (b64encode(f"-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n".encode()).decode() for kind in ("CERTIFICATE", "PRIVATE KEY"))
+CERTIFICATE, KEY = (
+    b64encode(f"-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n".encode()).decode() for kind in ("CERTIFICATE", "PRIVATE KEY")
+)
 EXTENDER: Object = {"urlPrefix": "https://x.test", "filterVerb": "filter", "tlsConfig": {"certData": CERTIFICATE, "keyData": KEY}}
 
 
 def profile(name: str = "default", **spec: Any) -> SchedulingProfile:
     content = {"schedulerName": "default-scheduler"} | spec
-    return read_manifest({"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": content})
+    about = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}}
+    return read_manifest({**about, "spec": content})
 
 
 def random_value(dice: random.Random, depth: int = 3) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from placewright.serving.listener import bind
-from placewright_lab.commands.console import open_file
+from placewright_lab.commands.console import open_file, what_if_of
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from simulate.browser import Page, tab
 
@@ -29,7 +29,8 @@ _LAYOUT: Final = (Path(__file__).parent / "layout.js").read_text()
 @asynccontextmanager
 async def console(chromium: int, path: Path, *, still: bool = False, before: str = "") -> AsyncIterator[tuple[Page, ConsoleServer]]:
     """A console that is open in a tab, with its first state; `before` is a script that runs ahead of the page's own."""
-    server = ConsoleServer(open_file(path, _LARGEST), bind(LOOPBACK, 0, "--port"))
+    source = open_file(path, _LARGEST)
+    server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"), what_if_of(source))
     async with server.serving(), tab(chromium) as page:
         await page.look(width=LAPTOP, still=still)
         if before:

@@ -104,6 +104,7 @@ class ClusterSource(WorldSource):
             if self._watched.trouble or time.monotonic() > ends:
                 raise InputError(self._watched.trouble or "; ".join(self._watched.remarks) or "the cluster's objects are not read yet")
             await asyncio.sleep(_LOOK_SECONDS)
+        self.world.now = time.time()  # a quiet cluster is of this moment, too, and not of its last change
         return self.world
 
     def advance(self) -> bool:

@@ -20,7 +20,7 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import offline_evaluator
 from placewright.profiles.editorschema import editor_schema
 from placewright.profiles.resolve import resolve
-from placewright_lab.console.whatifanswer import Answer, Line, Lines, TriedProfile, Subject
+from placewright_lab.console.whatifanswer import Answer, Line, Lines, Subject, TriedProfile
 from placewright_lab.console.whatifpatch import ChangedProfile, changed, settable_weights, shown_spec, taken_along
 from placewright_lab.console.whatifplacements import Mix, recent_placements
 from placewright_lab.console.whatifworld import TrialCluster, TriedWorld

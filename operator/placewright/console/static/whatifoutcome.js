@@ -22,7 +22,7 @@ export class Outcome {
     this.progress = el("p", { class: "muted small", id: "progress" });
     this.summary = el("p", { class: "out", role: "status", id: "summary" });
     this.problems = el("div", { role: "alert", id: "problems" });
-    this.parts = Object.fromEntries(["waiting", "placing", "recent"].map((part) => [part, el("section", { class: "panel stack tight", id: part, hidden: true })]));
+    this.parts = Object.fromEntries(["waiting", "placing", "recent"].map((part) => [part, el("section", { class: "panel stack tight", id: `whatif-${part}`, hidden: true })]));
     this.node = el("div", { class: "whatif-outcome stack" },
       el("section", { class: "panel whatif-facts", "aria-label": "In short" }, this.facts, this.progress, this.problems), this.summary,
       el("div", { class: "whatif-answers" },
@@ -84,7 +84,7 @@ export class Outcome {
     const { basis: from } = this.told;
     const why = from.problem ? `The profile as it is ${from.problem.replace(/^the profile /, "")}.` : from.claims ? "" : "An older profile has the schedulerName, so no pod waits for this one.";
     const same = from.same ? "Where pods go is the same with and without the change." : "";
-    this.done([`As of ${moment(from.now)}, found in ${ONE.format(line.seconds)} s.`, line.cut ? "It was cut off before its end." : "", same, why].filter(Boolean).join(" "));
+    this.done([`As of ${moment(from.now)}, found in ${line.seconds < 0.1 ? "less than 0.1" : ONE.format(line.seconds)} s.`, line.cut ? "It was cut off before its end." : "", same, why].filter(Boolean).join(" "));
     const { waiting, placing, recent } = this.told;
     const said = [waiting ? `${plural(waiting.comes, "waiting pod")} would fit that ${waiting.comes === 1 ? "does" : "do"} not now, ${count(waiting.goes)} would not fit any more` : "",
       placing ? `empty nodes: ${signed(placing.after.empty - placing.before.empty)}` : "", recent ? `${count(recent.others)} of ${plural(recent.tried, "placement")} of the last hour would have been others` : ""];

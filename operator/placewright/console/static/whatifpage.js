@@ -207,8 +207,3 @@ class Trial {
 const breakable = (name) => shown(name).split(/(?<=[a-z])(?=[A-Z])/).flatMap((word) => [word, el("wbr")]);
 
 const pick = (value, names) => Object.fromEntries(Object.entries(value).filter(([name]) => names.includes(name)));
-
-/** For the tests: what the form of a profile reads back without a change. */
-export function readBack(schema, definitions, spec) {
-  return schemaField({ ...schema, description: undefined }, spec, { name: "spec", path: "spec", required: true, changed: () => {}, definitions }).read();
-}
