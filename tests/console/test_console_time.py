@@ -13,7 +13,7 @@ from placewright.api.profile import ShadowStatus
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.console.shadowrows import MOST_NAMED, SeenShadow, shadow_rows
 from placewright.console.timeline import GENERATIONS, OTHERS
-from placewright.shadow.figures import Difference
+from placewright.shadow.figures import Disagreement
 from placewright_lab.commands.console import open_file
 from placewright_lab.console.filesource import FileSource
 
@@ -100,8 +100,8 @@ def test_a_shadow_of_a_file_is_told_by_its_status(tmp_path: Path) -> None:
 
 
 def test_examples_of_hidden_namespaces_are_counted_and_not_named() -> None:
-    differences = [Difference("shop", f"web-{i}", NodeName("a"), NodeName("b"), i) for i in range(30)]
-    differences.append(Difference("bank", "vault", None, NodeName("b")))
+    differences = [Disagreement("shop", f"web-{i}", NodeName("a"), NodeName("b"), i) for i in range(30)]
+    differences.append(Disagreement("bank", "vault", None, NodeName("b")))
     shadow = SeenShadow("packed", "default", 2, ShadowStatus(last_error="bank/vault"), differences)
     owner = shadow_rows([shadow], ALL_NAMESPACES)["packed"]
     assert owner["examples"][0] == ["bank", "vault", None, "b", None]

@@ -19,7 +19,7 @@ from placewright.console.shadowrows import SeenShadow, shadow_rows
 from placewright.console.statedelta import Sections
 from placewright.console.timeline import PlacementTally, Timeline, Waiting
 from placewright.serving.listener import bind
-from placewright.shadow.figures import Difference
+from placewright.shadow.figures import Disagreement
 from placewright_lab.commands.console import open_file
 from placewright_lab.console.filesource import FileSource
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
@@ -51,7 +51,7 @@ class Operator:
             pods=60, decided=50, agreement_percent=40.0, same=20, other=25, live_only=5, regret=Regret(25, 12.5, 30.0, 4.2),
             resources=[ShadowUse(HOSTILE, Allocation(50, 10), Allocation(40, 5))],
         )  # fmt: skip
-        differences = [Difference(HOSTILE, HOSTILE, NodeName("a-1"), NodeName("b-1"), 7), Difference("shop", "web", None, NodeName("b-1"))]
+        differences = [Disagreement(HOSTILE, HOSTILE, NodeName("a-1"), NodeName("b-1"), 7), Disagreement("shop", "web", None, NodeName("b-1"))]
         self.shadows = [SeenShadow(HOSTILE, "default", 3, status, differences)]
 
     def goes_on(self, seconds: int) -> None:

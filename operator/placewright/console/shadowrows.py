@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from placewright.api.profile import Regret, SchedulingProfile, ShadowStatus
 from placewright.console.rights import Rights
-from placewright.shadow.figures import Difference
+from placewright.shadow.figures import Disagreement
 
 #: Examples that a row has.
 MOST_NAMED: Final = 20
@@ -33,7 +33,7 @@ class SeenShadow(NamedTuple):
     beside: str
     generation: int
     status: ShadowStatus
-    differences: Sequence[Difference] = ()
+    differences: Sequence[Disagreement] = ()
 
 
 def shadows_of(profiles: Iterable[SchedulingProfile]) -> list[SeenShadow]:

@@ -70,7 +70,7 @@ class Waiting(NamedTuple):
     gated: int = 0
 
 
-class Part(NamedTuple):
+class StretchSums(NamedTuple):
     """Sums of one profile's generation over a stretch.
 
     Attributes:
@@ -85,24 +85,24 @@ class Part(NamedTuple):
     deciding: Counts
     binding: Counts
 
-    def __add__(self, other: Part) -> Part:  # type: ignore[override]  # a tuple's sum would be longer
-        return Part(
+    def __add__(self, other: StretchSums) -> StretchSums:  # type: ignore[override]  # a tuple's sum would be longer
+        return StretchSums(
             self.decisions + other.decisions, self.bound + other.bound, self.waiting + other.waiting, self.deciding + other.deciding,
             self.binding + other.binding,
         )  # fmt: skip
 
-    def __sub__(self, other: Part) -> Part:
-        return Part(
+    def __sub__(self, other: StretchSums) -> StretchSums:
+        return StretchSums(
             self.decisions - other.decisions, self.bound - other.bound, self.waiting - other.waiting, self.deciding - other.deciding,
             self.binding - other.binding,
         )  # fmt: skip
 
 
 class PlacementTally:
-    """Counts attempts until the next tick takes the counts. Implements the metrics' `Tally`, which is called for hundreds at once."""
+    """Counts attempts until the next tick takes the counts. Implements the metrics' `CountReader`, which is called for hundreds at once."""
 
     def __init__(self) -> None:
-        self._parts: dict[Series, Part] = {}
+        self._parts: dict[Series, StretchSums] = {}
         self._failed: Counter[Series] = Counter()
 
     def placed(self, profile: str, generation: int, deciding: Seconds, binding: Seconds) -> None:
@@ -115,7 +115,7 @@ class PlacementTally:
             binding: seconds from the first attempt to the end, shape (pods,).
         """
         pods = len(binding)
-        part = Part(pods, pods, np.zeros(len(PLACES)), counted(deciding), counted(binding))
+        part = StretchSums(pods, pods, np.zeros(len(PLACES)), counted(deciding), counted(binding))
         self._parts = _sum(self._parts, {(profile, generation): part})
 
     def failed(self, profile: str, generation: int) -> None:
@@ -127,7 +127,7 @@ class PlacementTally:
         """
         self._failed[profile, generation] += 1
 
-    def take(self) -> dict[Series, Part]:
+    def take(self) -> dict[Series, StretchSums]:
         """Return the counts since the last call."""
         failed = {series: _no_part()._replace(decisions=attempts) for series, attempts in self._failed.items()}
         taken, self._parts, self._failed = _sum(self._parts, failed), {}, Counter()
@@ -145,7 +145,7 @@ class _Point:
 
     begin: float
     end: float
-    parts: dict[Series, Part]
+    parts: dict[Series, StretchSums]
     row: list[Any] | None = field(default=None, compare=False)
 
     @property
@@ -173,11 +173,11 @@ class Timeline:
         self._spans = spans
         self._fine: deque[_Point] = deque()
         self._coarse: deque[_Point] = deque()
-        self._sums: dict[Series, Part] = {}
+        self._sums: dict[Series, StretchSums] = {}
         #: The begin and the end of the time that `_sums` are of, by the same keys.
         self._told: dict[Series, tuple[float, float]] = {}
         #: Counts of ticks between which no time passed.
-        self._carried: dict[Series, Part] = {}
+        self._carried: dict[Series, StretchSums] = {}
         self._last: float | None = None
         self._shift = 0.0
         #: The time of day at the axis' zero.
@@ -186,7 +186,7 @@ class Timeline:
     def __len__(self) -> int:
         return len(self._fine) + len(self._coarse)
 
-    def tick(self, now: float, wall: float, counts: Mapping[Series, Part], waiting: Mapping[Series, Waiting]) -> None:
+    def tick(self, now: float, wall: float, counts: Mapping[Series, StretchSums], waiting: Mapping[Series, Waiting]) -> None:
         """End a stretch, which began at the last tick.
 
         Args:
@@ -282,11 +282,11 @@ class Timeline:
         return told
 
 
-def _no_part() -> Part:
-    return Part(0, 0, np.zeros(len(PLACES)), no_counts(), no_counts())
+def _no_part() -> StretchSums:
+    return StretchSums(0, 0, np.zeros(len(PLACES)), no_counts(), no_counts())
 
 
-def _sum(one: Mapping[Series, Part], other: Mapping[Series, Part]) -> dict[Series, Part]:
+def _sum(one: Mapping[Series, StretchSums], other: Mapping[Series, StretchSums]) -> dict[Series, StretchSums]:
     added = dict(one)
     for series, part in other.items():
         known = added.get(series)
@@ -294,7 +294,7 @@ def _sum(one: Mapping[Series, Part], other: Mapping[Series, Part]) -> dict[Serie
     return added
 
 
-def _bounded(parts: dict[Series, Part]) -> dict[Series, Part]:
+def _bounded(parts: dict[Series, StretchSums]) -> dict[Series, StretchSums]:
     """Name `MOST_SERIES`, the ones with most decisions and waiting pods, and add up the rest."""
     named = [series for series in parts if series != _OTHERS]
     if len(named) <= MOST_SERIES:
@@ -314,7 +314,7 @@ def _join(points: deque[_Point], point: _Point, longest: float) -> None:
     points.append(point)
 
 
-def _figures(part: Part, seconds: float) -> list[Any]:
+def _figures(part: StretchSums, seconds: float) -> list[Any]:
     """Decisions, bound pods, the mean of waiting pods by sub-queue, and the quantiles of both latencies."""
     waiting = [round(float(pods) / seconds, 1) for pods in part.waiting]
     latencies = [quantile(counts, share) for counts in (part.deciding, part.binding) for share in (0.5, 0.99)]

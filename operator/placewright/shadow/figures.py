@@ -13,7 +13,7 @@ from placewright.api.profile import Regret
 MOST_EXAMPLES: Final = 100
 
 
-class Difference(NamedTuple):
+class Disagreement(NamedTuple):
     """A decision in which the two profiles differ.
 
     Attributes:
@@ -102,7 +102,7 @@ class Figures:
     not_feasible: int = 0
     regret: Regrets = field(default_factory=Regrets)
     live_regret: Regrets = field(default_factory=Regrets)
-    differences: deque[Difference] = field(default_factory=lambda: deque(maxlen=MOST_EXAMPLES))
+    differences: deque[Disagreement] = field(default_factory=lambda: deque(maxlen=MOST_EXAMPLES))
 
     def count(self, shadow: NodeName | None, live: NodeName | None) -> None:
         """Count a decision of both.

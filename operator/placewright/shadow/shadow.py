@@ -19,7 +19,7 @@ from placewright.framework.runtime.guard import why
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.scheduler.ports import Clock
 from placewright.shadow.chooser import Chooser, Found
-from placewright.shadow.figures import Difference, Figures
+from placewright.shadow.figures import Disagreement, Figures
 from placewright.shadow.pace import ShadowPace
 from placewright.shadow.podgroups import together
 from placewright.shadow.tape import Decided, Entry, EntryKind, Tape
@@ -262,7 +262,7 @@ class Shadow:
         if here != there:
             totals = None if found is None else found.totals
             points = None if totals is None else totals[0] - totals[1]
-            figures.differences.append(Difference(decided.pod.namespace, decided.pod.name, here, there, points))
+            figures.differences.append(Disagreement(decided.pod.namespace, decided.pod.name, here, there, points))
         if found is None or live is None:
             return
         if not found.feasible:

@@ -42,7 +42,7 @@ _ASKED: Final = {
 _OF_ALL: Final = 4
 
 
-class Tally(Protocol):
+class CountReader(Protocol):
     """A second reader of the counts, by profile and generation. It is called when noted placements are counted, hundreds at once."""
 
     def placed(self, profile: str, generation: int, deciding: Floats, binding: Floats) -> None:
@@ -72,7 +72,7 @@ class AttemptSeries:
     """
 
     def __init__(self) -> None:
-        self.tally: Tally | None = None
+        self.tally: CountReader | None = None
         self.attempts = CounterSeries(upstream.SCHEDULE_ATTEMPTS)
         self.durations = Histograms(upstream.ATTEMPT_DURATION)
         self.steps = Histograms(upstream.EXTENSION_POINT_DURATION)
