@@ -51,7 +51,9 @@ class Operator:
             pods=60, decided=50, agreement_percent=40.0, same=20, other=25, live_only=5, regret=Regret(25, 12.5, 30.0, 4.2),
             resources=[ShadowUse(HOSTILE, Allocation(50, 10), Allocation(40, 5))],
         )  # fmt: skip
-        differences = [Disagreement(HOSTILE, HOSTILE, NodeName("a-1"), NodeName("b-1"), 7), Disagreement("shop", "web", None, NodeName("b-1"))]
+        differences = [
+            Disagreement(HOSTILE, HOSTILE, NodeName("a-1"), NodeName("b-1"), 7), Disagreement("shop", "web", None, NodeName("b-1")),
+        ]  # fmt: skip
         self.shadows = [SeenShadow(HOSTILE, "default", 3, status, differences)]
 
     def goes_on(self, seconds: int) -> None:
