@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from placewright.api.bad_input import printable
+from placewright.console.staticpages import static_pages
 from placewright_lab.figures.comparison import ProfileComparison
-from placewright_lab.figures.rows import SHARE, moment_of, pending_by_reason, rows_of
-from placewright_lab.report.charts import HEIGHT, WIDTH, courses, distributions
+from placewright_lab.report.content import MOST_NAMED, content_of
 
-#: Of pods that move, and of pods that wait: how many a page names. `-o json` has them all.
-MOST_NAMED: Final = 200
-#: These groups of rows have a section of their own.
-_DRAWN: Final = frozenset({"Pending, and why", "Share of the scores"})
+#: The console's sheets, so that the page looks as the console does.
+_SHEETS: Final = ("tokens.css", "style.css", "charts.css")
 
 
 def page_of(comparison: ProfileComparison) -> str:
     """The whole page, to be written as UTF-8."""
-    figures = comparison.figures
-    groups = groupby((row for row in rows_of(comparison) if row.group not in _DRAWN), key=lambda row: row.group)
-    plugins = dict.fromkeys(plugin for each in figures for plugin in each.score_shares)
-    return _environment().get_template("page.html.j2").render(
-        source=comparison.source,
-        profiles=[each.profile for each in figures],
-        figures=figures,
-        seeds=comparison.seeds,
-        groups=[(name, list(rows)) for name, rows in groups],
-        reasons=pending_by_reason(figures),
-        most_pending=max((each.pending for each in figures), default=0),
-        scores={plugin: [each.score_shares.get(plugin, 0.0) for each in figures] for plugin in plugins},
-        distributions=distributions(figures),
-        courses=courses(figures),
-        changes=list(zip(figures[1:], comparison.changes, strict=True)),
-        most_named=MOST_NAMED,
-        moment=moment_of(figures[0]),
-        width=WIDTH,
-        height=HEIGHT,
-    )
+    sheets = "".join(static_pages()[name].body.decode() for name in _SHEETS)
+    template = _environment().get_template("page.html.j2")
+    # Our own files, which have no text of anybody else.
+    return template.render(it=content_of(comparison), most_named=MOST_NAMED, sheets=Markup(sheets))  # noqa: S704
 
 
 def _environment() -> Environment:
@@ -52,7 +33,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["share"] = SHARE.text
     made.filters["thousands"] = "{:,}".format
     return made
 
