@@ -61,6 +61,18 @@ def test_the_report_is_written_beside_the_table(words: list[str], tmp_path: Path
     assert "left empty" in capsys.readouterr().out
 
 
+def test_the_console_shows_the_same_afterwards(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = []
+    monkeypatch.setattr("placewright_lab.commands.compare.show_comparison", lambda content, name: shown.append((content.profiles, name)))
+    assert main(words) == 0
+    assert shown == []
+    assert main([*words, "--console"]) == 0
+    assert [profiles for profiles, _ in shown] == [("plain", "packing")]
+    assert capsys.readouterr().out.count("left empty") == 2
+
+
 def test_a_report_that_cannot_be_written_is_said_before_anything_is_simulated(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,10 +21,16 @@ from placewright.console.timeline import PlacementTally, Timeline, Waiting
 from placewright.serving.listener import bind
 from placewright.shadow.figures import Disagreement
 from placewright_lab.commands.console import open_file
+from placewright_lab.console.comparisonsource import ComparisonSource
 from placewright_lab.console.filesource import FileSource
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from placewright_lab.figures.comparison import compare
+from placewright_lab.report.content import content_of
+from placewright_lab.report.page import page_of
 from programs import needs
+from simulate import outcomes as makers
 from simulate.browser import Page, running, tab
+from simulate.outcomes import outcome
 
 from .makers import HOSTILE, shop
 
@@ -188,6 +194,49 @@ async def test_shadows_are_told_in_figures_with_examples_that_are_text(chromium:
 
 async def test_pages_that_are_not_offered_are_not_in_the_navigation(chromium: int, tmp_path: Path) -> None:
     async with opened(chromium, open_file(shop(tmp_path / "s"), 2**24), "queue") as page:
-        assert await page.run("[...document.querySelectorAll('nav a')].filter((each) => !each.hidden).map((each) => each.hash)") == [
-            "#/cluster", "#/queue", "#/pod",
-        ]  # fmt: skip
+        shown = await page.run("[...document.querySelectorAll('nav a')].filter((each) => !each.hidden).map((each) => each.hash)")
+        assert not {"#/time", "#/shadows", "#/comparison"} & set(shown)
+        await page.run("void (location.hash = '#/time')")
+        await page.until("document.querySelector('#page h2')?.textContent === 'There is no such page here'")
+
+
+async def test_a_comparison_is_the_only_page_and_says_what_the_report_says(chromium: int, tmp_path: Path) -> None:
+    names = (HOSTILE, "packing", "spread")
+    outcomes = []
+    for number, name in enumerate(names):
+        made = outcome(name, *(makers.node(f"n{i}", zone=f"zone-{i % 3}", cpu=8, gpu=i % 2 * 4) for i in range(1, 9)))
+        for i in range(30):
+            on = f"n{number + 1}" if i == 0 else f"n{1 + i % 8}"
+            made.placed(makers.pod(f"web-{i}", cpu=1), on, created=i, bound=i + 2, parts={"NodeResourcesFit": 40, HOSTILE: 20})
+        outcomes.append(made.waits(makers.pod(HOSTILE, cpu=99), f"0/8 nodes are available: 8 {HOSTILE}.").made)
+    comparison = compare(HOSTILE, outcomes)
+    server = ConsoleServer(ComparisonSource(content_of(comparison), "c.json"), bind(LOOPBACK, 0, "--port"))
+    async with server.serving(), tab(chromium) as page:
+        await page.ask("Page.navigate", url=server.url)
+        await page.until("document.querySelector('.report')")
+        assert await page.run("location.hash") == "#/comparison"
+        assert await page.run("[...document.querySelectorAll('nav a')].filter((each) => !each.hidden).length") == 1
+        await fits(page)
+        console = await said_by(page)
+        assert await page.run("document.querySelectorAll('img, iframe, script:not([src])').length") == 0
+        (tmp_path / "report.html").write_text(page_of(comparison), encoding="utf-8")
+        await page.show(tmp_path / "report.html", width=1400)
+        report = await said_by(page)
+        assert len(console["cells"]) > 100
+        assert console == report
+        assert page.complaints == []
+
+
+async def said_by(page: Page) -> dict[str, Any]:
+    """All cells of tables, all drawings, and what is written above and below them."""
+    script = """(() => {
+        const texts = (selector) => [...document.querySelectorAll(selector)].map((each) => each.textContent.replace(/\\s/g, ''));
+        const drawn = (selector, name) => [...document.querySelectorAll(selector)].map((each) => each.getAttribute(name));
+        return {
+            cells: texts('.report th, .report td'), captions: texts('.report caption'), heads: texts('main h1, .report h2, .report h3'),
+            folded: texts('summary').filter((each) => each !== 'Whatthefiguresmean'), lists: texts('.report li'), cards: texts('.cards li'),
+            plots: texts('.plot text'), bars: drawn('.plot .fill', 'height').map(Number), lines: drawn('.plot path', 'd'),
+            gauges: drawn('.gauge .fill', 'width').map((each) => Number(each).toFixed(1)),
+        };
+    })()"""
+    return dict(await page.run(script))

@@ -7,6 +7,8 @@ import sys
 from itertools import islice
 from pathlib import Path
 
+import msgspec
+
 from placewright.api.bad_input import InputError
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
@@ -14,6 +16,7 @@ from placewright.cli.profiles.output import console, print_data
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright_lab.commands.comparisonoutput import as_data, markdown_of, show_table
+from placewright_lab.commands.console import show_comparison
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import (
     add_jobs_option,
@@ -24,6 +27,7 @@ from placewright_lab.commands.scenariooptions import (
 )
 from placewright_lab.figures.comparison import ProfileComparison, compare
 from placewright_lab.figures.rows import rows_of
+from placewright_lab.report.content import ReportContent, content_of
 from placewright_lab.simulation.sweep import SimulationRun, Sweep, outcomes_of
 
 
@@ -38,6 +42,7 @@ def register(subparsers: Subparsers) -> None:
     add_jobs_option(parser)
     parser.add_argument("-o", "--output", choices=("table", "json", "markdown"), default="table", help="default: table")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write a page of HTML, too, that needs no network")
+    parser.add_argument("--console", action="store_true", help="show the same in the browser afterwards, until Ctrl-C")
     parser.set_defaults(main=main)
     describe(parser, "compare", TEXTS)
 
@@ -61,13 +66,16 @@ def main(args: argparse.Namespace) -> int:
         comparison = compare(scenario.source, next(runs), runs)
     if args.report is not None:
         _write(args.report, page_of(comparison))
-    _print(comparison, args.output)
+    content = content_of(comparison)
+    _print(comparison, content, args.output)
+    if args.console:
+        show_comparison(content, scenario.source)
     return 0
 
 
-def _print(comparison: ProfileComparison, output: str) -> None:
+def _print(comparison: ProfileComparison, content: ReportContent, output: str) -> None:
     if output == "json":
-        print_data(as_data(comparison), output)
+        print_data(as_data(comparison) | {"report": msgspec.to_builtins(content)}, output)
     elif output == "markdown":
         sys.stdout.write(markdown_of(rows_of(comparison), comparison.figures))
     else:

@@ -23,16 +23,18 @@ from placewright.serving.listener import bind
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.snapshot import add_largest_option
 from placewright_lab.console.clustersource import ClusterSource
+from placewright_lab.console.comparisonsource import ComparisonSource, read_comparison
 from placewright_lab.console.filesource import FileSource
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.openedfile import OpenedFile
 from placewright_lab.console.whatifpages import WhatIfPages
+from placewright_lab.report.content import ReportContent
 
 
 def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("console", help="show a cluster, a snapshot or a recording in the browser: nodes, queue, and decisions")
-    a_file = "a snapshot or a recording (default: the kubeconfig's cluster, live)"
+    a_file = "a snapshot, a recording, or a comparison (`compare -o json`) (default: the kubeconfig's cluster, live)"
     parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=a_file)
     parser.add_argument("--open", action="store_true", help="open the browser, too")
     parser.add_argument("--port", type=whole_number(0, 65535), default=0, metavar="P", help="port on 127.0.0.1 (default: a free one)")
@@ -55,6 +57,10 @@ def main(args: argparse.Namespace) -> int:
     for flag, found in {**live, "--allow-changes": args.allow_changes}.items():
         if found:
             raise InputError(f"{flag}: found beside FILE; allowed without one, for a live cluster")
+    comparison = read_comparison(args.file, args.largest << 20)
+    if comparison is not None:
+        show_comparison(comparison, args.file.name, args.port, open_browser=args.open)
+        return 0
     source = OpenedFile(args.file, args.largest << 20, in_tree().extended(installed_plugins()), time.monotonic, args.speed or 1, say)
     try:
         asyncio.run(_serve(source, bind(LOOPBACK, args.port, "--port"), open_browser=args.open))
@@ -103,6 +109,18 @@ def say(note: str) -> None:
     sys.stderr.flush()
 
 
+def show_comparison(content: ReportContent, name: str, port: int = 0, *, open_browser: bool = False) -> None:
+    """Serve a comparison until Ctrl-C or SIGTERM.
+
+    Args:
+        content: of its report.
+        name: of the file, or of the scenario.
+        port: on 127.0.0.1; 0 for a free one.
+        open_browser: open the browser, too.
+    """
+    asyncio.run(_serve(ComparisonSource(content, name), bind(LOOPBACK, port, "--port"), open_browser=open_browser))
+
+
 def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
     """Read a snapshot or a recording for the console.
 
@@ -134,9 +152,9 @@ def what_if_of(source: FileSource | ClusterSource) -> WhatIfPages:
     return what_if
 
 
-async def _serve(source: FileSource | ClusterSource, listening: socket.socket, *, open_browser: bool) -> None:
+async def _serve(source: FileSource | ClusterSource | ComparisonSource, listening: socket.socket, *, open_browser: bool) -> None:
     through = source.through if isinstance(source, ClusterSource) else None
-    server = ConsoleServer(source, listening, what_if_of(source), through)
+    server = ConsoleServer(source, listening, None if isinstance(source, ComparisonSource) else what_if_of(source), through)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

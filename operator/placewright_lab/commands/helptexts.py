@@ -137,6 +137,7 @@ TEXTS: Final[Mapping[str, HelpText]] = {
             "placewright console --open # the kubeconfig's cluster",
             "placewright console acme.snapshot.gz --open",
             "placewright console acme.recording.gz --speed 60 # an hour in a minute",
+            "placewright console comparison.json # of compare -o json",
         ),
     ),
     "snapshot": HelpText(

@@ -185,13 +185,15 @@ def _scores(figures: Iterable[Figures]) -> tuple[ShownScore, ...]:
 def _change(first: str, profile: str, change: Change) -> ProfileChange:
     moves, appear, gone = len(change.moves), len(change.appear), len(change.disappear)
     summary = f"{moves:,} on another node, {appear:,} that wait now and did not, {gone:,} that waited and do not any more."
+    moved = tuple((each.pod, each.before, each.after) for each in change.moves[:MOST_NAMED])
     lists = (
         _waiting("Wait now", change.appear),
         _waiting("Do not wait any more", change.disappear),
-        PodList("On another node", moves, ("Pod", first, profile), tuple(tuple(each) for each in change.moves[:MOST_NAMED])),
+        PodList("On another node", moves, ("Pod", first, profile), moved),
     )
     return ProfileChange(profile, summary, tuple(each for each in lists if each.count))
 
 
 def _waiting(title: str, pods: tuple[Waiting, ...]) -> PodList:
-    return PodList(title, len(pods), ("Pod", "Why it waits", "Node otherwise"), tuple(tuple(each) for each in pods[:MOST_NAMED]))
+    told = tuple((each.pod, each.why, each.node) for each in pods[:MOST_NAMED])
+    return PodList(title, len(pods), ("Pod", "Why it waits", "Node otherwise"), told)

@@ -20,7 +20,7 @@ def page_of(comparison: ProfileComparison) -> str:
     """The whole page, to be written as UTF-8."""
     sheets = "".join(static_pages()[name].body.decode() for name in _SHEETS)
     template = _environment().get_template("page.html.j2")
-    # Our own files, which have no text of anybody else.
+    # The sheets are files of the package, with no text of other people in them.
     return template.render(it=content_of(comparison), most_named=MOST_NAMED, sheets=Markup(sheets))  # noqa: S704
 
 

@@ -6,6 +6,7 @@ import { request } from "./request.js";
 import { askForToken } from "./tokenform.js";
 import { claimPage } from "./claimpage.js";
 import { clusterPage } from "./clusterpage.js";
+import { comparisonPage } from "./comparisonpage.js";
 import { groupPage } from "./grouppage.js";
 import { podPage } from "./podpage.js";
 import { queuePage } from "./queuepage.js";
@@ -14,12 +15,14 @@ import { timePage } from "./timepage.js";
 import { whatIfPage } from "./whatifpage.js";
 import { count, moment, percent } from "./words.js";
 
-const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage, group: groupPage, claim: claimPage, time: timePage, shadows: shadowPage, whatif: whatIfPage };
+const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage, group: groupPage, claim: claimPage, time: timePage, shadows: shadowPage, whatif: whatIfPage, comparison: comparisonPage };
 /** The place in the navigation of pages that are not in it. */
 const WITHIN = { group: "queue", claim: "queue" };
 const main = document.getElementById("page");
 let state = null;
 let current = null;
+let shownPage = "cluster";
+let isOffered = true;
 let closed = false;
 const isAwaited = () => state !== null && (state.about.has("opening") || state.about.has("failed"));
 
@@ -97,8 +100,21 @@ function route() {
     else link.removeAttribute("aria-current");
   }
   current?.leave?.();
-  current = PAGES[known](main, rest, new URLSearchParams(query));
+  shownPage = known;
+  isOffered = offered(known);
+  current = isOffered ? PAGES[known](main, rest, new URLSearchParams(query)) : notOffered();
   if (state) current.update(state, null);
+}
+
+/** Whether the server has a page; all of them before the first state. */
+function offered(name) {
+  const needs = document.getElementById(`to-${name}`)?.dataset.needs;
+  return !state || !needs || (state.about.get("can") ?? []).includes(needs);
+}
+
+function notOffered() {
+  fill(main, el("div", { class: "panel empty" }, el("h1", {}, "There is no such page here"), el("p", {}, "What this console shows has no figures for it.")));
+  return { update() {} };
 }
 
 /** A person who followed a link goes on at the beginning of the page that it led to, and not at the top of the document. */
@@ -125,15 +141,17 @@ function changed(next, delta) {
     notes.hidden = !told.length;
     fill(notes, told.map((note) => el("p", { class: "note" }, note)));
   }
-  if (!delta || delta.put?.about?.can) offer(about.get("can") ?? []);
+  if (!delta || delta.put?.about?.can) offer(about);
   if (isAwaited()) awaited(about);
-  else if (current) current.update(state, delta);
+  else if (current && isOffered === offered(shownPage)) current.update(state, delta);
   else route();
 }
 
-/** Pages beyond the first ones are in the navigation where the server offers them. */
-function offer(can) {
-  for (const link of document.querySelectorAll("nav [data-needs]")) link.hidden = !can.includes(link.dataset.needs);
+/** Pages beyond the first ones are in the navigation where the server offers them. A comparison has a page of its own and no cluster. */
+function offer(about) {
+  const can = about.get("can") ?? [], alone = about.get("kind") === "comparison";
+  for (const link of document.querySelectorAll("nav a")) link.hidden = link.dataset.needs ? !can.includes(link.dataset.needs) : alone;
+  if (alone && !location.hash.startsWith("#/comparison")) location.replace("#/comparison");
 }
 
 function status(now, told) {

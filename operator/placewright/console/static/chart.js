@@ -15,7 +15,7 @@ export function svg(tag, { class: name, style, ...attributes } = {}, ...children
   if (name) made.setAttribute("class", name);
   for (const [key, value] of Object.entries(style ?? {})) made.style.setProperty(key, value);
   for (const [key, value] of Object.entries(attributes)) if (value !== null && value !== undefined) made.setAttribute(key, value);
-  made.append(...children.flat().filter((each) => each !== null && each !== undefined).map((each) => (each instanceof Node ? each : shown(each))));
+  made.append(...children.flat(3).filter((each) => each !== null && each !== undefined).map((each) => (each instanceof Node ? each : shown(each))));
   return made;
 }
 
