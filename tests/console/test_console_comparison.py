@@ -69,8 +69,8 @@ def test_the_content_survives_being_written_and_has_all_rows_of_the_figures() ->
 def test_long_lists_are_cut_and_their_number_is_kept() -> None:
     (change,) = compared(MOST_NAMED + 7).changes
     moved = change.lists[-1]
-    assert (moved.title, moved.count, len(moved.rows)) == ("On another node", MOST_NAMED + 7, MOST_NAMED)
-    assert change.lists[0].title == "Do not wait any more"
+    assert (moved.title, moved.count, len(moved.rows)) == ("On another node under b", MOST_NAMED + 7, MOST_NAMED)
+    assert change.lists[0].title == "Do not wait any more under b"
     assert moved.columns == ("Pod", "a", "b")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -29,16 +29,14 @@ from placewright_lab.report.content import content_of
 from placewright_lab.report.page import page_of
 from programs import needs
 from simulate import outcomes as makers
-from simulate.browser import Page, running, tab
+from simulate.browser import Page, tab
 from simulate.outcomes import outcome
 
 from .makers import HOSTILE, shop
+from .sights import LAPTOP, WIDTHS
+from .visits import faults_of_layout, violations
 
 pytestmark = needs("chromium")
-WIDTHS = (400, 1400, 2560)
-#: Elements that stick out of the window at the right, where nothing scrolls.
-OUTSIDE = """[...document.querySelectorAll('nav a, figure, .chart, h2, h3, .fact, .panel')]
-    .filter((each) => each.getBoundingClientRect().right > innerWidth + 1).length"""
 NOON = 1_795_521_600.0
 
 
@@ -82,12 +80,6 @@ class Operator:
         return getattr(self._file, name)
 
 
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with running(tmp_path_factory.mktemp("chromium")) as port:
-        yield port
-
-
 @asynccontextmanager
 async def opened(chromium: int, source: Any, page_name: str) -> AsyncIterator[Page]:
     server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"))
@@ -103,14 +95,18 @@ async def opened(chromium: int, source: Any, page_name: str) -> AsyncIterator[Pa
 
 
 async def fits(page: Page) -> None:
+    """On every screen, light and dark, nothing sticks out, is cut off or is on top of something else; and axe-core has no complaint."""
     for width in WIDTHS:
         for dark in (False, True):
-            await page.look(width=width, dark=dark)
+            await page.look(width=width, dark=dark, still=True)
             await page.until(f"innerWidth === {width} && document.querySelector('#page .panel')")
             await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
             assert await page.run("document.documentElement.scrollWidth <= innerWidth"), (width, dark)
-            assert await page.run(OUTSIDE) == 0, (width, dark)
-    await page.look(width=1400)
+            if not dark:
+                assert await faults_of_layout(page) == [], width
+            if width == LAPTOP:
+                assert await violations(page) == [], dark
+    await page.look(width=LAPTOP)
 
 
 async def cells(page: Page, table: str) -> list[list[str]]:

@@ -187,9 +187,9 @@ def _change(first: str, profile: str, change: Change) -> ProfileChange:
     summary = f"{moves:,} on another node, {appear:,} that wait now and did not, {gone:,} that waited and do not any more."
     moved = tuple((each.pod, each.before, each.after) for each in change.moves[:MOST_NAMED])
     lists = (
-        _waiting("Wait now", change.appear),
-        _waiting("Do not wait any more", change.disappear),
-        PodList("On another node", moves, ("Pod", first, profile), moved),
+        _waiting(f"Wait now under {profile}", change.appear),
+        _waiting(f"Do not wait any more under {profile}", change.disappear),
+        PodList(f"On another node under {profile}", moves, ("Pod", first, profile), moved),
     )
     return ProfileChange(profile, summary, tuple(each for each in lists if each.count))
 
