@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from placewright.api.objects import NodeName
 from placewright.api.profile import Allocation, Regret, ShadowStatus, ShadowUse
