@@ -192,7 +192,7 @@ async def test_pages_that_are_not_offered_are_not_in_the_navigation(chromium: in
         shown = await page.run("[...document.querySelectorAll('nav a')].filter((each) => !each.hidden).map((each) => each.hash)")
         assert not {"#/time", "#/shadows", "#/comparison"} & set(shown)
         await page.run("void (location.hash = '#/time')")
-        await page.until("document.querySelector('#page h2')?.textContent === 'There is no such page here'")
+        await page.until("document.querySelector('#page h1')?.textContent === 'There is no such page here'")
 
 
 async def test_a_comparison_is_the_only_page_and_says_what_the_report_says(chromium: int, tmp_path: Path) -> None:
