@@ -75,6 +75,7 @@ PROCESS: Final = frozenset({
     "packaging/test_tiers.py",
     "packaging/test_tuning_example.py",
     "sandbox/test_process.py",
+    "serving/test_console_in_chromium.py",
     "observability/test_logs_process.py",
     "observability/test_logs_writer.py",
     "observability/test_prometheus.py",

@@ -99,6 +99,10 @@ FIELDS: Final = (
         _FLAG, default=True,
     ),
     Field("podDisruptionBudget.enabled", "", _FLAG, default=True),
+    Field(
+        "console.enabled", "The console at /console, and the ClusterRole placewright-console for people who may look into it.",
+        _FLAG, default=False,
+    ),
     Field("webhook.enabled", "Profiles are checked before they are stored. Needs cert-manager.", _FLAG, default=False),
     Field(
         "profileAssignment.by",
@@ -145,6 +149,8 @@ def files() -> Iterator[tuple[str, str]]:
     yield "templates/service.yaml", _HEADER + _plain(_manifest("base/service.yaml"))
     budget = _plain(_manifest("overlays/highly-available/poddisruptionbudget.yaml"))
     yield "templates/poddisruptionbudget.yaml", _HEADER + _when("podDisruptionBudget.enabled", budget)
+    console = _plain(_manifest("components/console/clusterrole.yaml"))
+    yield "templates/console.yaml", _HEADER + _when("console.enabled", console)
     yield "templates/webhook.yaml", _HEADER + _when("webhook.enabled", _webhook())
     yield "templates/profileassignment.yaml", _HEADER + _profile_assignment()
     yield "templates/networkpolicy.yaml", _HEADER + _when("networkPolicy.enabled", _network_policy())
@@ -161,6 +167,7 @@ def _deployment(deployment: Manifest) -> str:
     image = len(fields)
     _at(manifest, _CONTAINER)["image"] = f"@{image}@"
     _put_webhook(manifest, spots, image + 1)
+    _put_console(manifest, spots, len(spots) + 1)
     tag = "{{ with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}"
     spots[image] = lambda indent, key: f'{indent}{key}: "{{{{ .Values.image.repository }}}}{tag}"'
     return _filled(_dumped(manifest), spots)
@@ -172,7 +179,7 @@ def _put_webhook(manifest: Manifest, spots: dict[int, Spot], number: int) -> Non
     (patch,) = pod["containers"]
     container = _at(manifest, _CONTAINER)
     places = (
-        (container["args"], 1, patch["args"][1:]),
+        (container["args"], 1, _arguments("webhook")),
         (container["volumeMounts"], len(container["volumeMounts"]), patch["volumeMounts"]),
         (_at(manifest, _POD)["volumes"], len(_at(manifest, _POD)["volumes"]), pod["volumes"]),
         (container["ports"], len(container["ports"]), patch["ports"]),
@@ -180,6 +187,17 @@ def _put_webhook(manifest: Manifest, spots: dict[int, Spot], number: int) -> Non
     for more, (existing, at, items) in enumerate(places, number):
         existing.insert(at, f"@{more}@")
         spots[more] = _literal("webhook.enabled", items)
+
+
+def _put_console(manifest: Manifest, spots: dict[int, Spot], number: int) -> None:
+    """Put the component's argument into the Deployment, where `console.enabled` says so."""
+    _at(manifest, _CONTAINER)["args"].insert(1, f"@{number}@")
+    spots[number] = _literal("console.enabled", _arguments("console"))
+
+
+def _arguments(component: str) -> list[str]:
+    """The arguments that a component adds."""
+    return [each["value"] for each in yaml.safe_load((MANIFESTS / "components" / component / "arguments.yaml").read_text(encoding="utf-8"))]
 
 
 def _webhook() -> str:

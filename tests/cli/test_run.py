@@ -140,6 +140,15 @@ def test_where_and_with_what_is_served_can_be_said(opened: Opened) -> None:
     assert opened.options.certificate == (Path("/c"), Path("/k"))
 
 
+def test_the_console_is_off_unless_asked_for_and_needs_https(opened: Opened, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run"]) == 0
+    assert not opened.options.console
+    assert main(["run", "--console"]) == 0
+    assert opened.options.console
+    error = refused(capsys, "--console", "--secure-port=0")
+    assert error == "--console: found without HTTPS (--secure-port=0); allowed with a --secure-port"
+
+
 def test_port_0_is_none(opened: Opened) -> None:
     assert main(["run", "--secure-port=0", "--health-port=0"]) == 0
     assert (opened.options.port, opened.options.health_port) == (None, None)

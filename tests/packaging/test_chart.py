@@ -192,6 +192,16 @@ def test_a_webhook_that_is_not_served_assigns_no_profiles(render: Render) -> Non
         render({"profileAssignment": {"by": "Webhook"}})
 
 
+def test_the_chart_with_the_console_is_the_component(render: Render, tmp_path: Path) -> None:
+    ours = render({"console": {"enabled": True}, "webhook": {"enabled": True}})
+    theirs = by_key(manifests_of(with_components("highly-available", ["console", "webhook"], tmp_path)))
+    role = ("ClusterRole", "placewright-console")
+    assert without_labels(ours[role]) == without_labels(theirs[role])
+    assert role not in render({})
+    ran, expected = (pod_of(list(each.values()))["containers"][0]["args"] for each in (ours, theirs))
+    assert ran == expected
+
+
 def by_name(items: list[Manifest]) -> dict[str, Manifest]:
     return {each["name"]: each for each in items}
 

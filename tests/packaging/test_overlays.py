@@ -13,10 +13,12 @@ from kubectl.tool import Kubectl
 from kubesandbox.process import SandboxProcess
 from placewright.api.profile import KIND
 from placewright.cli.admissionoptions import add_admission_options, admission_options
+from placewright.cli.servingoptions import add_serving_options, serving_options
 from placewright.kube.profiles import apply_webhook
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
+from placewright.serving.consolerights import ENTER
 from programs import program
 
 from .building import (
@@ -58,6 +60,9 @@ def test_a_component_goes_with_an_overlay_and_is_valid(component: str, tmp_path:
 def test_all_components_go_together(tmp_path: Path) -> None:
     built = manifests_of(with_components("single", COMPONENTS, tmp_path))
     assert len({(each["kind"], each["metadata"]["name"]) for each in built}) == len(built)
+    (container,) = pod_of(built)["containers"]
+    assert container["args"][0] == "run"
+    assert {"--console", "--admission=:9443", "--admission-configuration="} <= set(container["args"]), "none takes another's away"
 
 
 def test_a_wrong_manifest_is_found() -> None:
@@ -145,6 +150,16 @@ def test_the_network_policy_selects_our_pods(tmp_path: Path) -> None:
     assert policy["metadata"]["namespace"] == one(built, "Deployment")["metadata"]["namespace"]
     labels = one(built, "Deployment")["spec"]["template"]["metadata"]["labels"]
     assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_the_console_comes_with_a_role_for_its_path_and_is_what_the_command_calls_it(tmp_path: Path) -> None:
+    built = manifests_of(with_components("single", ["console"], tmp_path))
+    (role,) = (each for each in built if each["metadata"]["name"] == "placewright-console")
+    assert role["rules"] == [{"nonResourceURLs": [ENTER.path], "verbs": [ENTER.verb]}]
+    parser = argparse.ArgumentParser()
+    add_serving_options(parser)
+    assert serving_options(parser.parse_args(pod_of(built)["containers"][0]["args"][1:])).console
+    assert not serving_options(parser.parse_args([])).console
 
 
 @pytest.fixture(scope="module")

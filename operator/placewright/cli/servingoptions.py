@@ -36,6 +36,8 @@ def add_serving_options(parser: argparse.ArgumentParser) -> None:
     patience = "end the process when its event loop has stood still for so many seconds, because a plugin blocks it, for example"
     patience += " (default: %(default)s)"
     group.add_argument("--hang-timeout", type=whole_number(1, _LONGEST_HANG), default=60, metavar="SECONDS", help=patience)
+    console = "serve the console at /console of the HTTPS port, for people whom the API server lets in"
+    group.add_argument("--console", action="store_true", help=console)
     group.add_argument("--health-port", type=port, default=0, metavar="PORT", help=plain)
 
 
@@ -56,6 +58,8 @@ def serving_options(args: argparse.Namespace) -> ServingOptions:
         raise InputError("--tls-cert-file, --tls-private-key-file: found one of them; allowed both, or neither")
     if args.health_port and args.health_port == args.secure_port:
         raise InputError(f"--health-port: found {args.health_port}, which is --secure-port; allowed another port, or 0 for none")
+    if args.console and not args.secure_port:
+        raise InputError("--console: found without HTTPS (--secure-port=0); allowed with a --secure-port")
     # Here and not above: they load aiohttp and the engine, which other commands do without.
     from placewright.observability.watchdog import Patience  # noqa: PLC0415
     from placewright.serving.endpoints import ServingOptions  # noqa: PLC0415
@@ -65,6 +69,7 @@ def serving_options(args: argparse.Namespace) -> ServingOptions:
         port=args.secure_port or None,
         health_port=args.health_port or None,
         certificate=None if certificate is None else (certificate, key),
+        console=args.console,
         patience=Patience(min(5.0, args.hang_timeout / 2), args.hang_timeout),
     )
 

@@ -118,7 +118,7 @@ def needs() -> Iterator[Permission]:
         ),
     )
     yield Permission(
-        "Who may read metrics and debug pages: whose a token is, and whether they may `get` the path.",
+        "Who may read metrics, debug pages and the console: whose a token is, and what its user may `get` and list.",
         (
             PolicyRule("authentication.k8s.io", ("tokenreviews",), ("create",)),
             PolicyRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),

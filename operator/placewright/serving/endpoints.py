@@ -27,10 +27,14 @@ from placewright.observability.watchdog import DEFAULT_PATIENCE, LoopWatchdog, P
 from placewright.serving.access import AskingTheApiServer, Gate, OnlyEverybody
 from placewright.serving.checks import health_of
 from placewright.serving.configz import configz_endpoint
+from placewright.serving.console import Console, active_elsewhere
+from placewright.serving.consolerights import ConsoleRights
+from placewright.serving.consolesource import LiveSource
 from placewright.serving.debug import cache_endpoint, queue_endpoint
 from placewright.serving.explainpages import explain_endpoint, records_endpoint
 from placewright.serving.listener import Listener, bind
-from placewright.serving.routes import Routes, metrics_endpoint
+from placewright.serving.reviews import Reviews
+from placewright.serving.routes import Endpoint, Routes, metrics_endpoint
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +45,9 @@ _LOOPBACK: Final = "127.0.0.1"
 _REVIEWS_A_SECOND: Final = 20.0
 _REVIEWS_AT_ONCE: Final = 40
 _REVIEW_SECONDS: Final = 5.0
+#: The same for readers of the console, about whom more is asked: a namespace at a time.
+_CONSOLE_REVIEWS_A_SECOND: Final = 50.0
+_CONSOLE_REVIEWS_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,7 @@ class ServingOptions:
         certificate: files of certificate and key; None: a self-signed one is made at the start.
         patience: of the watchdog with an event loop that hangs.
         metrics: whether `/metrics` is served.
+        console: whether `/console` is served over HTTPS.
     """
 
     address: str = EVERYWHERE
@@ -62,6 +70,7 @@ class ServingOptions:
     certificate: tuple[Path, Path] | None = None
     patience: Patience = DEFAULT_PATIENCE
     metrics: bool = True
+    console: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +99,11 @@ def endpoints(options: ServingOptions) -> StandBeside:
             async with AsyncExitStack() as stack:
                 mark = HangMark(engine)
                 watchdog = stack.enter_context(LoopWatchdog(options.patience, leave_word=mark, warn_others=mark.mark_decision))
-                limit = TokenBucket(_REVIEWS_A_SECOND, _REVIEWS_AT_ONCE)
-                client = await stack.enter_async_context(ApiClient(engine.access, timeout=_REVIEW_SECONDS, limit=limit))
-                yield await _Serving(options, _routes(engine, options, heard, watchdog), AskingTheApiServer(client), stack).open()
+                client = await stack.enter_async_context(_asking(engine, _REVIEWS_A_SECOND, _REVIEWS_AT_ONCE))
+                routes = _routes(engine, options, heard, watchdog)
+                if options.console and heard.records is not None:
+                    routes.add(await _console(engine, heard.records, stack))
+                yield await _Serving(options, routes, AskingTheApiServer(client), stack).open()
 
         return Beside(heard.listeners, opened)
 
@@ -117,6 +128,20 @@ class _Heard:
         return keeping if self.series is None else keeping + self.series.listeners
 
 
+def _asking(engine: Engine, a_second: float, at_once: int) -> ApiClient:
+    """A client for reviews, with a rate of its own: neither the scheduler's requests nor other reviews wait for them."""
+    return ApiClient(engine.access, timeout=_REVIEW_SECONDS, limit=TokenBucket(a_second, at_once))
+
+
+async def _console(engine: Engine, records: Records, stack: AsyncExitStack) -> Endpoint:
+    client = await stack.enter_async_context(_asking(engine, _CONSOLE_REVIEWS_A_SECOND, _CONSOLE_REVIEWS_AT_ONCE))
+    rights = ConsoleRights(Reviews(client), engine.cluster.objects.namespaces.keys)
+    console = Console(LiveSource(engine, records), rights, lambda: active_elsewhere(engine))
+    engine.leadership.on_change(console.lead_changed)
+    await stack.enter_async_context(console.open())
+    return console.endpoint
+
+
 def _routes(engine: Engine, options: ServingOptions, heard: _Heard, watchdog: LoopWatchdog) -> Routes:
     routes = Routes(health.endpoint for health in health_of(engine, watchdog))
     routes.add(configz_endpoint(engine, lambda: _shown(options)))
@@ -139,6 +164,7 @@ def _shown(options: ServingOptions) -> dict[str, Any]:
         "healthPort": options.health_port or 0,
         "tlsCertFile": certificate[0],
         "tlsPrivateKeyFile": certificate[1],
+        "console": options.console,
     }
 
 
