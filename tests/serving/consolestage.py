@@ -19,7 +19,7 @@ from placewright.serving.access import OnlyEverybody
 from placewright.serving.console import Console
 from placewright.serving.consolerights import ENTER, EVERYWHERE, ConsoleRights
 from placewright.serving.listener import Listener, bind
-from placewright.serving.reviews import User, Wanted
+from placewright.serving.reviews import AskedRight, User
 from placewright.serving.routes import Answer, Endpoint, Question, RequestRefused, Routes
 
 LOOPBACK: Final = "127.0.0.1"
@@ -58,7 +58,7 @@ class FakeJudge:
         name = self._names.get(token, "")
         return User(name) if name in self.rights else None
 
-    async def allows(self, user: User, wanted: Wanted) -> bool:
+    async def allows(self, user: User, wanted: AskedRight) -> bool:
         what = {ENTER: "enter", EVERYWHERE: "everywhere"}.get(wanted, wanted.namespace)
         self._note(what)
         self.under_way += 1
@@ -97,7 +97,6 @@ class FakeSource:
     """A node, and a pod that was placed in each of two namespaces."""
 
     def __init__(self) -> None:
-        self.company: CompanyPages = FakeCompany()
         self.beats = 0
         self.released = 0
         self.more = 0
@@ -138,7 +137,8 @@ class Site:
         self.session, self.port, self.judge, self.source, self.clock = session, port, judge, source, clock
         self.elsewhere = ""
         self.namespaces = ["bank", "shop"]
-        self.console = Console(source, ConsoleRights(judge, lambda: self.namespaces, clock), lambda: self.elsewhere, clock)
+        rights = ConsoleRights(judge, lambda: self.namespaces, clock)
+        self.console = Console(source, FakeCompany(), rights, lambda: self.elsewhere, clock)
 
     def url(self, path: str) -> str:
         return f"http://{LOOPBACK}:{self.port}{path}"

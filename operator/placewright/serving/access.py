@@ -18,7 +18,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from placewright.api.decode import DecodeError
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
-from placewright.serving.reviews import ANONYMOUS, Reviews, User, Wanted
+from placewright.serving.reviews import ANONYMOUS, AskedRight, Reviews, User
 from placewright.serving.routes import Audience, Endpoint, Question, RequestRefused
 
 _log = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ class AskingTheApiServer:
 
     async def _may(self, user: User, path: str) -> bool:
         try:
-            wanted = Wanted("get", path=path)
+            wanted = AskedRight("get", path=path)
             return await self._allowed.or_ask((user.known_by, path), lambda: self._reviews.allows(user, wanted), self._turn)
         except (RequestError, DecodeError) as problem:
             self._say("what a user may do", problem)

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from placewright.console.source import CompanySource
+from placewright.console.companypages import CompanyPages
+from placewright.console.source import ConsoleSource
 from placewright.console.staticpages import SECURITY_HEADERS, static_pages
 from placewright.console.verdictdesk import TooManyQuestionsError
 from placewright.engine.engine import Engine
@@ -62,18 +63,25 @@ class Console:
     """
 
     def __init__(
-        self, source: CompanySource, rights: ConsoleRights, elsewhere: Callable[[], str], clock: Callable[[], float] = time.monotonic
+        self,
+        source: ConsoleSource,
+        company: CompanyPages,
+        rights: ConsoleRights,
+        elsewhere: Callable[[], str],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Serve nothing yet; `endpoint` is what serves, and `open` what publishes.
 
         Args:
-            source: of state and pages.
+            source: of the state, and of the pages of nodes and pods.
+            company: pages of groups and claims, and verdicts.
             rights: of readers.
             elsewhere: says in a sentence which replica to ask instead; empty where this one places pods.
             clock: seconds, monotonic.
         """
         self.streams = ConsoleStreams(source, rights, clock)
         self._source = source
+        self._company = company
         self._rights = rights
         self._elsewhere = elsewhere
         self._turn = _Turn()
@@ -134,14 +142,14 @@ class Console:
         return self._source.pod(*_pair(question, "pod", visitor), visitor.rights)
 
     def _group(self, question: Question, visitor: Visitor) -> dict[str, Any] | None:
-        return self._source.company.group(*_pair(question, "group", visitor), visitor.rights)
+        return self._company.group(*_pair(question, "group", visitor), visitor.rights)
 
     def _claim(self, question: Question, visitor: Visitor) -> dict[str, Any] | None:
-        return self._source.company.claim(*_pair(question, "claim", visitor), visitor.rights)
+        return self._company.claim(*_pair(question, "claim", visitor), visitor.rights)
 
     async def _verdicts(self, question: Question, visitor: Visitor) -> bytes | None:
         try:
-            return await self._source.company.verdicts(*_pair(question, "pod", visitor), visitor.rights)
+            return await self._company.verdicts(*_pair(question, "pod", visitor), visitor.rights)
         except TooManyQuestionsError:
             raise RequestRefused(_BUSY, _TOO_MANY) from None
 

@@ -22,14 +22,14 @@ from placewright.api.decode import DecodeError
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.kube.errors import RequestError
 from placewright.serving.access import Remembered, bearer_token, digest
-from placewright.serving.reviews import ANONYMOUS, User, Wanted
+from placewright.serving.reviews import ANONYMOUS, AskedRight, User
 from placewright.serving.routes import Question, RequestRefused
 
 _log = logging.getLogger(__name__)
 V = TypeVar("V")
 
-ENTER: Final = Wanted("get", path="/console")
-EVERYWHERE: Final = Wanted("list", resource="pods")
+ENTER: Final = AskedRight("get", path="/console")
+EVERYWHERE: Final = AskedRight("list", resource="pods")
 #: Seconds for which a right holds without being asked for again, and for which the refusal of one namespace does.
 KEPT_SECONDS: Final = 30.0
 REFUSED_SECONDS: Final = 300.0
@@ -55,7 +55,7 @@ class Judge(Protocol):
     async def user_of(self, token: str) -> User | None:
         """Ask whose a token is; None for a token that is not valid."""
 
-    async def allows(self, user: User, wanted: Wanted) -> bool:
+    async def allows(self, user: User, wanted: AskedRight) -> bool:
         """Ask whether a user has a right.
 
         Args:
@@ -162,7 +162,7 @@ class ConsoleRights:
             raise RequestRefused(_UNAUTHORIZED, "the API server does not know this token: it may have run out")
         return user
 
-    async def _may(self, user: User, wanted: Wanted) -> bool:
+    async def _may(self, user: User, wanted: AskedRight) -> bool:
         return await self._answered(self._allowed.or_ask((user.known_by, wanted), lambda: self._judge.allows(user, wanted), self._turn))
 
     async def _seen_by(self, user: User) -> frozenset[str]:
@@ -187,7 +187,7 @@ class ConsoleRights:
         async def ask_one_by_one() -> None:
             for name in due:  # shared: each takes the next
                 async with self._turn:
-                    allowed = await self._judge.allows(user, Wanted("list", resource="pods", namespace=name))
+                    allowed = await self._judge.allows(user, AskedRight("list", resource="pods", namespace=name))
                 answers.note(name, allowed=allowed, now=self._clock())
 
         asking = [asyncio.create_task(ask_one_by_one()) for _ in range(_AT_ONCE)]

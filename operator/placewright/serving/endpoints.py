@@ -15,6 +15,7 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any, Final
 
+from placewright.console.companypages import CompanyPages
 from placewright.engine.beside import Beside, Listeners, Membership, StandBeside
 from placewright.engine.certificates import CertificateFiles, self_made
 from placewright.engine.engine import Engine
@@ -28,6 +29,7 @@ from placewright.serving.access import AskingTheApiServer, Gate, OnlyEverybody
 from placewright.serving.checks import health_of
 from placewright.serving.configz import configz_endpoint
 from placewright.serving.console import Console, active_elsewhere
+from placewright.serving.consolepods import QueuedPods
 from placewright.serving.consolerights import ConsoleRights
 from placewright.serving.consolesource import LiveSource
 from placewright.serving.debug import cache_endpoint, queue_endpoint
@@ -136,7 +138,8 @@ def _asking(engine: Engine, a_second: float, at_once: int) -> ApiClient:
 async def _console(engine: Engine, records: Records, stack: AsyncExitStack) -> Endpoint:
     client = await stack.enter_async_context(_asking(engine, _CONSOLE_REVIEWS_A_SECOND, _CONSOLE_REVIEWS_AT_ONCE))
     rights = ConsoleRights(Reviews(client), engine.cluster.objects.namespaces.keys)
-    console = Console(LiveSource(engine, records), rights, lambda: active_elsewhere(engine))
+    company = CompanyPages(engine.cluster, QueuedPods(engine), time.monotonic)
+    console = Console(LiveSource(engine, records), company, rights, lambda: active_elsewhere(engine))
     engine.leadership.on_change(console.lead_changed)
     await stack.enter_async_context(console.open())
     return console.endpoint

@@ -34,7 +34,7 @@ ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AskedRight:
     """A right that a user may have.
 
     Attributes:
@@ -105,7 +105,7 @@ class Reviews:
         status = decode(await self._client.post(TOKEN_REVIEWS, asked), _TokenReview).status
         return status.user if status.authenticated and status.user.username else None
 
-    async def allows(self, user: User, wanted: Wanted) -> bool:
+    async def allows(self, user: User, wanted: AskedRight) -> bool:
         """Ask whether a user has a right.
 
         Args:
