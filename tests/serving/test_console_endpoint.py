@@ -222,6 +222,9 @@ async def test_a_stream_ends_when_its_reader_may_not_enter_any_more(gone: str, h
 
 async def test_a_stream_outlives_an_api_server_that_is_away_for_a_moment_and_no_longer_than_a_minute(here: Site) -> None:
     async with following(here, here.judge.person("ann", "enter", "everywhere")) as messages:
+        here.clock.now += KEPT_SECONDS + 0.1
+        asked = len(here.judge.asked)
+        await here.until(lambda: len(here.judge.asked) >= asked + 3)
         here.judge.away = True
         here.clock.now += KEPT_SECONDS + 0.1
         asked = len(here.judge.asked)

@@ -10,7 +10,7 @@ import random
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,7 +23,7 @@ from placewright.engine.doorway import Caller, Places
 from placewright.engine.singlerequest import SingleRequest
 from placewright.serving.access import OnlyEverybody
 from placewright.serving.listener import Listener, bind
-from placewright.serving.routes import Answer, Audience, Endpoint, Question, Routes
+from placewright.serving.routes import Answer, Audience, Endpoint, Following, Question, Routes
 from programs import optional_module
 
 from .desk import trusting
@@ -340,6 +340,47 @@ async def test_who_says_no_more_after_the_request_is_answered() -> None:
         writer.write_eof()
         assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")
         writer.close()
+
+
+# --- long answers -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("secure", [True, False], ids=["TLS", "plain"])
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_who_follows_takes_no_place_of_those_who_ask_and_is_missed_at_once_when_gone(loop: str, secure: bool, small_rooms: None) -> None:
+    """No beat passes and nothing more is written: the end of the connection itself is noticed."""
+
+    async def beside() -> None:
+        gone = [asyncio.Event() for _ in range(SMALL.following)]
+        waiting = iter(gone)
+
+        async def follow(_question: Question) -> Answer:
+            mine = next(waiting, asyncio.Event())
+
+            async def pieces() -> AsyncGenerator[bytes, None]:
+                yield b"first\n"
+                await mine.wait()
+
+            return Answer(Following(pieces(), mine.set))
+
+        client = trusting() if secure else None
+        async with served(self_made() if secure else None, follow) as port:
+            followers = [await asyncio.open_connection(LOOPBACK, port, ssl=client) for _ in gone]
+            for reader, writer in followers:
+                writer.write(b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n")
+                await reader.readuntil(b"first")
+            for _ in range(2 * SMALL.asked):
+                assert await probe(port, client) == b"HTTP/1.1 200 OK"
+            reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=client)
+            writer.write(b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.read()).startswith(b"HTTP/1.1 503 ")
+            assert not any(each.is_set() for each in gone)
+            async with asyncio.timeout(DEADLINE):
+                for (_, writer), missed in zip(followers, gone, strict=True):
+                    writer.close()
+                    await missed.wait()
+
+    under(loop, beside)
 
 
 # --- descriptors --------------------------------------------------------------------------------------------------------------------
