@@ -43,9 +43,20 @@ class Cast:
     def namespace(self, name: str) -> None:
         self._create("", "namespaces", "", {"metadata": {"name": name}})
 
-    def pod(self, name: str, namespace: str, scheduler: str = "placewright") -> None:
-        container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "100m"}}}
-        self._create("", "pods", namespace, {"metadata": {"name": name}, "spec": {"schedulerName": scheduler, "containers": [container]}})
+    def pod(self, name: str, namespace: str, cpu: str = "100m", claim: str = "", **more: Any) -> None:
+        container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": cpu}}}
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}] if claim else []
+        spec = {"schedulerName": "placewright", "containers": [container], "volumes": volumes, **more}
+        self._create("", "pods", namespace, {"metadata": {"name": name}, "spec": spec})
+
+    def beside(self, name: str, namespace: str) -> dict[str, Any]:
+        """An affinity to the node of a pod."""
+        node = self.sandbox.writes.current(self.sandbox.resource("", "v1", "pods"), namespace, name).object["spec"]["nodeName"]
+        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+    def priority_class(self, name: str, value: int) -> None:
+        self._create("scheduling.k8s.io", "priorityclasses", "", {"metadata": {"name": name}, "value": value})
 
     def delete(self, plural: str, name: str, namespace: str = "") -> None:
         group = RBAC if "role" in plural else ""
@@ -60,6 +71,7 @@ async def at_work() -> AsyncIterator[tuple[Desk, Cast]]:
     """An operator that leads, with a pod placed in each of two namespaces."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(consolestreams, "RIGHTS_SECONDS", 0.1)
+        patched.setattr(consolestreams, "BEAT", 0.05)
         patched.setattr(consolerights, "KEPT_SECONDS", 0.2)
         async with operator_with_console() as found:
             yield found
@@ -73,6 +85,6 @@ async def operator_with_console() -> AsyncIterator[tuple[Desk, Cast]]:
         async with desk(stage, console=True) as asked:
             await asked.until_ready()
             cast.pod("web", "default")
-            cast.pod(SECRET, "bank")
+            cast.pod(SECRET, "bank", cpu="1")
             await stage.until(lambda: len(stage.bindings) == 2)
             yield asked, cast

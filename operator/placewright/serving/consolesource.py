@@ -44,7 +44,7 @@ _UNTRIED: Final = WaitReason("", "not tried yet")
 _BROKE: Final = WaitReason("", "the last attempt broke")
 
 #: Makes further sections, such as a time line, which are the same for all readers.
-MoreSections = Callable[[], Mapping[str, Section]]
+MoreSections = Callable[[Rights], Mapping[str, Section]]
 
 
 class _Kept:
@@ -73,7 +73,7 @@ class LiveSource:
         self,
         engine: Engine,
         records: Records,
-        more: MoreSections = dict,
+        more: MoreSections = lambda _rights: {},
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -118,7 +118,7 @@ class LiveSource:
         if kept is None:
             kept = self._kept = _Kept(self._engine, self._wall() - self._clock())
             self._engine.queue.changed.begin(self._engine.queue.uids())
-        more = self._more()
+        more = self._more(rights)
         return {
             **more,
             "about": {**kept.nodes.about(), **self._about(kept), **more.get("about", {})},

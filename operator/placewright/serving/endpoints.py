@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,9 @@ from ssl import SSLContext
 from typing import Any, Final
 
 from placewright.console.companypages import CompanyPages
+from placewright.console.rights import Rights
+from placewright.console.shadowrows import shadow_rows
+from placewright.console.statedelta import Section
 from placewright.engine.beside import Beside, Listeners, Membership, StandBeside
 from placewright.engine.certificates import CertificateFiles, self_made
 from placewright.engine.engine import Engine
@@ -31,7 +34,8 @@ from placewright.serving.configz import configz_endpoint
 from placewright.serving.console import Console, active_elsewhere
 from placewright.serving.consolepods import QueuedPods
 from placewright.serving.consolerights import ConsoleRights
-from placewright.serving.consolesource import LiveSource
+from placewright.serving.consolesource import LiveSource, MoreSections
+from placewright.serving.consoletimeline import EngineTimeline, seen_shadows
 from placewright.serving.debug import cache_endpoint, queue_endpoint
 from placewright.serving.explainpages import explain_endpoint, records_endpoint
 from placewright.serving.listener import Listener, bind
@@ -104,7 +108,7 @@ def endpoints(options: ServingOptions) -> StandBeside:
                 client = await stack.enter_async_context(_asking(engine, _REVIEWS_A_SECOND, _REVIEWS_AT_ONCE))
                 routes = _routes(engine, options, heard, watchdog)
                 if options.console and heard.records is not None:
-                    routes.add(await _console(engine, heard.records, stack))
+                    routes.add(await _console(engine, heard, stack))
                 yield await _Serving(options, routes, AskingTheApiServer(client), stack).open()
 
         return Beside(heard.listeners, opened)
@@ -135,14 +139,31 @@ def _asking(engine: Engine, a_second: float, at_once: int) -> ApiClient:
     return ApiClient(engine.access, timeout=_REVIEW_SECONDS, limit=TokenBucket(a_second, at_once))
 
 
-async def _console(engine: Engine, records: Records, stack: AsyncExitStack) -> Endpoint:
+async def _console(engine: Engine, heard: _Heard, stack: AsyncExitStack) -> Endpoint:
+    assert heard.records is not None
     client = await stack.enter_async_context(_asking(engine, _CONSOLE_REVIEWS_A_SECOND, _CONSOLE_REVIEWS_AT_ONCE))
     rights = ConsoleRights(Reviews(client), engine.cluster.objects.namespaces.keys)
     company = CompanyPages(engine.cluster, QueuedPods(engine), time.monotonic)
-    console = Console(LiveSource(engine, records), company, rights, lambda: active_elsewhere(engine))
+    source = LiveSource(engine, heard.records, _more_sections(engine, heard.series, stack))
+    console = Console(source, company, rights, lambda: active_elsewhere(engine))
     engine.leadership.on_change(console.lead_changed)
     await stack.enter_async_context(console.open())
     return console.endpoint
+
+
+def _more_sections(engine: Engine, series: EngineSeries | None, stack: AsyncExitStack) -> MoreSections:
+    """Shadows, and where metrics are counted the last hour, which is kept whether or not there are readers."""
+    timeline = None if series is None else EngineTimeline(engine, series.attempts)
+    if timeline is not None:
+        stack.callback(asyncio.create_task(timeline.run(), name="time line").cancel)
+
+    def more(rights: Rights) -> Mapping[str, Section]:
+        hour = {} if timeline is None else {"time": timeline.time(), "marks": timeline.marks()}
+        shadows = shadow_rows(seen_shadows(engine), rights)
+        can = [each for each, offered in (("time", hour), ("shadows", shadows)) if offered]
+        return {**hour, "shadows": shadows, "about": {"can": can}}
+
+    return more
 
 
 def _routes(engine: Engine, options: ServingOptions, heard: _Heard, watchdog: LoopWatchdog) -> Routes:
