@@ -104,7 +104,8 @@ async def test_who_asks_sees_what_the_api_server_lets_them_list_and_no_byte_of_t
                 assert (b"waits" in said) == seen
             assert SECRET.encode() in (await asked.get(f"/console/api/pod?pod=bank/{SECRET}-waits", ann)).text.encode()
         mallory = cast.person("mallory", READ)
-        assert await refused(asked, mallory) == (403, 'forbidden: User "system:serviceaccount:default:mallory" cannot get path "/console"\n')
+        status, told = await refused(asked, mallory)
+        assert (status, told) == (403, 'forbidden: User "system:serviceaccount:default:mallory" cannot get path "/console"\n')
         assert (await refused(asked, "nonsense"))[0] == 401
         for method in ("POST", "PUT", "DELETE"):
             assert (await asked.get("/console/api/apply", ann, method)).status == 405
