@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-import pytest
-
-from placewright.serving.listener import bind
-from placewright_lab.commands.console import open_file
-from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from programs import needs
-from simulate.browser import Page, running, tab
+from simulate.browser import Page
 
 from .companymakers import laboratory
 from .makers import HOSTILE
+from .visits import console as opened
+from .visits import faults_of_layout, violations
 
 pytestmark = needs("chromium")
 PAGES = {
@@ -27,19 +24,9 @@ PAGES = {
 ANSWERED = "document.querySelector('#verdicts button') && !document.querySelector('#verdicts').innerText.includes('asking')"
 
 
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with running(tmp_path_factory.mktemp("chromium")) as port:
-        yield port
-
-
 @asynccontextmanager
 async def console(chromium: int, path: Path) -> AsyncIterator[Page]:
-    server = ConsoleServer(open_file(laboratory(path), 2**24), bind(LOOPBACK, 0, "--port"))
-    async with server.serving(), tab(chromium) as page:
-        await page.look(width=1400)
-        await page.ask("Page.navigate", url=server.url)
-        await page.until("document.querySelector('#to-cluster[aria-current]') && document.querySelector('.fact')")
+    async with opened(chromium, laboratory(path), still=True) as (page, _):
         yield page
 
 
@@ -119,7 +106,9 @@ async def test_names_are_text_and_no_page_is_wider_than_its_window(chromium: int
             await page.look(width=width, dark=width == 1400)
             for address, ready in PAGES.items():
                 await visit(page, address, ready)
-                assert await page.run("document.documentElement.scrollWidth <= innerWidth"), (width, address)
+                assert await faults_of_layout(page) == [], (width, address)
+                if width == 1400:
+                    assert await violations(page) == [], address
                 assert await page.run("document.querySelectorAll('img, iframe, object, script:not([src])').length") == 0
                 if "img" in address:
                     assert HOSTILE in await page.run("document.getElementById('page').textContent")
