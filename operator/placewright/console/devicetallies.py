@@ -49,7 +49,10 @@ class DeviceTallies:
     """Counts the devices at each node, and counts again where a slice or a claim changed.
 
     Example:
-        changed = tallies.refresh()     # names of nodes, None for all
+        tallies.look()
+        while tallies.left:
+            tallies.step()              # others may have their turn in between
+        changed = tallies.take()        # names of nodes, None for all
         tallies.at("node-7").offered    # {"devices:gpu.example.com": 8}
     """
 
@@ -69,6 +72,11 @@ class DeviceTallies:
         self._by_pool: dict[PoolId, dict[str, _Amounts]] = {}
         self._at: dict[str, dict[PoolId, _Amounts]] = {}
         self._nodes_with: dict[str, int] = defaultdict(int)
+        #: Keys of slices and of claims to be read, and pools to be counted.
+        self._slices: list[str] = []
+        self._claims: list[str] = []
+        self._pools: dict[PoolId, None] = {}
+        self._changed: set[str] | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -95,42 +103,57 @@ class DeviceTallies:
                 taken[name] += used
         return NodeDevices(offered, taken)
 
-    def refresh(self) -> Collection[str] | None:
-        """Count what changed since the last call.
-
-        Returns:
-            The nodes at which something may have changed; None where that may be all.
-        """
+    def look(self) -> None:
+        """Find what changed since the last look. It is counted by `step`."""
         slices, claims = self._since(self._tables.slices), self._since(self._tables.claims)
-        anew = slices is None or claims is None
-        if anew:
+        if slices is None or claims is None:
             self._start_anew()
             slices = [key_of(each.metadata) for each in self._tables.slices.values()]
             claims = [key_of(each.metadata) for each in self._tables.claims.values()]
-        pools = self._pools_of(set(slices or ())) | self._pools_in_use(set(claims or ()))
-        nodes = {node for pool in pools for node in self._count(pool)}
-        return None if anew else nodes
+        self._slices += set(slices)
+        self._claims += set(claims)
+
+    @property
+    def left(self) -> int:
+        """Number of steps that are known to be left."""
+        return len(self._slices) + len(self._claims) + len(self._pools)
+
+    def step(self) -> None:
+        """Read a slice or a claim, or count a pool."""
+        if self._slices:
+            self._read_slice(self._slices.pop())
+        elif self._claims:
+            key = self._claims.pop()
+            for device in self._usage.set_claim(key, self._tables.claims.get(key)):
+                self._pools[PoolId(device.driver, device.pool)] = None
+        elif self._pools:
+            pool, _ = self._pools.popitem()
+            for node in self._count(pool):
+                if self._changed is not None:
+                    self._changed.add(node)
+
+    def take(self) -> Collection[str] | None:
+        """Return the nodes whose devices changed since the last call; None where that may be all.
+
+        Returns:
+            Names of nodes. Some may be unknown.
+        """
+        taken, self._changed = self._changed, set()
+        return taken
 
     def _since(self, table: Table[Any]) -> Collection[str] | None:
         position = self._positions.get(table)
         self._positions[table] = table.changes.position
         return None if position is None else table.changes.since(position)
 
-    def _pools_of(self, slices: Iterable[str]) -> set[PoolId]:
-        """The pools that slices of these names belong or belonged to."""
-        pools = set()
-        for key in slices:
-            before, now = self._pool_of_slice.pop(key, None), self._tables.slices.get(key)
-            if before is not None:
-                pools.add(before)
-            if now is not None:
-                pools.add(self._pool_of_slice.setdefault(key, PoolId(now.spec.driver, now.spec.pool.name)))
-        return pools
-
-    def _pools_in_use(self, claims: Iterable[str]) -> set[PoolId]:
-        """The pools with devices whose use these claims change."""
-        found = (device for key in claims for device in self._usage.set_claim(key, self._tables.claims.get(key)))
-        return {PoolId(device.driver, device.pool) for device in found}
+    def _read_slice(self, key: str) -> None:
+        """Have the pools counted that a slice of this name belongs or belonged to."""
+        before, now = self._pool_of_slice.pop(key, None), self._tables.slices.get(key)
+        if before is not None:
+            self._pools[before] = None
+        if now is not None:
+            pool = self._pool_of_slice[key] = PoolId(now.spec.driver, now.spec.pool.name)
+            self._pools[pool] = None
 
     def _count(self, pool: PoolId) -> Iterator[str]:
         """Count a pool anew; yields the nodes at which it was or is."""

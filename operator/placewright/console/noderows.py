@@ -131,7 +131,7 @@ class ConsoleNodes:
     @property
     def left(self) -> int:
         """Number of rows that are known to be out of date."""
-        return len(self._to_make) + len(self._to_count)
+        return len(self._to_make) + len(self._to_count) + self._devices.left
 
     def about(self) -> dict[str, Any]:
         """Return the rows of the section `about` that name the places in the lists."""
@@ -141,14 +141,16 @@ class ConsoleNodes:
         """Bring the rows up to date. O(changed rows); all rows where labels, resources or profiles came or went.
 
         Args:
-            most: steps at most, each of a row; None for all that is needed.
+            most: steps at most, each of a row, or of a pool of devices; None for all that is needed.
 
         Returns:
             Whether there is more to do.
         """
         left = sys.maxsize if most is None else most
         while left > 0:
-            if self._to_count:
+            if self._devices.left:
+                self._devices.step()
+            elif self._to_count:
                 row = self._to_count.pop()
                 name = self._cluster.names[row]
                 self._counts.set_row(row, None if name is None else self._cluster.node(row).metadata.labels or {})
@@ -167,7 +169,10 @@ class ConsoleNodes:
         """Read the journals. Returns whether there is anything to do."""
         cluster = self._cluster
         position = cluster.node_journal.position, cluster.pod_journal.position
-        devices = self._devices.refresh()
+        self._devices.look()
+        if self._devices.left:
+            return True
+        devices = self._devices.take()
         if position == self._read and self.profiles == self._shown.places["profiles"] and devices is not None and not devices:
             return False
         nodes = pods = None
