@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from handlers.stage import WITH_GROUPS, Stage, new_stage
+from placewright.api.objects import NodeName
 from placewright.console.companypages import CompanyPages
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.explain.records import Records
@@ -102,6 +103,9 @@ async def test_a_suspect_is_not_evaluated_and_a_pod_of_no_profile_says_so(stage:
         found: Any = json.loads(await pages(asked).verdicts("default", queued.pod.name, ALL) or b"{}")
         assert "ended" in found["told"] and found["verdicts"] == []
         queued.suspicion = None
+        asked.engine.cluster.assume(queued.pod, NodeName("node-0"))
+        assert await pages(asked).verdicts("default", queued.pod.name, Rights()) is None, "it has a node, as far as the scheduler goes"
+        asked.engine.cluster.forget(queued.pod, NodeName("node-0"))
         asked.engine.live._active = {}
         found = json.loads(await pages(asked).verdicts("default", queued.pod.name, ALL) or b"{}")
         assert found["told"].startswith("no profile takes pods of schedulerName")
