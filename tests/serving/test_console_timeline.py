@@ -13,6 +13,8 @@ import pytest
 from handlers.stage import DEADLINE, new_stage
 from observability.metricsdesk import watched
 from placewright.console.marks import AWAY, BEGUN, GENERATION, LEADER, STILL
+from placewright.console.rights import ALL_NAMESPACES, Rights
+from placewright.console.shadowrows import shadow_rows
 from placewright.console.timeline import GENERATIONS, OTHERS
 from placewright.observability.metrics.attempts import AttemptSeries
 from placewright.serving.consoletimeline import SAMPLE_SECONDS, EngineTimeline, seen_shadows
@@ -74,6 +76,39 @@ def test_a_generation_that_changes_is_marked_and_its_counts_are_kept_apart() -> 
     assert [(each[1], each[5]) for each in told if each[0]] == [(1, 1), (2, 1)]
 
 
+def test_profiles_that_are_there_at_the_start_are_not_marked_and_later_ones_are() -> None:
+    staged = Staged()
+    staged.engine.live.active = {}
+    staged.timeline = EngineTimeline(staged.engine, staged.attempts, lambda: staged.now, lambda: NOON + staged.now)
+    staged.looks(2)
+    staged.profile(3)
+    staged.looks(2)
+    assert staged.marks(GENERATION) == []
+    staged.engine.live.active = {}
+    staged.looks(2)
+    staged.profile(3)
+    staged.looks(2)
+    assert [mark["label"] for mark in staged.marks(GENERATION)] == ["main ended", "main 3"]
+
+
+async def test_an_error_leaves_a_gap_and_is_logged_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    staged = Staged()
+    looks = []
+
+    def look() -> None:
+        looks.append(1)
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(staged.timeline, "look", look)
+    monkeypatch.setattr("placewright.serving.consoletimeline.LOOK_SECONDS", 0.0)
+    task = asyncio.create_task(staged.timeline.run())
+    async with asyncio.timeout(DEADLINE):
+        while len(looks) < 5:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    task.cancel()
+    assert [each.message for each in caplog.records] == ["the console's time line has gaps from here on"]
+
+
 def test_an_api_server_that_is_away_is_marked_from_its_first_failure_until_it_is_back() -> None:
     staged = Staged()
     staged.looks(2)
@@ -123,3 +158,20 @@ async def test_an_operator_at_work_is_counted_whole() -> None:
         assert row[2][3] > 0
         assert row[2][5] >= row[2][3]
         assert seen_shadows(running.engine) == []
+
+
+async def test_a_shadow_at_work_is_told_with_examples_within_the_rights() -> None:
+    async with new_stage() as stage, watched(stage.profile().nodes(3)) as running:
+        stage.profile("packed", mode="Shadow", shadows="default", preset="bin-packing", shadow={"budgetPercent": 50}, schedulerName=None)
+        await stage.until(lambda: "packed" in running.engine.shadows.by_name)
+        names = stage.pods(6, cpu="300m")
+        await stage.until(lambda: stage.placed(*names))
+        async with asyncio.timeout(DEADLINE):
+            while running.engine.shadows.by_name["packed"].figures.decided < 6:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        row = shadow_rows(seen_shadows(running.engine), ALL_NAMESPACES)["packed"]
+        assert row["beside"] == "default"
+        assert row["examples"]
+        assert {each[1] for each in row["examples"]} <= set(names)
+        hidden = shadow_rows(seen_shadows(running.engine), Rights.of([]))["packed"]
+        assert (hidden["examples"], hidden["hidden"]) == ([], len(row["examples"]))

@@ -78,13 +78,14 @@ class GenerationMarks:
     """Marks the changes of the profiles in effect."""
 
     def __init__(self, marks: Marks) -> None:
-        """Know no profile yet; the profiles of the first look get no mark.
+        """Know no profile yet. The first profiles get no mark: they were in effect before, and are read when the operator begins.
 
         Args:
             marks: where changes are marked.
         """
         self._marks = marks
-        self._known: Mapping[str, tuple[str, int]] | None = None
+        self._known: Mapping[str, tuple[str, int]] = {}
+        self._begun = False
 
     def look(self, at: float, in_effect: Mapping[str, tuple[str, int]]) -> bool:
         """Mark the changes since the last look.
@@ -97,7 +98,8 @@ class GenerationMarks:
             Whether there was a change.
         """
         known, self._known = self._known, dict(in_effect)
-        if known is None or known == self._known:
+        begun, self._begun = self._begun, self._begun or bool(in_effect)
+        if not begun or known == self._known:
             return False
         for name in sorted(known.keys() | self._known.keys()):
             before, after = known.get(name), self._known.get(name)

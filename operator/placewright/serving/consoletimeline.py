@@ -7,6 +7,7 @@ sample less than a millisecond, because both read numbers that the engine and it
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from typing import Final
@@ -18,6 +19,8 @@ from placewright.console.timeline import OTHERS, PlacementTally, Series, Timelin
 from placewright.engine.engine import Engine
 from placewright.leadership.leaserule import real_seconds
 from placewright.observability.metrics.attempts import AttemptSeries
+
+_log = logging.getLogger(__name__)
 
 #: Seconds between two looks for changes that get a mark, and between two samples.
 LOOK_SECONDS: Final = 1.0
@@ -67,8 +70,14 @@ class EngineTimeline:
 
     async def run(self) -> None:
         """Look and sample until cancelled."""
+        broken = False
         while True:
-            self.look()
+            try:
+                self.look()
+            except Exception:  # noqa: BLE001 - an error in a picture must not end what others see, and is not worth a line a second
+                if not broken:
+                    _log.exception("the console's time line has gaps from here on")
+                broken = True
             await asyncio.sleep(LOOK_SECONDS)
 
     def look(self) -> None:
