@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from console.makers import HOSTILE
+from console.visits import violations
 from simulate.browser import Page, running, tab
 
 from .consolecast import COME_IN, READ, SECRET, at_work
@@ -41,6 +42,7 @@ async def test_a_person_enters_a_token_and_is_asked_again_when_it_is_no_longer_g
         assert "kubectl create token" in await page.run("document.getElementById('page').innerText")
         field = "document.getElementById('token')"
         assert await page.run(f"[{field}.type, {field}.autocomplete]") == ["password", "off"]
+        assert await page.run("document.getElementById('complaint').textContent") == "", "nothing is wrong yet"
         await enter(page, "two words")
         await page.until("document.getElementById('complaint').textContent.includes('This is no token')")
         await enter(page, "nonsense")
@@ -80,8 +82,10 @@ async def test_refusals_with_hostile_names_are_text_and_a_replica_that_stands_by
     async with site() as here, tab(chromium) as page:
         token = here.judge.person(turned, "everywhere")
         await opened(page, here.url("/console/"))
+        assert await violations(page) == []
         await enter(page, token)
         await page.until("document.getElementById('complaint')?.textContent.includes('cannot get path')")
+        assert await violations(page) == []
         said = await page.run("document.getElementById('complaint').textContent")
         assert HOSTILE in said
         assert "left\\u202eright" in said
@@ -89,6 +93,8 @@ async def test_refusals_with_hostile_names_are_text_and_a_replica_that_stands_by
         here.elsewhere = f"{HOSTILE} stands by; the active replica is placewright-1"
         await enter(page, here.judge.person("ann", "enter", "everywhere"))
         await page.until("document.getElementById('told').textContent.includes('the active replica is placewright-1')")
+        assert await page.run("document.querySelector('#page h1').textContent") == "Not connected yet"
+        assert await violations(page) == []
         assert await page.run("document.querySelectorAll('img, iframe, script:not([src])').length") == 0
         here.elsewhere = ""
         await page.until("document.querySelector('.facts') && document.getElementById('told').textContent === ''")

@@ -45,11 +45,6 @@ _BUSY: Final = 503
 _MISSING: Final = "there is none of this name, or none that you may see"
 _TOO_MANY: Final = "too many people ask at once; try again"
 _UNKEPT: Final = {"Cache-Control": "no-store", **SECURITY_HEADERS}
-#: Of refusals for which another token may help; the pages ask for one where they see it.
-_BY_TOKEN: Final[Mapping[int, Mapping[str, str]]] = {
-    _UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
-    _FORBIDDEN: {"WWW-Authenticate": 'Bearer error="insufficient_scope"'},
-}
 
 #: Makes a page of plain data for a reader; None where there is none that this reader may see.
 _Making = Callable[[Question, Visitor], dict[str, Any] | None]
@@ -110,7 +105,7 @@ class Console:
                 return _page(question.path)
             return await self._data(question)
         except RequestRefused as refused:
-            headers = {**_UNKEPT, **_BY_TOKEN.get(refused.status, {})}
+            headers = {**_UNKEPT, **_challenge(question, refused.status)}
             return Answer(f"{refused}\n".encode(), TEXT, refused.status, headers)
 
     async def _data(self, question: Question) -> Answer:
@@ -200,6 +195,14 @@ class _Turn:
                     self._free_at = now + (now - began) * _REST
         finally:
             self._waiting -= 1
+
+
+def _challenge(question: Question, status: int) -> dict[str, str]:
+    """Say that another token may help, as RFC 6750, section 3, does. The pages ask for one where they see it."""
+    wrong = {_UNAUTHORIZED: "invalid_token", _FORBIDDEN: "insufficient_scope"}.get(status)
+    if wrong is None:
+        return {}
+    return {"WWW-Authenticate": f'Bearer error="{wrong}"' if question.authorization else "Bearer"}
 
 
 def _page(path: str) -> Answer:

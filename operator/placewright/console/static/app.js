@@ -60,13 +60,13 @@ function decoded(parts) {
 }
 
 /** What was seen goes from the page with the right to see it. */
-async function refused({ status, told, byToken }) {
+async function refused({ status, told, byToken, wrong }) {
   if (!byToken) {
     stop("The console is closed to this browser", "Open the address that placewright console printed. It works once, in one browser; start the command again for another.");
     return new Promise(() => {});
   }
   close();
-  await askForToken(main, told, status === 403);
+  await askForToken(main, wrong ? told : "", status === 403);
   closed = false;
   fill(main);
   route();
@@ -100,6 +100,7 @@ function route() {
     else link.removeAttribute("aria-current");
   }
   current?.leave?.();
+  if (!state) return hold("");
   shownPage = known;
   isOffered = offered(known);
   current = isOffered ? PAGES[known](main, rest, new URLSearchParams(query)) : notOffered();
@@ -110,6 +111,12 @@ function route() {
 function offered(name) {
   const needs = document.getElementById(`to-${name}`)?.dataset.needs;
   return !state || !needs || (state.about.get("can") ?? []).includes(needs);
+}
+
+/** Until the first state is there: that it is on its way, or what keeps it. */
+function hold(told) {
+  current = null;
+  fill(main, el("div", { class: "panel empty" }, el("h1", {}, told ? "Not connected yet" : "Connecting"), el("p", {}, told ? "The page tries again by itself." : "The state of the cluster is on its way.")));
 }
 
 function notOffered() {
@@ -158,7 +165,10 @@ function status(now, told) {
   const dot = document.getElementById("connection");
   const why = now === "away" ? told : "";
   const notice = document.getElementById("told");
-  if (notice.textContent !== why) fill(notice, why ? el("p", { class: "note" }, why) : null);
+  if (notice.textContent !== why) {
+    fill(notice, why ? el("p", { class: "note" }, why) : null);
+    if (!state && !closed) hold(why);
+  }
   dot.classList.toggle("away", now !== "live");
   const text = now === "live" ? "connected" : now === "away" ? "not connected, trying again" : "not admitted";
   if (dot.textContent !== text) dot.textContent = text;

@@ -41,11 +41,17 @@ export async function* linesOf(response) {
   }
 }
 
+/** Whether another token may help, and what is wrong with the one that was sent (RFC 6750, section 3). */
+function challenge(response) {
+  const told = response.headers.get("WWW-Authenticate") ?? "";
+  return { byToken: /^Bearer/i.test(told), wrong: /\berror=/.test(told) };
+}
+
 /**
  * Follow the feed for ever.
  * @param {(state: Object, delta: Object|null) => void} onChange `delta` is null for a whole new state.
  * @param {(status: "live"|"away"|"refused", told: string) => void} onStatus `told` is what the server said of it.
- * @param {(refusal: {status: number, told: string, byToken: boolean}) => Promise<void>} onRefused returns when it is worth another try.
+ * @param {(refusal: {status: number, told: string, byToken: boolean, wrong: boolean}) => Promise<void>} onRefused returns when it is worth another try.
  */
 export async function follow(onChange, onStatus, onRefused) {
   for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
@@ -55,7 +61,7 @@ export async function follow(onChange, onStatus, onRefused) {
       if (!response.ok) told = (await response.text()).trim();
       if (response.status === 401 || response.status === 403) {
         onStatus("refused", told);
-        await onRefused({ status: response.status, told, byToken: /^Bearer/i.test(response.headers.get("WWW-Authenticate") ?? "") });
+        await onRefused({ status: response.status, told, ...challenge(response) });
         wait = 125;
         continue;
       }

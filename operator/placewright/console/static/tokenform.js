@@ -6,7 +6,7 @@ import { identify, isToken } from "./request.js";
 /**
  * Ask for a token.
  * @param {Element} root is filled with the form.
- * @param {string} told what the server said.
+ * @param {string} told what the server said; nothing where it was asked without a token.
  * @param {boolean} known whether the server knows who asks, and refuses.
  * @returns {Promise<void>} resolved when there is another token to try.
  */
