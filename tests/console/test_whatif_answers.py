@@ -255,14 +255,18 @@ def test_two_waiting_pods_do_not_get_one_device(tmp_path: Path) -> None:
     for name in ("one", "two"):
         world.put(resource_claim(name).request("gpu").build())
         world.put(made_pod(name).resource_claims(name).build())
-    one = what_if()
+    clock = Clock()
+    one = WhatIf(REGISTRY, clock)
     told = asked(one, world, {})
     assert told["waiting"]["fits"] == [2, 2], "each by itself"
     assert told["placing"]["before"]["placed"] == 1
     assert asked(one, world, {"preset": "bin-packing"})["placing"]["after"]["placed"] == 1, "the device was given back"
+    world.put(resource_slice("a").on("a").devices("gpu-0", "gpu-1").build())
+    clock.now += 60
+    assert asked(one, world, {})["placing"]["before"]["placed"] == 2, "a changed object counts once the copy is made anew"
 
 
-def test_a_group_gets_nodes_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_group_gets_nodes_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = world_of(tmp_path / "w", [node("a", cpu=2)])
     world.put(pod_group("train", 3).build())
     for number in range(3):
@@ -271,7 +275,19 @@ def test_a_group_gets_nodes_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     item = read_object(node("b", cpu=1), "test")
     assert item is not None
     world.put(item)
-    assert asked(what_if(), world, {})["placing"]["before"]["placed"] == 3
+    one = what_if()
+    whole = asked(one, world, {})
+    assert whole["placing"]["before"]["placed"] == 3
+    state, question = state_of(one), {"preset": "bin-packing"}
+    unraisable: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+    for end in range(20):
+        answer = one.answer("default", question)
+        for _ in zip(range(end), answer, strict=False):
+            pass
+        answer.close()
+        assert state_of(one) == state, "also where it is given up between two members"
+        assert unraisable == []
 
 
 def test_a_profile_that_cannot_be_used_is_told_and_the_change_that_mends_it_is_tried(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ import pytest
 from placewright.serving.listener import bind
 from placewright_lab.commands.console import open_file, what_if_of
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from placewright_lab.console.whatif import WhatIf
 from placewright_lab.console.whatifpages import LARGEST_BODY, READ_ONLY
 
-from .makers import shop
+from .makers import HOSTILE, shop
 
 Line = dict[str, Any]
 
@@ -121,6 +123,79 @@ async def test_problems_of_a_change_are_those_of_the_operator_and_nothing_else_i
     ((path, found, allowed),) = problems["problems"]
     assert (path, found) == ("spec.weights.NodeResourcesFitt", '"NodeResourcesFitt"')
     assert "did you mean 'NodeResourcesFit'" in allowed
+
+
+ODD: tuple[Line, ...] = (
+    {"pluginConfig": "x"}, {"plugins": []}, {"extenders": [1]}, {"extenders": {"a": 1}}, {"weights": [1]}, {"weights": {"__proto__": 1}},
+    {"backoff": None, "fairness": 7}, {"extenders": [{"tlsConfig": 1}, {"tlsConfig": {"keyData": "(hidden)"}}]}, {"preset": HOSTILE},
+    {"schedulerName": None}, {"mode": "Shadow"}, {"weights": {"x" * 300: 1}}, {"pods": {"podSelector": None}}, {"pluginConfig": [{"name": HOSTILE}] * 200},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", ODD, ids=lambda each: str(each)[:30])
+async def test_an_odd_change_is_answered_with_its_problems_or_tried(changes: Line, asker: Asker) -> None:
+    last = (await asker.ask(changes))[-1]
+    assert last["part"] == "end" or all(len(problem) == 3 for problem in last["problems"])
+
+
+async def test_a_change_that_is_nested_deeply_ends_no_console(asker: Asker) -> None:
+    for depth in (200, 900, 100_000):
+        deep = b'{"a":' * depth + b"1" + b"}" * depth
+        for before, after in ((b'{"pluginConfig":[{"name":"x","args":', b"}]}"), (b'{"backoff":', b"}")):
+            status, text = await asker.post("/api/whatif", b'{"profile":"default","changes":' + before + deep + after + b"}")
+            assert status == 400 or json.loads(text.splitlines()[-1])["part"] == "problems"
+    assert (await asker.ask({}))[-1]["part"] == "end"
+
+
+async def test_a_newer_question_of_a_page_ends_the_one_before_and_none_of_another_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, asked = asyncio.Event(), []
+    kept = WhatIf.answer
+
+    def slow(self: WhatIf, name: str, changes: Line) -> Generator[Line | None, None, None]:
+        asked.append(changes)
+        begun.set()
+        while len(asked) == 1 and not newer.done():
+            yield {"part": "waits"}
+        if len(asked) == 1:  # it is known that a newer one has come: the next line is the last
+            yield from ({"part": "waits"} for _ in range(50))
+        yield from kept(self, name, changes)
+
+    monkeypatch.setattr(WhatIf, "answer", slow)
+    async with asking(shop(tmp_path / "s")) as asker:
+        newer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        first = asyncio.create_task(asker.ask({"weights": {"NodeResourcesFit": 2}}))
+        await begun.wait()
+        other = asyncio.create_task(asker.ask({"weights": {"NodeResourcesFit": 3}}, page="another"))
+        second = asyncio.create_task(asker.ask({"weights": {"NodeResourcesFit": 4}}))
+        async with asyncio.timeout(30):
+            lines = await first
+        newer.set_result(None)
+        assert {line["part"] for line in lines} <= {"preparing", "waits"}, "it was given up"
+        assert (await other)[-1]["part"] == (await second)[-1]["part"] == "end"
+
+
+async def test_an_answer_that_nobody_reads_any_more_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    def endless(self: WhatIf, name: str, changes: Line) -> Generator[Line | None, None, None]:
+        try:
+            while True:
+                begun.set()
+                yield {"part": "waits"}
+        finally:
+            ended.set()
+
+    async with asking(shop(tmp_path / "s")) as asker:
+        with monkeypatch.context() as patched:
+            patched.setattr(WhatIf, "answer", endless)
+            reading = asyncio.create_task(asker.ask({}))
+            await begun.wait()
+            reading.cancel()
+            async with asyncio.timeout(30):
+                await ended.wait()
+        assert (await asker.ask({}))[-1]["part"] == "end"
 
 
 async def test_an_unknown_profile_is_told(asker: Asker) -> None:

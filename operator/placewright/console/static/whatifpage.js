@@ -164,10 +164,14 @@ class Trial {
       const body = JSON.stringify({ profile: this.profile.name, changes: this.changes(), page: TAB });
       const answer = await request("api/whatif", { method: "POST", headers: { "Content-Type": "application/json" }, body, signal: mine.signal });
       if (!answer.ok) return this.outcome.fail(await answer.text());
+      let last = "";
       for await (const line of linesOf(answer)) {
         if (mine.signal.aborted) return;
-        this.take(JSON.parse(line));
+        const told = JSON.parse(line);
+        last = told.part;
+        this.take(told);
       }
+      if (last !== "end" && last !== "problems" && !mine.signal.aborted) this.outcome.fail("The answer broke off before its end.");
     } catch (problem) {
       if (!mine.signal.aborted) this.outcome.fail(`The console does not answer: ${problem.message}`);
     }
