@@ -128,7 +128,8 @@ async def test_problems_of_a_change_are_those_of_the_operator_and_nothing_else_i
 ODD: tuple[Line, ...] = (
     {"pluginConfig": "x"}, {"plugins": []}, {"extenders": [1]}, {"extenders": {"a": 1}}, {"weights": [1]}, {"weights": {"__proto__": 1}},
     {"backoff": None, "fairness": 7}, {"extenders": [{"tlsConfig": 1}, {"tlsConfig": {"keyData": "(hidden)"}}]}, {"preset": HOSTILE},
-    {"schedulerName": None}, {"mode": "Shadow"}, {"weights": {"x" * 300: 1}}, {"pods": {"podSelector": None}}, {"pluginConfig": [{"name": HOSTILE}] * 200},
+    {"schedulerName": None}, {"mode": "Shadow"}, {"weights": {"x" * 300: 1}},
+    {"pods": {"podSelector": None}}, {"pluginConfig": [{"name": HOSTILE}] * 200},
 )  # fmt: skip
 
 

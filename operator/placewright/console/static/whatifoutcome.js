@@ -26,8 +26,8 @@ export class Outcome {
     this.node = el("div", { class: "whatif-outcome stack" },
       el("section", { class: "panel whatif-facts", "aria-label": "In short" }, this.facts, this.progress, this.problems), this.summary,
       el("div", { class: "whatif-answers" },
-        el("div", { class: "stack" }, this.parts.waiting, this.parts.recent),
-        el("div", { class: "stack" }, this.parts.placing, this.patch.node)),
+        el("div", { class: "stack" }, this.parts.waiting, this.parts.placing),
+        el("div", { class: "stack" }, this.parts.recent, this.patch.node)),
       basis());
     this.told = {};
   }
@@ -87,7 +87,7 @@ export class Outcome {
     this.done([`As of ${moment(from.now)}, found in ${line.seconds < 0.1 ? "less than 0.1" : ONE.format(line.seconds)} s.`, line.cut ? "It was cut off before its end." : "", same, why].filter(Boolean).join(" "));
     const { waiting, placing, recent } = this.told;
     const said = [waiting ? `${plural(waiting.comes, "waiting pod")} would fit that ${waiting.comes === 1 ? "does" : "do"} not now, ${count(waiting.goes)} would not fit any more` : "",
-      placing ? `empty nodes: ${signed(placing.after.empty - placing.before.empty)}` : "", recent ? `${count(recent.others)} of ${plural(recent.tried, "placement")} of the last hour would have been others` : ""];
+      placing ? `placed in turn, ${count(placing.after.placed)} would get nodes instead of ${count(placing.before.placed)}, and ${plural(placing.after.empty, "node")} would be empty instead of ${count(placing.before.empty)}` : "", recent ? `${count(recent.others)} of ${plural(recent.tried, "placement")} of the last hour would have been others` : ""];
     this.summary.textContent = `${said.filter(Boolean).join("; ")}.`;
   }
 
@@ -96,8 +96,9 @@ export class Outcome {
     const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
     const { waiting, placing, recent } = this.told;
     fill(this.facts,
-      waiting ? [fact(signed(waiting.comes), "more waiting pods would fit"), fact(waiting.goes ? `−${count(waiting.goes)}` : "0", "would not fit any more")] : null,
-      placing ? fact(signed(placing.after.empty - placing.before.empty), "change of empty nodes") : null,
+      waiting ? fact(signed(waiting.comes), "more waiting pods would fit") : null,
+      waiting?.goes ? fact(`−${count(waiting.goes)}`, "would not fit any more") : null,
+      placing ? [fact(signed(placing.after.placed - placing.before.placed), "more would get nodes in turn"), fact(signed(placing.after.empty - placing.before.empty), "more empty nodes")] : null,
       recent ? fact(recent.tried ? percent(recent.others / recent.tried) : "–", "of the last hour elsewhere") : null);
   }
 
