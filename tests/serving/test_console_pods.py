@@ -19,6 +19,7 @@ from placewright.queue.suspects import Suspicion
 from placewright.serving.consolepods import QueuedPods
 from placewright.serving.explainpages import explanation
 
+from .consolecast import COME_IN, READ, Cast
 from .desk import Desk, desk
 from .groupstage import declare, join
 from .test_explaining_groups import GPU, Devices
@@ -109,3 +110,30 @@ async def test_a_suspect_is_not_evaluated_and_a_pod_of_no_profile_says_so(stage:
         asked.engine.live._active = {}
         found = json.loads(await pages(asked).verdicts("default", queued.pod.name, ALL) or b"{}")
         assert found["told"].startswith("no profile takes pods of schedulerName")
+
+
+async def test_over_https_each_reader_gets_the_groups_and_claims_of_the_namespaces_that_may_be_seen(stage: Stage) -> None:
+    declare(stage, "train", 3)
+    cast = Cast(stage)
+    cast.namespace("bank")
+    cast.pod("ledger-of-the-bank", "bank", cpu="3")
+    made = Devices(stage)
+    made.on("node-0", 1)
+    made.claim("too-many", 4)
+    made.pod("waits", "too-many")
+    async with desk(stage, console=True) as asked:
+        await asked.until_ready()
+        await stage.until(lambda: asked.engine.scheduler.counts.bound == 1)
+        join(stage, "train", "t-0", "t-1", "t-2", cpu="3")
+        await stage.until(lambda: stage.condition("t-2") and stage.condition("waits"))
+        ann, bob, eve = cast.person("ann", COME_IN, READ), cast.person("bob", COME_IN, here=READ), cast.person("eve", COME_IN)
+        paths = ["group?group=default/train", "claim?claim=default/too-many", "verdicts?pod=default/t-0"]
+        for path in paths:
+            all_of_it, some, nothing = [await asked.get(f"/console/api/{path}", token) for token in (ann, bob, eve)]
+            assert (all_of_it.status, some.status, nothing.status) == (200, 200, 404), path
+            assert "ledger" not in some.text and "bank" not in some.text
+            assert "train" not in nothing.text and "too-many" not in nothing.text
+            if path == paths[0]:
+                assert "bank/ledger-of-the-bank" in all_of_it.text, "it holds what the group is short of"
+                assert json.loads(some.text)["facts"]["shortages"][0]["others"] == 1
+        assert (await asked.get("/console/api/group?group=bank/train", bob)).status == 404
