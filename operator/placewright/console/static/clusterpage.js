@@ -252,11 +252,11 @@ export function clusterPage(root, _, params) {
     const rows = names.slice(page * ROWS, page * ROWS + ROWS).map((name) => {
       const [, offered, cordoned] = state.nodes.get(name), [asks] = state.loads.get(name) ?? [[]];
       const link = el("button", { class: "plain mono", data: { key: name }, on: { click: () => { map.choose(name); side.scrollIntoView({ block: "nearest" }); } } }, name);
-      return [link, ...resources.map((each, at) => (offered[at] ? `${amount(each, asks[at] ?? 0)} of ${amount(each, offered[at])}` : "–")), cordoned ? "cordoned" : "", ...(judging() ? [layer.of(name).text] : [])];
+      return [link, ...(judging() ? [layer.of(name).text] : []), ...resources.map((each, at) => (offered[at] ? `${amount(each, asks[at] ?? 0)} of ${amount(each, offered[at])}` : "–")), cordoned ? "cordoned" : ""];
     });
     const turn = (text, to) => el("button", { disabled: to < 0 || to >= pages, on: { click: () => { page = to; writeNodes(); } } }, text);
     fill(nodeTable,
-      table("Nodes, requested of offered", [{ name: "Node", mono: true }, ...resources.map((each) => ({ name: called(each), number: true })), { name: "State" }, ...(judging() ? [{ name: "What the pod would meet" }] : [])], rows),
+      table("Nodes, requested of offered", [{ name: "Node", mono: true }, ...(judging() ? [{ name: "What the pod would meet" }] : []), ...resources.map((each) => ({ name: called(each), number: true })), { name: "State" }], rows),
       el("div", { class: "pager" }, turn("Back", page - 1), turn("Next", page + 1), `page ${page + 1} of ${pages}`));
   }
 
