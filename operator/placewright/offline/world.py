@@ -108,11 +108,12 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
     return None
 
 
-def as_served(item: Any) -> Node | PodInfo | ClusterObject:
+def as_served(item: Any, like: PodInfo | None = None) -> Node | PodInfo | ClusterObject:
     """Set what an API server would set, and derive what columns take from a pod.
 
     Args:
         item: a struct of a kind that placement reads, decoded from a manifest.
+        like: for a pod, another one that may ask for the same, whose derived values are shared then.
 
     Returns:
         The object for the cluster.
@@ -123,7 +124,7 @@ def as_served(item: Any) -> Node | PodInfo | ClusterObject:
     if isinstance(item, Node):
         canonical(item.status.allocatable or {})
         return item
-    return PodInfo(_identified(item)) if isinstance(item, Pod) else _admitted(item)
+    return PodInfo(_identified(item), like) if isinstance(item, Pod) else _admitted(item)
 
 
 def struct_of(api_version: object, kind: object) -> type[Any] | None:

@@ -25,6 +25,8 @@ from placewright_lab.snapshots.playback import SeenFile, finished
 _SLICE: Final = 0.03
 #: Seconds for which pages show why a file cannot be opened, before the console ends.
 _LAST_WORD: Final = 1.0
+#: Rows of nodes that are made between two looks at the clock.
+_ROWS: Final = 256
 _NOTHING: Final[Sections] = {"nodes": {}, "loads": {}, "queue": {}, "decisions": {}}
 
 
@@ -137,6 +139,8 @@ class OpenedFile(FileSource):
             seen = self._file.cluster
             for put in self.world.filling(seen):
                 self._put = put
+                yield
+            while self.refresh(_ROWS):
                 yield
             self.begin(seen.changes)
         if self._say is not None:

@@ -63,13 +63,24 @@ class WorldSource:
         """
         return self.verdicts.work(SLICE)
 
-    def sections(self, rights: Rights) -> Sections:
-        """Return the state. Implements the feed's `StateSource`."""
+    def refresh(self, most: int | None = None) -> bool:
+        """Bring the rows of nodes up to date.
+
+        Args:
+            most: rows at most; None for all.
+
+        Returns:
+            Whether there is more to do.
+        """
         if self._names != self.world.scheduler_names:
             # A place in a row stands for a schedulerName, so all rows are made anew.
             self._names = self.world.scheduler_names
             self._nodes = ConsoleNodes(self.world.cluster, self._names)
-        self._nodes.refresh()
+        return self._nodes.refresh(most)
+
+    def sections(self, rights: Rights) -> Sections:
+        """Return the state. Implements the feed's `StateSource`."""
+        self.refresh()
         about = {**self._about, **self._nodes.about(), **self.moment()}
         sections: dict[str, Section] = {
             "nodes": self._nodes.nodes,

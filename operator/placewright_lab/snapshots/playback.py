@@ -142,6 +142,7 @@ class SeenFile:
         self._objects: list[Seen] = []
         self._profiles: list[SchedulingProfile] = []
         self._changes: list[SeenChange] = []
+        self._of_owner: dict[str, PodInfo] = {}
         self._seen: set[tuple[str, str, str]] = set()
         self._counts: dict[str, int] = {}
         self._lines = numbered_lines(path, largest, self._notes.append if kind == RECORDING else None)
@@ -184,13 +185,24 @@ class SeenFile:
         try:
             item: Any = decode(line, struct)
             if not isinstance(item, SchedulingProfile):
-                self._objects.append(as_served(item))
+                self._objects.append(self._served(item))
             else:
                 self._profiles.append(item)
         except (DecodeError, QuantityError) as problem:
             raise bad_field(f"{where}: {identity.kind} {identity.metadata.name}", str(problem), f"a valid {identity.kind}") from None
         refuse_twice(self._seen, where, identity.kind, struct, identity.metadata)
         self._counts[identity.kind] = self._counts.get(identity.kind, 0) + 1
+
+
+    def _served(self, item: Any) -> Seen:
+        owners = item.metadata.owner_references
+        if not owners:
+            return as_served(item)
+        # Pods of one owner are made from one template, so most of them have equal requests.
+        served = as_served(item, self._of_owner.get(owners[0].uid))
+        if isinstance(served, PodInfo):
+            self._of_owner[owners[0].uid] = served
+        return served
 
 
 def _kind(path: Path, largest: int) -> str:
