@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from .companymakers import claim, claiming, device_class, devices, given, group, member
 from .makers import HOSTILE, Object, claim_profile, file_of, node, pod
 
 #: Widths of the windows of a phone, a laptop and a large screen.
@@ -33,7 +34,11 @@ class Sight(NamedTuple):
 
 def pod_address(namespace: str, name: str) -> str:
     """The address of a pod's page."""
-    return f"#/pod/{quote(namespace, safe='')}/{quote(name, safe='')}"
+    return _address("pod", namespace, name)
+
+
+def _address(page: str, namespace: str, name: str) -> str:
+    return f"#/{page}/{quote(namespace, safe='')}/{quote(name, safe='')}"
 
 
 _UNFOLD = "[...document.querySelectorAll('main details')].map((each) => (each.open = true)).length + 1"
@@ -46,13 +51,17 @@ _TRY = """(() => { const it = document.getElementById('weight-NodeResourcesFit')
 _NODES = "document.querySelector('#nodes tbody tr')"
 
 
-def sights(waiting: tuple[str, str], placed: tuple[str, str], fitting: tuple[str, str]) -> tuple[Sight, ...]:
+def sights(
+    waiting: tuple[str, str], placed: tuple[str, str], fitting: tuple[str, str], group: tuple[str, str], claim: tuple[str, str]
+) -> tuple[Sight, ...]:
     """All pages of the console.
 
     Args:
         waiting: namespace and name of a pod that fits nowhere.
         placed: of a pod on a node.
         fitting: of a pod that waits and that a node can hold.
+        group: of a pod group.
+        claim: of a claim to devices.
 
     Returns:
         The pages. A new page of the console is added here, and all tests of this kind see it.
@@ -65,12 +74,27 @@ def sights(waiting: tuple[str, str], placed: tuple[str, str], fitting: tuple[str
         Sight("pod-fitting", pod_address(*fitting), "document.getElementById('scores')", (_UNFOLD,)),
         Sight("pod-placed", pod_address(*placed), "document.querySelector('#pod .lines')"),
         Sight("what-if", "#/whatif", _ANSWERED, (_TRY, _ANSWERED, _UNFOLD)),
+        Sight("group", _address("group", *group), "document.querySelector('#group h1')", (_UNFOLD,)),
+        Sight("claim", _address("claim", *claim), "document.querySelector('#claim h1')", (_UNFOLD,)),
+        Sight("time", "#/time", "document.querySelector('#charts svg, #charts canvas')", (_UNFOLD,)),
+        Sight("shadows", "#/shadows", "document.querySelector('#shadows .panel')", (_UNFOLD,)),
+        Sight("verdicts", f"#/cluster?pod={quote('/'.join(waiting), safe='')}", "document.querySelector('#verdicts:not([hidden])')"),
         Sight("pod-unknown", pod_address("shop", "nobody"), "document.querySelector('#pod .empty h1, #pod .empty h1')"),
     )  # fmt: skip
 
 
 #: Of `town`.
-TOWN: Final = sights(("ml", "train-0"), ("shop", "web-3"), ("shop", "small-0"))
+TOWN: Final = sights(("ml", "train-0"), ("shop", "web-3"), ("shop", "small-0"), ("ml", "llm"), ("ml", "wish"))
+
+
+def shadow(name: str, of: str) -> Object:
+    """A shadow with the figures that its status has."""
+    made = claim_profile(name, "")
+    made["spec"] = {"mode": "Shadow", "shadows": of}
+    regret = {"decisions": 25, "meanPoints": 12.5, "maxPoints": 30, "meanPercent": 4.2}
+    counts = {"pods": 60, "decided": 50, "agreementPercent": 40, "same": 20, "other": 25, "liveOnly": 5, "regret": regret}
+    use = [{"name": each, "shadow": {"meanPercent": 50, "deviationPercent": 10}} for each in ("cpu", "memory", name)]
+    return {**made, "status": {"shadow": {**counts, "resources": use}}}
 
 
 def town(path: Path) -> Path:
@@ -94,8 +118,11 @@ def town(path: Path) -> Path:
     waits += [pod("lost", schedulerName="defualt-scheduler")]
     moves = [(0.01 * i, "MODIFIED", pod(f"late-{i}", names[i * 3 % 60], namespace="shop")) for i in range(8)]
     late = [pod(f"late-{i}", namespace="shop", created="2026-11-23T11:59:50Z") for i in range(8)]
-    profiles = [claim_profile(), claim_profile("batch", "batch-scheduler")]
-    return file_of(path, [*nodes, *placed, *waits, *late, *profiles], moves)
+    waits += [member("llm", f"llm-{i}", cpu=40_000, created=f"2026-11-23T11:{i:02d}:00Z") for i in range(12)]
+    waits += [claiming("wisher", "wish", cpu=100)]
+    objects = [group("llm", 12, topology="pool"), device_class(), devices(names[0], "g0", "g1"), claim("wish", count=4)]
+    profiles = [claim_profile(), claim_profile("batch", "batch-scheduler"), shadow("greener", "default")]
+    return file_of(path, [*nodes, *objects, *placed, *waits, *late, *profiles], moves)
 
 
 #: A name as long as the API server lets one be, with no place to break it.
@@ -103,7 +130,11 @@ LONG: Final = "a-very-long-name-" * 14 + "ends-with-" + "x" * 5
 #: Characters that turn the direction of writing, that cannot be seen, and that stand above each other.
 TURNED: Final = "left\u202eright\u2066\u200bhidden\u0000Z\u0351\u036b\u0343\u036a\u0302\u036b\u033d\u034f\u0334"
 #: Of `rogues`.
-ROGUES: Final = sights((LONG, f"{LONG}-0"), (HOSTILE, HOSTILE), (TURNED, TURNED))
+ROGUES: Final = tuple(
+    each
+    for each in sights((LONG, f"{LONG}-0"), (HOSTILE, HOSTILE), (TURNED, TURNED), (LONG, HOSTILE), (LONG, LONG))
+    if each.name not in {"time", "pod-unknown"}
+)
 
 
 def rogues(folder: Path) -> Path:
@@ -119,5 +150,10 @@ def rogues(folder: Path) -> Path:
     waits += [pod(TURNED, namespace=TURNED, cpu=1)]
     waits += [pod(HOSTILE * 3, namespace=HOSTILE, schedulingGates=[{"name": LONG}, {"name": HOSTILE}])]
     waits += [pod("stray", namespace=LONG, schedulerName=LONG), pod("toString", namespace="hasOwnProperty", schedulerName=HOSTILE)]
+    waits += [member(HOSTILE, f"{LONG}{i}", namespace=LONG, cpu=99_000) for i in range(2)]
+    waits += [claiming(HOSTILE * 2, LONG, namespace=LONG, cpu=100)]
+    objects = [group(HOSTILE, 9, namespace=LONG, topology=LONG), device_class(), devices(LONG, LONG[:60], HOSTILE)]
+    objects += [claim(LONG, namespace=LONG, has=(given(HOSTILE, LONG),), users=(HOSTILE, LONG))]
     profiles = [claim_profile(), claim_profile(LONG, LONG + "-scheduler"), claim_profile("h", HOSTILE + TURNED)]
-    return file_of(folder / f"{HOSTILE.replace('/', '')}\u202egnp.snapshot", [*nodes, *placed, *waits, *profiles])
+    profiles += [shadow(LONG + "-shadow", LONG), shadow(HOSTILE, HOSTILE)]
+    return file_of(folder / f"{HOSTILE.replace('/', '')}\u202egnp.snapshot", [*nodes, *objects, *placed, *waits, *profiles])

@@ -44,7 +44,7 @@ async def visit(page: Page, sight: Sight, *, width: int = LAPTOP, dark: bool = F
     """Go to a page in a window of this width and do there what a person would do."""
     await page.look(width=width, height=800 if width == PHONE else 1440 if width > LAPTOP else 900, dark=dark, still=True)
     await page.run(f"void (location.hash = {json.dumps(sight.address)})")
-    for step in (f"location.hash === {json.dumps(sight.address)}", sight.ready, *sight.steps):
+    for step in (f"location.hash.split('?')[0] === {json.dumps(sight.address.partition('?')[0])}", sight.ready, *sight.steps):
         await page.until(step)
     await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 

@@ -261,7 +261,7 @@ export function clusterPage(root, _, params) {
   }
 
   function writeLatest() {
-    const rows = [...state.decisions].filter(([key]) => key !== "hidden").map(([, row]) => row);
+    const rows = [...state.decisions].filter(([key]) => key !== "hidden").map(([, row]) => row).sort((one, other) => other[4] - one[4]);
     const hidden = state.decisions.get("hidden") ?? 0;
     latest.hidden = !rows.length && !hidden;
     const now = about("now");

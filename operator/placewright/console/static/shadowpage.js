@@ -1,6 +1,6 @@
 // The page of shadows: how often each agrees with its live profile, how much worse each finds the other's nodes, and where they differ.
 
-import { el, fill, table } from "./element.js";
+import { el, fill, shown, table } from "./element.js";
 import { nodeLink, podLink } from "./links.js";
 import { count, few, plural, tenth } from "./words.js";
 
@@ -32,7 +32,7 @@ function one(name, row) {
   const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
   const [decided, mean, , percent] = row.regret;
   const lost = [row.pods - row.decided > 0 ? `${plural(row.pods - row.decided, "decision")} not made yet or passed over` : "", row.restarts ? `begun anew ${plural(row.restarts, "time")}` : "", row.errors ? `${plural(row.errors, "error")}${row.lastError ? `, the last: ${row.lastError}` : ""}` : ""].filter(Boolean);
-  return el("section", { class: "panel stack", "aria-label": `Shadow ${name}` },
+  const made = el("section", { class: "panel stack", "aria-label": shown(`Shadow ${name}`) },
     el("div", {}, el("h2", { class: "mono" }, name), el("p", { class: "muted small" }, `generation ${count(row.generation)}, beside ${row.beside || "a live profile"}${row.liveGeneration ? `, generation ${count(row.liveGeneration)}` : ""}${row.since ? `, since ${row.since.replace("T", " ").replace("Z", " UTC")}` : ""}`)),
     el("div", { class: "facts" }, fact(row.agreement === null ? "–" : `${tenth(row.agreement)} %`, "on the same node"), fact(decided ? `${few(mean)} points` : "–", `mean regret${decided ? `, ${tenth(percent)} % of its best totals` : ""}`), fact(count(row.decided), `of ${plural(row.pods, "decision")} compared`), fact(`${tenth(row.timePercent)} %`, "of the time taken")),
     el("div", { class: "parts" }, outcomes(row), el("div", { class: "stack tight" }, resources(row), el("div", { class: "lines small" }, [
@@ -42,6 +42,9 @@ function one(name, row) {
       row.pending ? `${plural(row.pending, "pod")} would wait now.` : "",
       ...lost,
     ].filter(Boolean).map((line) => el("p", {}, line)))), examples(row)));
+  // Tables of several shadows have equal captions, and a list of landmarks shows no more than their labels.
+  for (const each of made.querySelectorAll("[role=region]")) each.setAttribute("aria-label", shown(`${each.getAttribute("aria-label")}, ${name}`));
+  return made;
 }
 
 function outcomes(row) {
