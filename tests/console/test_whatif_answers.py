@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from placewright.api.pods import PodInfo
+from placewright.api.profile import ProfileStatus
+from placewright.cluster.cluster import Cluster
+from placewright.explain.explanation import Now, evaluated
 from placewright.framework.registry import installed_plugins
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.offline.world import read_object
@@ -326,14 +330,28 @@ def test_an_answer_ends_after_its_time_and_says_so(tmp_path: Path) -> None:
 
 def test_a_younger_profile_of_a_schedulername_has_no_pods(tmp_path: Path) -> None:
     world = world_of(tmp_path / "w", [node("a"), pod("web"), claim_profile("another")])
-    told = [line for line in what_if_answer(world, "default") if line is not None]
-    basis = next(line for line in told if line["part"] == "basis")
-    assert basis["claims"] is False
-    assert next(line for line in told if line["part"] == "waiting")["of"] == 0
-
-
-def what_if_answer(world: SeenWorld, name: str) -> list[Line | None]:
     one = what_if()
-    for _ in one.prepared(world):
-        pass
-    return list(one.answer(name, {}))
+    for name, claims, pods in (("another", True, 1), ("default", False, 0)):
+        for _ in one.prepared(world):
+            pass
+        told = {line["part"]: line for line in one.answer(name, {}) if line is not None}
+        assert (told["basis"]["claims"], told["waiting"]["of"]) == (claims, pods)
+
+
+def test_what_is_known_of_a_profile_outlives_a_new_status_and_no_new_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, one, evaluations = world_of(tmp_path / "w", [node("a"), pod("web")]), what_if(), list[str]()
+
+    def counted(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, **more: Any) -> Now:
+        evaluations.append(pod.name)
+        return evaluated(evaluator, cluster, pod, **more)
+
+    monkeypatch.setattr("placewright_lab.console.whatifanswer.evaluated", counted)
+    (profile,) = world.profiles
+    asked(one, world, {})
+    assert evaluations == ["web"]
+    world.set_profiles([replace(profile, status=ProfileStatus(active_generation=7))])
+    asked(one, world, {})
+    assert evaluations == ["web"]
+    world.set_profiles([replace(profile, spec=replace(profile.spec, preset="spread"))])
+    asked(one, world, {})
+    assert evaluations == ["web", "web"]

@@ -163,7 +163,8 @@ class WhatIf:
 
     def _as_is(self, profile: SchedulingProfile) -> _Known:
         known = self._known
-        if known is not None and known.profile is profile:
+        # An operator writes the status every few seconds, and each time the object is another one.
+        if known is not None and _same(known.profile, profile):
             return known
         trial, world = self._trial, self._world
         assert trial is not None and world is not None
@@ -191,6 +192,10 @@ class WhatIf:
         trial = self._trial
         assert trial is not None
         return TriedProfile(offline_evaluator(resolved, self._registry, trial.cluster, trial.members))
+
+
+def _same(one: SchedulingProfile, other: SchedulingProfile) -> bool:
+    return (one.metadata.name, one.metadata.uid, one.spec) == (other.metadata.name, other.metadata.uid, other.spec)
 
 
 def _decisive(profile: ResolvedProfile) -> tuple[object, ...]:
