@@ -31,9 +31,9 @@ export function claimPage(root, [namespace, name]) {
   }
 
   return {
-    update(next, delta) {
+    update(next) {
+      if (state) page?.stale();
       state = next;
-      if (delta) page?.stale();
     },
     leave() { page?.leave(); },
   };

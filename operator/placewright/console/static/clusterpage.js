@@ -261,13 +261,13 @@ export function clusterPage(root, _, params) {
   }
 
   function writeLatest() {
-    const rows = [...state.decisions].filter(([key]) => key !== "hidden").map(([, row]) => row).sort((one, other) => other[4] - one[4]);
+    const rows = [...state.decisions].filter(([key]) => key !== "hidden").sort(([one], [other]) => other - one).map(([, row]) => row);
     const hidden = state.decisions.get("hidden") ?? 0;
     latest.hidden = !rows.length && !hidden;
     const now = about("now");
-    fill(latest, table(`Latest placements${hidden ? `, and ${plural(hidden, "pod")} of other namespaces` : ""}`,
-      [{ name: "Pod", mono: true }, { name: "Node", mono: true }, { name: "Profile" }, { name: "Ago", number: true }],
-      rows.slice(0, 12).map(([namespace, name, node, profile, at]) => [podLink(namespace, name), node, profile, span(now - at)])));
+    fill(latest, table(`Latest decisions${hidden ? `, and ${plural(hidden, "decision")} about pods of other namespaces` : ""}`,
+      [{ name: "Pod", mono: true }, { name: "Result" }, { name: "Node", mono: true }, { name: "Profile" }, { name: "Ago", number: true }],
+      rows.slice(0, 12).map(([namespace, name, node, profile, at, result, , victims, more]) => [podLink(namespace, name), outcome(result, victims, more), node, profile, span(now - at)])));
   }
 
   // --- one node -----------------------------------------------------------------------------------------------------------------
@@ -342,6 +342,12 @@ export function clusterPage(root, _, params) {
       scheme.removeEventListener("change", redraw);
     },
   };
+}
+
+/** A decision in words: `preempting: evicts shop/web-1 and 2 more`. */
+function outcome(result = "placed", victims = [], more = 0) {
+  const others = more ? plural(more, victims.length ? "more pod" : "pod") : "";
+  return victims.length || more ? `${result}: evicts ${[victims.join(", "), others].filter(Boolean).join(" and ")}` : result;
 }
 
 function meter(name, asks, offered) {

@@ -41,9 +41,9 @@ export function groupPage(root, [namespace, name]) {
   }
 
   return {
-    update(next, delta) {
+    update(next) {
+      if (state) page?.stale();
       state = next;
-      if (delta) page?.stale();
     },
     leave() { page?.leave(); },
   };
