@@ -27,9 +27,11 @@ _LAYOUT: Final = (Path(__file__).parent / "layout.js").read_text()
 
 
 @asynccontextmanager
-async def console(chromium: int, path: Path, *, still: bool = False, before: str = "") -> AsyncIterator[tuple[Page, ConsoleServer]]:
+async def console(
+    chromium: int, path: Path, *, still: bool = False, before: str = "", speed: int = 1
+) -> AsyncIterator[tuple[Page, ConsoleServer]]:
     """A console that is open in a tab, with its first state; `before` is a script that runs ahead of the page's own."""
-    source = open_file(path, _LARGEST)
+    source = open_file(path, _LARGEST, speed)
     server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"), what_if_of(source))
     async with server.serving(), tab(chromium) as page:
         await page.look(width=LAPTOP, still=still)

@@ -1,0 +1,127 @@
+"""Takes the pictures of the documentation from real pages: `cd tests && ../.venv/bin/python -m console.pictures ../docs/images`."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from simulate.browser import Page, running
+
+from .companymakers import group, member
+from .makers import Object, claim_profile, file_of, node, pod
+from .sights import pod_address, shadow
+from .visits import console
+
+WIDTH: Final = 1400
+_NAMES: Final = ("checkout", "search", "catalog", "ledger", "mail", "fraud", "images", "video", "ads", "reports", "batch", "etl")
+_POINT: Final = """(() => { const map = document.getElementById('map'); map.focus();
+    for (const key of ['Home', 'Enter']) map.dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true }));
+    map.blur(); })()"""
+
+
+class Shot(NamedTuple):
+    """A picture.
+
+    Attributes:
+        name: of the file.
+        address: the fragment of the page.
+        ready: an expression that is true once the page has its content.
+        height: of the window.
+        steps: what a person does there, and what is true afterwards.
+    """
+
+    name: str
+    address: str
+    ready: str
+    height: int
+    steps: tuple[tuple[str, str], ...] = ()
+
+
+SHOTS: Final = (
+    Shot("cluster", "#/cluster", "document.querySelector('#groups tbody tr')", 940, ((_POINT, "document.querySelector('#node .meter')"),)),
+    Shot("queue", "#/queue", "document.querySelectorAll('#reasons > li').length > 4", 860),
+    Shot("pod", pod_address("ml", "train-0"), "document.getElementById('changes')", 640),
+    Shot("fits", pod_address("web", "checkout-new-0"), "document.getElementById('scores')", 820),
+    Shot("time", "#/time", "document.querySelector('#charts svg, #charts canvas')", 960),
+)
+
+
+def city(path: Path) -> Path:
+    """A recording of 5,000 nodes in three zones, with pods of a dozen teams, some of which come in a quarter of an hour."""
+    draw = random.Random(7)
+    nodes, placed = list[Object](), list[Object]()
+    tolerates = [{"key": "example.com/gpu", "operator": "Exists"}]
+    for i in range(5000):
+        pool = "gpu" if i % 12 == 0 else ("web", "batch", "memory")[i * 7 % 3]
+        name = f"ip-10-{i // 250}-{i % 250}-11"
+        taint = "example.com/gpu" if pool == "gpu" else ""
+        zone = f"eu-west-1{'aaabbc'[i % 6]}"
+        nodes.append(node(name, cpu=8, gpu=8 if taint else 0, cordoned=i % 131 == 5, taint=taint, zone=zone, pool=pool))
+        nodes[-1]["status"]["allocatable"] |= {"pods": "110", "memory": "32Gi"}
+        left = draw.triangular(0.2, 8.2, {"web": 5.5, "batch": 8, "memory": 3, "gpu": 7}[pool])
+        while (cpu := draw.choice((250, 500, 1000, 2000)) / 1000) <= left:
+            left -= cpu
+            team = draw.choice(_NAMES)
+            space, number = ("ml" if taint else "web", len(placed))
+            scheduler = draw.choice(("default-scheduler", "default-scheduler", "batch-scheduler"))
+            more = {"gpu": 1, "tolerations": tolerates} if taint and draw.random() < 0.7 else {}
+            placed.append(pod(f"{team}-{number:05d}", name, namespace=space, cpu=int(cpu * 1000), schedulerName=scheduler, **more))
+    train = [
+        pod(f"train-{i}", namespace="ml", gpu=16, tolerations=tolerates, created=f"2026-11-23T{8 + i // 60:02d}:{i % 60:02d}:00Z")
+        for i in range(212)
+    ]  # fmt: skip
+    waits = [*train, *(pod(f"reports-{i}", namespace="bank", cpu=12_000, created="2026-11-23T10:20:00Z") for i in range(37))]
+    changed = claim_profile()
+    changed["metadata"]["generation"] = 2
+    changed["spec"]["weights"] = {"NodeResourcesFit": 5}
+    held = [{"name": "example.com/quota"}]
+    waits += [pod(f"etl-{i}", namespace="data", schedulingGates=held, created="2026-11-23T11:02:00Z") for i in range(64)]
+    waits += [pod("mail-old", namespace="web", schedulerName="defualt-scheduler", created="2026-11-23T09:40:00Z")]
+    waits += [pod(f"checkout-new-{i}", namespace="web", cpu=500, created="2026-11-23T11:59:40Z") for i in range(9)]
+    waits += [member("llm", f"llm-{i}", cpu=6000, created="2026-11-23T11:31:00Z") for i in range(24)]
+    changes = [(420.0, "MODIFIED", changed)]
+    for i in range(1800):
+        name = nodes[draw.randrange(5000)]["metadata"]["name"]
+        at = int(0.5 * i if i % 3 else 300 + 60 * draw.random())
+        born = f"2026-11-23T12:{at // 60:02d}:{at % 60:02d}Z"
+        after = draw.expovariate(0.6 if at < 420 else 1.6) + 0.1
+        changes.append((float(at), "ADDED", pod(f"search-{i}", namespace="web", cpu=100, created=born)))
+        changes.append((at + after, "MODIFIED", pod(f"search-{i}", name, namespace="web", cpu=100, created=born)))
+    profiles = [claim_profile(), claim_profile("batch", "batch-scheduler"), shadow("greener", "default")]
+    objects = [*nodes, group("llm", 24, topology="pool"), *placed, *waits, *profiles]
+    return file_of(path, objects, sorted(changes, key=lambda each: each[0]))
+
+
+async def taken(page: Page, shot: Shot, *, dark: bool) -> bytes:
+    """Go to a page and take its picture, down to the height of the window."""
+    await page.look(width=WIDTH, height=shot.height, dark=dark, still=True)
+    await page.run(f"void (location.hash = {shot.address!r})")
+    await page.until(shot.ready)
+    for action, after in shot.steps:
+        await page.run(action)
+        await page.until(after)
+    await page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return await page.picture()
+
+
+async def main(folder: Path) -> None:
+    """Write all pictures into a folder."""
+    with tempfile.TemporaryDirectory() as home, running(Path(home) / "chromium") as port:
+        path = city(Path(home) / "eu-west-1.recording")
+        async with console(port, path, still=True, speed=3600) as (page, _):
+            await page.ask("Emulation.setScrollbarsHidden", hidden=True)
+            await page.until("document.getElementById('moment').textContent.includes('3,601 of 3,601')")
+            await page.run("void (location.hash = '#/queue')")
+            said = "document.querySelector('main [role=status]')?.textContent"
+            await page.until(f"{said} && !{said}.includes('not evaluated')")
+            for shot in SHOTS:
+                for dark in (False, True) if shot.name == "cluster" else (False,):
+                    (folder / f"console-{shot.name}{'-dark' if dark else ''}.png").write_bytes(await taken(page, shot, dark=dark))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))
