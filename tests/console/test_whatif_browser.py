@@ -26,7 +26,7 @@ from programs import needs
 from simulate.browser import Page, tab
 
 from .makers import HOSTILE, file_of, node, pod
-from .visits import console
+from .visits import console, violations
 
 pytestmark = needs("chromium")
 SAMPLES = Path(__file__).parents[2] / "manifests" / "samples"
@@ -203,6 +203,7 @@ async def test_a_change_is_confirmed_with_its_difference_and_written(chromium: i
             await page.until("!document.querySelector('dialog')")
             await page.run("document.getElementById('apply-it').click()")
             assert "weights.NodeResourcesFit\t3\t8" in await text(page, "dialog[open]")
+            assert await violations(page) == []
             assert stage.show_profile()["spec"]["weights"] == {"NodeResourcesFit": 3}, "nothing is written before it is confirmed"
             await page.run("document.getElementById('confirm').click()")
             await page.until("document.getElementById('applied').innerText.includes('as generation 2')")

@@ -22,7 +22,7 @@ from placewright.profiles.editorschema import editor_schema
 from placewright.profiles.resolve import resolve
 from placewright_lab.console.whatifanswer import Answer, Line, Lines, Subject, TriedProfile
 from placewright_lab.console.whatifpatch import ChangedProfile, changed, settable_weights, shown_spec, taken_along
-from placewright_lab.console.whatifplacements import Mix, recent_placements
+from placewright_lab.console.whatifplacements import LastHour, Mix
 from placewright_lab.console.whatifworld import TrialCluster, TriedWorld
 from placewright_lab.figures.fragmentation import PodClass
 
@@ -55,6 +55,7 @@ class WhatIf:
         self._world: TriedWorld | None = None
         self._trial: TrialCluster | None = None
         self._mix: tuple[PodClass, ...] = ()
+        self._hour = LastHour()
         self._changes = -1
         self._copied = 0.0
         self._known: _Known | None = None
@@ -106,9 +107,10 @@ class WhatIf:
         trial = trial or TrialCluster(world)
         self._world, self._changes = world, world.changes
         yield from trial.follow()
-        mix = Mix()
+        mix, hour = Mix(), LastHour()
         yield from mix.count(trial)
-        self._trial, self._mix, self._copied = trial, mix.classes(), self._clock()
+        yield from hour.find(trial, list(world.placements))
+        self._trial, self._mix, self._hour, self._copied = trial, mix.classes(), hour, self._clock()
 
     # --- answers -----------------------------------------------------------------------------------------------------------------
 
@@ -166,18 +168,17 @@ class WhatIf:
         # An operator writes the status every few seconds, and each time the object is another one.
         if known is not None and _same(known.profile, profile):
             return known
-        trial, world = self._trial, self._world
-        assert trial is not None and world is not None
+        trial = self._trial
+        assert trial is not None
         name = profile.spec.scheduler_name
         pods = [pod for pod in trial.pending if pod.scheduler_name == name and not pod.terminating] if self._claims(profile) else []
-        recent = recent_placements(trial, name, world.placements)
         resolved: ResolvedProfile | None = None
         try:
             resolved = resolve(profile, self._registry)
             side = self._side(resolved)
         except (PluginError, InputError) as problem:
             side = TriedProfile(None, f"the profile cannot be used: {problem}")
-        self._known = _Known(profile, resolved, side, Subject(trial, pods, recent, self._mix))
+        self._known = _Known(profile, resolved, side, Subject(trial, pods, self._hour.of(name), self._mix))
         return self._known
 
     def _after(self, known: _Known, made: ChangedProfile) -> TriedProfile:

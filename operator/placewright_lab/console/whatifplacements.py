@@ -156,29 +156,48 @@ class RecentSample(NamedTuple):
     tried: Sequence[Recent]
 
 
-def recent_placements(trial: TrialCluster, scheduler_name: str, seen: Iterable[SeenDecision]) -> RecentSample:
-    """Find the pods of a profile that got their nodes in the last hour.
+class LastHour:
+    """The pods that got their nodes in the last hour, of all profiles."""
 
-    Args:
-        trial: with the pods.
-        scheduler_name: of the profile.
-        seen: placements that were seen as they happened; of all others the pod's condition tells the time.
+    def __init__(self) -> None:
+        self._found: dict[str, list[Recent]] = {}
 
-    Returns:
-        A sample.
-    """
-    times = {each.uid: each.at for each in seen}
-    found = []
-    for pod, node, _ in trial.cluster.placements():
-        if pod.scheduler_name != scheduler_name or pod.terminating or MIRROR in (pod.pod.metadata.annotations or {}):
-            continue
-        at = times.get(pod.uid) or bound_at(pod)
-        if at is not None and trial.now - _HOUR <= at <= trial.now and trial.cluster.row(node) is not None:
-            found.append(Recent(pod, node, at))
-    found.sort(key=lambda each: (-each.at, each.pod.key))
-    step = max(len(found) / MOST_TRIED, 1.0)
-    sample = [found[int(place * step)] for place in range(min(len(found), MOST_TRIED))]
-    return RecentSample(len(found), [sample[place] for place in _spread(len(sample))])
+    def find(self, trial: TrialCluster, seen: Iterable[SeenDecision]) -> Iterator[None]:
+        """Find them.
+
+        Args:
+            trial: with the pods; it does not change meanwhile.
+            seen: placements that were seen as they happened; of all others the pod's condition tells the time.
+
+        Yields:
+            After each piece of work.
+        """
+        times = {each.uid: each.at for each in seen}
+        for place, (pod, node, _) in enumerate(trial.cluster.placements()):
+            at = times.get(pod.uid) or bound_at(pod)
+            if at is not None and trial.now - _HOUR <= at <= trial.now and _is_placed(trial, pod, node):
+                self._found.setdefault(pod.scheduler_name, []).append(Recent(pod, node, at))
+            if place % _PIECE == 0:
+                yield
+
+    def of(self, scheduler_name: str) -> RecentSample:
+        """Take a sample of one profile's placements.
+
+        Args:
+            scheduler_name: of the profile.
+
+        Returns:
+            The sample.
+        """
+        found = sorted(self._found.get(scheduler_name, ()), key=lambda each: (-each.at, each.pod.key))
+        step = max(len(found) / MOST_TRIED, 1.0)
+        sample = [found[int(place * step)] for place in range(min(len(found), MOST_TRIED))]
+        return RecentSample(len(found), [sample[place] for place in _spread(len(sample))])
+
+
+def _is_placed(trial: TrialCluster, pod: PodInfo, node: NodeName) -> bool:
+    """Whether a scheduler placed the pod, and it stays on a node that there is."""
+    return not pod.terminating and MIRROR not in (pod.pod.metadata.annotations or {}) and trial.cluster.row(node) is not None
 
 
 def _spread(count: int) -> Iterator[int]:

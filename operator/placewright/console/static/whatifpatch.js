@@ -27,9 +27,9 @@ export function copyLine(text, label, id) {
 
 const value = (each) => (each === null ? "none" : typeof each === "string" ? each : JSON.stringify(each));
 
-function differences(rows) {
+function differences(rows, caption) {
   if (!rows.length) return el("p", { class: "muted" }, "Nothing changes in effect.");
-  return table("What changes in effect", [{ name: "What", mono: true }, { name: "Now", mono: true }, { name: "Changed", mono: true }], rows.map(([what, before, after]) => [what, value(before), value(after)]));
+  return table(caption, [{ name: "What", mono: true }, { name: "Now" }, { name: "Changed" }], rows.map(([what, before, after]) => [what, value(before), value(after)]));
 }
 
 export class Patch {
@@ -56,7 +56,7 @@ export class Patch {
     const named = this.current().profile.name;
     const button = (text, shadow, id) => el("button", { type: "button", id, on: { click: () => this.confirm(line, shadow) } }, text);
     fill(this.node, el("h2", {}, "The change"),
-      differences(line.differences),
+      differences(line.differences, "What changes in effect"),
       el("h3", {}, "As a patch"), lines(line.yaml, "yaml"),
       line.kubectl ? [el("h3", {}, "For a shell"), copyLine(line.kubectl, "Copy the kubectl line", "kubectl")] : el("p", { class: "muted small" }, named ? "No API server takes the profile's name, so there is no kubectl line." : "The file has no profile: this is the default one, so there is no object to patch."),
       el("details", {}, el("summary", {}, "As a shadow, which tries it beside the live profile and binds nothing"), lines(line.shadow, "shadow")),
@@ -72,7 +72,7 @@ export class Patch {
     const dialog = el("dialog", { "aria-labelledby": "confirm-title", class: "stack", on: { close: () => dialog.remove() } },
       el("h2", { id: "confirm-title" }, title),
       el("p", {}, shadow ? "It decides the same pods beside the live profile, and binds nothing." : "Pods that are decided from then on are placed by the changed profile. It is written with your own rights."),
-      differences(line.differences), lines(shadow ? line.shadow : line.yaml),
+      differences(line.differences, "What will change in effect"), lines(shadow ? line.shadow : line.yaml),
       el("div", { class: "bar" }, yes, el("button", { type: "button", on: { click: () => dialog.close() } }, "Cancel")));
     document.body.append(dialog);
     dialog.showModal();
@@ -84,6 +84,6 @@ export class Patch {
     const answer = await request("api/apply", { method: "POST", headers: { "Content-Type": "application/json" }, body }).catch(() => null);
     const json = answer?.headers.get("Content-Type")?.startsWith("application/json");
     const told = answer === null ? { ok: false, said: "The console does not answer." } : json ? await answer.json() : { ok: false, said: await answer.text() };
-    fill(this.result, el("p", { class: told.ok ? "good" : "wrong" }, told.said), told.ok || answer?.status === 409 ? el("button", { type: "button", on: { click: this.reopen } }, "Read the profiles again") : null);
+    fill(this.result, el("p", { class: told.ok ? "good" : "wrong" }, told.said.replace(/^./, (first) => first.toUpperCase())), told.ok || answer?.status === 409 ? el("button", { type: "button", on: { click: this.reopen } }, "Read the profiles again") : null);
   }
 }
