@@ -77,6 +77,15 @@ async def test_an_operator_that_goes_away_is_told_and_the_page_goes_on_with_the_
             assert not await page.run("Boolean(document.getElementById('token'))"), "the token is still good"
 
 
+async def test_behind_a_proxy_that_knows_the_person_no_token_is_asked_for(chromium: int) -> None:
+    async with site() as here, tab(chromium) as page:
+        token = here.judge.person("ann", "enter", "everywhere")
+        await page.ask("Network.setExtraHTTPHeaders", headers={"Authorization": f"Bearer {token}"})  # as the proxy would
+        await page.ask("Page.navigate", url=here.url("/console/"))
+        await page.until("document.querySelector('.facts')?.textContent.includes('1node')")
+        assert not await page.run("Boolean(document.getElementById('token'))")
+
+
 async def test_refusals_with_hostile_names_are_text_and_a_replica_that_stands_by_is_told(chromium: int) -> None:
     turned = f"{HOSTILE}left\u202eright"
     async with site() as here, tab(chromium) as page:
