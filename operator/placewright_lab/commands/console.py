@@ -22,9 +22,9 @@ from placewright.plugins.catalog import in_tree
 from placewright.serving.listener import bind
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.snapshot import add_largest_option
-from placewright_lab.console.clustersource import ClusterSource
 from placewright_lab.console.comparisonsource import ComparisonSource, read_comparison
 from placewright_lab.console.filesource import FileSource
+from placewright_lab.console.liveconsole import live_console
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.openedfile import OpenedFile
 from placewright_lab.console.whatifpages import WhatIfPages
@@ -84,16 +84,9 @@ def _show_cluster(args: argparse.Namespace) -> int:
     async def serve() -> None:
         async with ApiClient(access, user_agent="placewright-cli") as client:
             place = OperatorPlace(client, args.kubeconfig, args.context, args.operator_namespace)
-            source = ClusterSource(
-                place,
-                in_tree().extended(installed_plugins()),
-                server=args.server,
-                token=args.token,
-                allow_changes=args.allow_changes,
-                say=say,
-            )
-            async with source.running():
-                await _serve(source, listening, open_browser=args.open)
+            given = {"server": args.server, "token": args.token, "allow_changes": args.allow_changes}
+            async with live_console(place, listening, **given, say=say) as server:
+                await _until_stopped(server, open_browser=args.open)
 
     asyncio.run(serve())
     return 0
@@ -138,7 +131,7 @@ def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
     return OpenedFile(path, largest, in_tree().extended(installed_plugins()), time.monotonic, speed).whole()
 
 
-def what_if_of(source: FileSource | ClusterSource) -> WhatIfPages:
+def what_if_of(source: FileSource) -> WhatIfPages:
     """Make the what-if page's answers, and have the source offer the page.
 
     Args:
@@ -152,17 +145,20 @@ def what_if_of(source: FileSource | ClusterSource) -> WhatIfPages:
     return what_if
 
 
-async def _serve(source: FileSource | ClusterSource | ComparisonSource, listening: socket.socket, *, open_browser: bool) -> None:
-    through = source.through if isinstance(source, ClusterSource) else None
-    server = ConsoleServer(source, listening, None if isinstance(source, ComparisonSource) else what_if_of(source), through)
+async def _serve(source: FileSource | ComparisonSource, listening: socket.socket, *, open_browser: bool) -> None:
+    server = ConsoleServer(source, listening, None if isinstance(source, ComparisonSource) else what_if_of(source))
+    async with server.serving():
+        await _until_stopped(server, open_browser=open_browser)
+
+
+async def _until_stopped(server: ConsoleServer, *, open_browser: bool) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with server.serving():
-        sys.stdout.write(f"{server.url}\n")
-        sys.stdout.flush()
-        if open_browser:
-            webbrowser.open(server.url)
-        else:
-            say("the URL works once, in one browser of this machine; Ctrl-C ends the console")
-        await stop.wait()
+    sys.stdout.write(f"{server.url}\n")
+    sys.stdout.flush()
+    if open_browser:
+        webbrowser.open(server.url)
+    else:
+        say("the URL works once, in one browser of this machine; Ctrl-C ends the console")
+    await stop.wait()

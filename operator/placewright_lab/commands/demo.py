@@ -7,6 +7,7 @@ import asyncio
 import signal
 import tempfile
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from kubesandbox.controllers.provisioner import DEFAULT_CLASS
 from kubesandbox.process import SandboxFailed, SandboxProcess
-from placewright.api.bad_input import printable
+from placewright.api.bad_input import InputError, printable
 from placewright.cli.definitions import crd_folders
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
@@ -24,16 +25,23 @@ from placewright.kube.client import ApiClient
 from placewright_lab.bench.madeup import mixed_nodes, mixed_pods
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.demo.display import make_progress, show_notes, show_summary
+from placewright_lab.demo.everyday import EverydayLife
+from placewright_lab.demo.feed import background
 from placewright_lab.demo.jobs import DEVICES, LABEL, Jobs
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 from placewright_lab.demo.run import DemoFailed, DemoRun, Limits
-from placewright_lab.demo.scenario import DemoScenario, make_scenario
+from placewright_lab.demo.scenario import FIRST_SPEC, DemoScenario, make_scenario
+from placewright_lab.demo.showndemo import LOOKING_SECONDS, SHOWN_RATE, ShownDemo
 from placewright_lab.readers.inputs import Inputs, load_inputs
+from placewright_lab.readers.kinds import Manifest
 
 NODES: Final = 100
 PODS: Final = 1500
 #: Pods a second in the made-up demo: slow enough to watch.
 RATE: Final = 150
+#: Pods of a demo that is looked at. One of so many asks for more CPU than any node has, so that the queue has something to show.
+SHOWN_PODS: Final = 2200
+_TOO_LARGE: Final = 200
 _INTERRUPTED: Final = 130
 _DEVICE_OPTIONS: Final = ("--devices", str(DEVICES), "--device-label", LABEL)
 
@@ -46,10 +54,12 @@ def register(subparsers: Subparsers) -> None:
     add("--nodes", type=Path, action="append", default=[], metavar="FILE", help=f"nodes: {files}")
     add("--pods", type=Path, action="append", default=[], metavar="FILE", help=f"pods and workloads: {files}")
     add("--skip-bad", action="store_true", help="leave out documents that are wrong, and say which, instead of ending")
-    rate = f"pods created a second (default {RATE}; from files: as fast as they are accepted)"
+    rate = f"pods created a second (default {RATE}, with --console {SHOWN_RATE}; from files: as fast as they are accepted)"
     add("--rate", type=whole_number(1, 100_000), metavar="N", help=rate)
     add("--seed", type=whole_number(0, 2**32), default=0, metavar="N", help="seed of the made-up nodes and pods")
-    add("--timeout", type=whole_number(1, 86_400), default=90, metavar="S", help="give up after S seconds (default 90)")
+    add("--timeout", type=whole_number(1, 86_400), metavar="S", help="give up after S seconds (default 90, with --console 600)")
+    add("--console", action="store_true", help="show it in the browser: prints an address, and goes on until Ctrl-C on a terminal")
+    add("--open", action="store_true", help="with --console: open the browser, too")
     add("--keep", action="store_true", help="leave everything running afterwards, until Ctrl-C")
     parser.set_defaults(main=main)
     describe(parser, "demo", TEXTS)
@@ -57,12 +67,16 @@ def register(subparsers: Subparsers) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the demo; 0 when every pod is placed or said to be unschedulable."""
+    if args.open and not args.console:
+        raise InputError("--open: found without --console; allowed with it")
     console = Console()
     scenario = make_scenario(_inputs(args))
-    limits = Limits(args.rate or (None if args.pods else RATE), run_seconds=args.timeout)
+    rate = args.rate or (SHOWN_RATE if args.console else None if args.pods else RATE)
+    limits = Limits(rate, run_seconds=args.timeout or (600 if args.console else 90))
+    shown = ShownDemo(open_browser=args.open) if args.console else None
     try:
         with_jobs = not (args.nodes or args.pods)
-        return asyncio.run(interruptible(Demo(scenario, console, limits, keep=args.keep, with_jobs=with_jobs)))
+        return asyncio.run(interruptible(Demo(scenario, console, limits, keep=args.keep, with_jobs=with_jobs, shown=shown)))
     except (DemoFailed, SandboxFailed) as error:
         console.print(Text(printable(f"the demo failed: {error}")), soft_wrap=True)
         return 1
@@ -75,8 +89,23 @@ def _inputs(args: argparse.Namespace) -> Inputs:
     else:
         inputs = Inputs(nodes=nodes)
     if not args.pods and not inputs.pods:
-        inputs.pods = mixed_pods(PODS, args.seed)
+        inputs.pods = shown_pods(args.seed) if args.console else mixed_pods(PODS, args.seed)
     return inputs
+
+
+def shown_pods(seed: int) -> list[Manifest]:
+    """Make the pods of a demo that is looked at: they fill most of its nodes, and a few wait.
+
+    Args:
+        seed: of their kinds.
+
+    Returns:
+        Manifests.
+    """
+    pods = mixed_pods(SHOWN_PODS, seed)
+    for pod in pods[_TOO_LARGE // 4 :: _TOO_LARGE]:
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "120"
+    return pods
 
 
 class Demo:
@@ -97,6 +126,7 @@ class Demo:
         keep: bool = False,
         with_jobs: bool = False,
         command: Callable[[Path], list[str]] = operator_command,
+        shown: ShownDemo | None = None,
     ) -> None:
         self._scenario = scenario
         self._console = console
@@ -105,6 +135,7 @@ class Demo:
         self._with_jobs = with_jobs
         self.code = _INTERRUPTED
         self._command = command
+        self._shown = shown
 
     async def run(self) -> int:
         """Start, run, sum up, end; returns the exit code."""
@@ -115,10 +146,13 @@ class Demo:
         show_notes(self._say, self._scenario.notes, "note")
         with tempfile.TemporaryDirectory(prefix="placewright-demo-") as folder:
             options = [*cluster_options(self._scenario), *(_DEVICE_OPTIONS if self._with_jobs else ())]
-            async with SandboxProcess(crds=crd_folders(), arguments=options) as sandbox:
+            async with SandboxProcess(crds=crd_folders(), arguments=options) as sandbox, AsyncExitStack() as stack:
                 command = self._command(sandbox.kubeconfig)
-                async with OperatorProcess(command, Path(folder, "operator.log")) as operator:
-                    return await self._against(sandbox.kubeconfig, operator)
+                if self._shown is not None:
+                    command = self._shown.command(sandbox.kubeconfig)
+                    await stack.enter_async_context(self._shown.console(sandbox.kubeconfig, self._say))
+                operator = await stack.enter_async_context(OperatorProcess(command, Path(folder, "operator.log")))
+                return await self._against(sandbox.kubeconfig, operator)
 
     async def _against(self, kubeconfig: Path, operator: OperatorProcess) -> int:
         async with ApiClient(load_config(str(kubeconfig))) as client:
@@ -126,12 +160,29 @@ class Demo:
                 run = DemoRun(self._scenario, client, operator, progress, self._limits)
                 summary = await run.run()
             show_summary(self._console, summary, run.change_note)
-            jobs = Jobs(client, operator, self._say, self._scenario.scheduler, self._limits.job_seconds)
+            pause = LOOKING_SECONDS if self._shown is not None else 0.0
+            jobs = Jobs(client, operator, self._say, self._scenario.scheduler, self._limits.job_seconds, pause=pause)
             worked = not self._with_jobs or await jobs.run()
-        self.code = 0 if summary.honest and worked else 1
+            self.code = 0 if summary.honest and worked else 1
+            if self._shown is not None and self._console.is_terminal:
+                await self._go_on(client, operator)
         if self._keep:
             await self._stay(kubeconfig, operator)
         return self.code
+
+    async def _go_on(self, client: ApiClient, operator: OperatorProcess) -> None:
+        self._say("\npods come and go, and the profile changes, until Ctrl-C")
+        scenario = self._scenario
+        life = EverydayLife(client, scenario.pods, scenario.profile, ({"spec": FIRST_SPEC}, scenario.change), self._say)
+        async with background(life.go_on(), "everyday life") as going_on:
+            ended = asyncio.ensure_future(operator.ended())
+            try:
+                await asyncio.wait((ended, going_on), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                ended.cancel()
+            if going_on.done():
+                going_on.result()
+        raise DemoFailed(f"the operator ended with code {operator.exit_code}: {operator.last_words()}")
 
     async def _stay(self, kubeconfig: Path, operator: OperatorProcess) -> None:
         self._say("\neverything stays up until Ctrl-C; in another shell:")

@@ -15,6 +15,8 @@ from placewright_lab.console.seenworld import SeenWorld
 class ClusterAtHand(Protocol):
     """The cluster that the console shows.
 
+    A source of the pages is one, so that pages and features speak of one cluster.
+
     Example:
         world = await at_hand.current_world()
         now = evaluated(world.evaluators["placewright"], world.cluster, pod)
@@ -27,7 +29,11 @@ class ClusterAtHand(Protocol):
     async def current_world(self) -> SeenWorld:
         """Return the cluster as it is now, or was some seconds ago.
 
-        It may be live: it may change whenever the caller awaits, and the caller does not change it.
+        It may be live: it may change whenever the caller awaits, and the caller does not change it. The first call may take as long as
+        reading the whole cluster does. Later calls return the same object as long as they come within minutes of each other.
+
+        Returns:
+            The world.
 
         Raises:
             InputError: the cluster cannot be read; the message is for the person.

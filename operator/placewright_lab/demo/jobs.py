@@ -42,14 +42,19 @@ class Jobs:
         scheduler: str,
         seconds: float,
         clock: Callable[[], float] = time.monotonic,
+        pause: float = 0.0,
     ) -> None:
-        """`scheduler`: by whom they are to be placed, and `seconds`: how long each may take; `say` takes a line for each step."""
+        """`scheduler`: by whom they are to be placed, and `seconds`: how long each may take; `say` takes a line for each step.
+
+        After each step it waits for `pause` seconds, so that a person can look at it.
+        """
         self._client = client
         self._operator = operator
         self._say = say
         self._scheduler = scheduler
         self._seconds = seconds
         self._clock = clock
+        self._pause = pause
 
     async def run(self) -> bool:
         """Run both; False where one was not placed, or placed in part."""
@@ -73,6 +78,7 @@ class Jobs:
             return self._stuck("train")
         nodes = len(set(_nodes(placed)))
         self._say(f"train, {FIRST} pods: all placed {self._since(start)} after the last was created, on {nodes} nodes")
+        await asyncio.sleep(self._pause)
         return True
 
     async def _second(self) -> bool:
@@ -82,11 +88,13 @@ class Jobs:
             return self._stuck("evaluate")
         left, why = NODES * DEVICES - FIRST, _message(pods[0]).partition(", preemption:")[0]
         self._say(f"evaluate, {SECOND} pods for the {left} devices that are left: none placed. {why}")
+        await asyncio.sleep(self._pause)
         start = self._clock()
         await self._client.delete(f"{_PODS}?labelSelector={_JOB}%3Dtrain", {"gracePeriodSeconds": 0})
         if await self._until("evaluate", lambda pods: len(_nodes(pods)) == SECOND) is None:
             return self._stuck("evaluate")
         self._say(f"train is deleted: all {SECOND} pods of evaluate placed {self._since(start)} later")
+        await asyncio.sleep(self._pause)
         return True
 
     async def _submit(self, name: str, count: int) -> float:

@@ -16,10 +16,19 @@ END_SECONDS: Final = 8.0
 _LAST_LINES: Final = 5
 
 
-def operator_command(kubeconfig: Path) -> list[str]:
-    """How the operator is started against a kubeconfig; it ends when its standard input does, and opens no port."""
-    quietly = ("--secure-port", "0", "--exit-with-stdin")
-    return [sys.executable, "-m", "placewright.cli.main", "run", "--kubeconfig", str(kubeconfig), *quietly]
+def operator_command(kubeconfig: Path, console_port: int = 0) -> list[str]:
+    """How the operator is started against a kubeconfig; it ends when its standard input does.
+
+    Args:
+        kubeconfig: of its cluster.
+        console_port: port of loopback on which it serves its console; 0: it opens no port.
+
+    Returns:
+        The command.
+    """
+    command = [sys.executable, "-m", "placewright.cli.main", "run", "--kubeconfig", str(kubeconfig), "--exit-with-stdin"]
+    console = ["--bind-address", "127.0.0.1", "--console"] if console_port else []
+    return [*command, "--secure-port", str(console_port), *console]
 
 
 class OperatorProcess:

@@ -1,0 +1,66 @@
+"""A demo that is shown in the browser: its operator serves a console, and a console on this machine hands it through."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from placewright.cli.operatorport import OperatorPlace
+from placewright.kube.auth.login import load_config
+from placewright.kube.client import ApiClient
+from placewright.kube.history import DEFAULT_NAMESPACE
+from placewright.serving.listener import bind
+from placewright_lab.console.liveconsole import live_console
+from placewright_lab.console.localserver import LOOPBACK
+from placewright_lab.demo.operatorprocess import operator_command
+
+#: Pods a second: a person can follow them on the map.
+SHOWN_RATE: Final = 20
+#: Seconds for which each step of the jobs is left to be looked at.
+LOOKING_SECONDS: Final = 8.0
+
+
+class ShownDemo:
+    """The console of one demo."""
+
+    def __init__(self, *, open_browser: bool = False) -> None:
+        """Choose a port for the operator.
+
+        Args:
+            open_browser: open the browser, too.
+        """
+        with bind(LOOPBACK, 0, "--console") as listening:
+            self._port: int = listening.getsockname()[1]
+        self._open_browser = open_browser
+
+    def command(self, kubeconfig: Path) -> list[str]:
+        """The operator's command.
+
+        Args:
+            kubeconfig: of the demo's cluster.
+
+        Returns:
+            The command, with the console switched on.
+        """
+        return operator_command(kubeconfig, self._port)
+
+    @asynccontextmanager
+    async def console(self, kubeconfig: Path, say: Callable[[str], None]) -> AsyncIterator[None]:
+        """Serve the console for as long as the context is open. The operator may begin later.
+
+        Args:
+            kubeconfig: of the demo's cluster.
+            say: takes the address.
+        """
+        # Another client than the demo's, as a person has who looks at a cluster. It is a cluster to play with, so changes are allowed.
+        async with ApiClient(load_config(str(kubeconfig)), user_agent="placewright-cli") as client:
+            place = OperatorPlace(client, str(kubeconfig), None, DEFAULT_NAMESPACE)
+            at = f"https://{LOOPBACK}:{self._port}"
+            async with live_console(place, bind(LOOPBACK, 0, "--console"), server=at, allow_changes=True) as served:
+                say(f"the console: {served.url}\n")
+                if self._open_browser:
+                    webbrowser.open(served.url)
+                yield
