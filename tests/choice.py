@@ -8,7 +8,7 @@ from typing import Final
 #: By the command or the page that README.md names: rooms, files or single tests below `tests`.
 CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     # The table "Commands".
-    "demo": ("cli/test_demo.py",),
+    "demo": ("cli/test_demo.py", "cli/test_demo_console.py"),
     "run": ("handlers/test_commands.py", "handlers/test_configfile.py", "kube/test_login.py", "observability/test_logs_process.py"),
     "sandbox": (
         "cli/test_sandbox_command.py", "sandbox/test_process.py", "kubectl/test_reading.py", "kubectl/test_changing.py",

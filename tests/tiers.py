@@ -45,6 +45,7 @@ SECONDS: Final = frozenset({
 #: Rooms, files, or single tests of files that are otherwise of another tier.
 PROCESS: Final = frozenset({
     "cli/test_demo.py",
+    "cli/test_demo_console.py",
     "cli/test_record_command.py",
     "cli/test_sandbox_command.py",
     "cli/test_scheduler_perf_command.py",

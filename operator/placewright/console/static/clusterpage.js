@@ -89,7 +89,7 @@ export function clusterPage(root, _, params) {
 
   function groups() {
     const labels = about("labels");
-    if (chosen.group === null || (chosen.group !== ALL && !labels.includes(chosen.group))) chosen.group = labels[0] ?? ALL;
+    if (chosen.group === null || (chosen.group !== ALL && !labels.includes(chosen.group))) chosen.group = labels[0] ?? null; // a cluster that begins without nodes has no labels yet
     const at = labels.indexOf(chosen.group);
     const found = new Map();
     for (const [name, [values]] of state.nodes) {
