@@ -41,7 +41,7 @@ class Output(io.StringIO):
 def shown(output: Output, *, terminal: bool = False) -> Demo:
     scenario = make_scenario(Inputs(nodes=mixed_nodes(3), pods=plain_pods(30)))
     console = Console(file=output, width=200, force_terminal=terminal)
-    return Demo(scenario, console, Limits(rate=15, run_seconds=40, quiet_seconds=0.3), shown=ShownDemo())
+    return Demo(scenario, console, Limits(rate=8, run_seconds=40, quiet_seconds=0.3), shown=ShownDemo())
 
 
 async def states(url: str, seen: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
@@ -70,11 +70,11 @@ async def test_it_shows_the_operator_s_own_console_and_ends_by_itself_without_a_
     output = Output()
     running = asyncio.ensure_future(shown(output).run())
     url = await output.until(r"http://127\.0\.0\.1:\d+/#secret=\S+")
-    found = await states(url, lambda state: "default 2" in json.dumps(state.get("marks", {})))
+    found = await states(url, lambda state: len(state["decisions"]) >= 12)
     about = found[-1]["about"]
     assert "time" in about["can"]
     assert about.get("kind") != "cluster", "it is the operator's, and not what this machine made of the API server"
-    assert len({len(state["decisions"]) for state in found}) > 3, "pods are seen one after the other"
+    assert len({len(state["decisions"]) for state in found}) > 2, "pods are seen as they come"
     assert await running == 0
     assert "30 pods on 3 nodes: 30 placed" in output.getvalue()
 
