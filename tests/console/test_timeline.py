@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewright.console.latencies import BOUNDS, counted, no_counts, quantile
+from placewright.console.latencies import BOUNDS, counted, no_counts, quantiles
 from placewright.console.marks import AWAY, GenerationMarks, Mark, Marks
 from placewright.console.timeline import GENERATIONS, MOST_SERIES, OTHERS, PlacementTally, Spans, Timeline, Waiting
 
@@ -69,7 +69,7 @@ def test_each_stretch_says_what_its_ticks_said_and_none_is_lost(history: list[An
         pods, durations, held = model.within(begin - NOON, begin - NOON + length)
         assert whole[1] == pods == sum(each[3] for each in profiles)
         assert sum(whole[2]) == pytest.approx(held / length, abs=0.11)
-        assert whole[6] == pytest.approx(quantile(counted(np.array(durations)), 0.99), rel=0.01) if durations else whole[6] is None
+        assert whole[6] == pytest.approx(quantiles(counted(np.array(durations)), (0.99,))[0], rel=0.01) if durations else whole[6] is None
         assert after is None or begin + length == pytest.approx(after[0], abs=0.02), "neighbours touch"
     if rows:
         oldest = rows[0][0] - NOON
@@ -144,6 +144,19 @@ def test_where_the_axis_clock_goes_back_nothing_is_counted_twice_or_lost() -> No
     assert row[2][1] == 1
 
 
+def test_between_two_ticks_the_section_is_one_object() -> None:
+    timeline = Timeline()
+    for second in (0, 5, 10):
+        timeline.tick(second, NOON + second, {}, {("default", 1): Waiting(1)})
+    before = timeline.rows()
+    assert timeline.rows() is before
+    timeline.tick(15, NOON + 15, {}, {})
+    after = timeline.rows()
+    assert after is not before
+    assert len(after) == len(before) + 1
+    assert all(after[key] is row for key, row in before.items() if key != GENERATIONS)
+
+
 def test_many_profiles_are_added_up_beyond_the_first() -> None:
     timeline, tally = Timeline(), PlacementTally()
     timeline.tick(0.0, NOON, {}, {})
@@ -171,11 +184,10 @@ def test_each_generation_has_its_own_sums_until_the_ring_has_dropped_it() -> Non
 def test_quantiles_are_right_within_a_bucket() -> None:
     rng = np.random.default_rng(1)
     durations = rng.lognormal(-5, 1.5, 5000)
-    for share in (0.5, 0.99):
-        assert quantile(counted(durations), share) == pytest.approx(np.quantile(durations, share), rel=0.2)
-    assert quantile(no_counts(), 0.5) is None
-    assert quantile(counted(np.array([1e9])), 0.5) == BOUNDS[-1]
-    assert quantile(counted(np.array([0.0])), 0.5) == pytest.approx(BOUNDS[0] / 2)
+    assert quantiles(counted(durations), (0.5, 0.99)) == pytest.approx(np.quantile(durations, (0.5, 0.99)).tolist(), rel=0.2)
+    assert quantiles(no_counts(), (0.5,)) == [None]
+    assert quantiles(counted(np.array([1e9])), (0.5,)) == [BOUNDS[-1]]
+    assert quantiles(counted(np.array([0.0])), (0.5,)) == pytest.approx([BOUNDS[0] / 2])
 
 
 # --- marks ---------------------------------------------------------------------------------------------------------------------

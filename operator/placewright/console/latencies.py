@@ -5,6 +5,8 @@ A bucket ends at 1.41 times its begin, so a quantile is wrong by less than that;
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -16,6 +18,7 @@ Seconds = NDArray[np.float64]
 
 #: Upper bounds of the buckets, seconds: from 61 µs to 4.5 hours. One more bucket has all longer durations.
 BOUNDS: Final[Seconds] = 2.0 ** (np.arange(-28, 29) / 2)
+_BOUNDS: Final[list[float]] = BOUNDS.tolist()
 
 
 def no_counts() -> Counts:
@@ -35,23 +38,25 @@ def counted(durations: Seconds) -> Counts:
     return np.bincount(np.searchsorted(BOUNDS, durations, side="left"), minlength=len(BOUNDS) + 1)
 
 
-def quantile(counts: Counts, share: float) -> float | None:
-    """Estimate a quantile.
+def quantiles(counts: Counts, shares: Sequence[float]) -> list[float | None]:
+    """Estimate quantiles.
 
     Args:
         counts: by bucket.
-        share: from 0 to 1, such as 0.99.
+        shares: from 0 to 1, such as 0.5 and 0.99.
 
     Returns:
-        Seconds; None without counts. The last bucket has no upper bound, so its lower one is told.
+        Seconds for each share; None without counts. The last bucket has no upper bound, so its lower one is told.
     """
-    whole = int(counts.sum())
-    if not whole:
-        return None
-    upto = np.cumsum(counts)
-    bucket = int(np.searchsorted(upto, share * whole, side="left"))
-    if bucket >= len(BOUNDS):
-        return float(BOUNDS[-1])
-    low = float(BOUNDS[bucket - 1]) if bucket else 0.0
-    before = int(upto[bucket - 1]) if bucket else 0
-    return low + (float(BOUNDS[bucket]) - low) * (share * whole - before) / int(counts[bucket])
+    upto = counts.cumsum().tolist()
+    whole = upto[-1]
+    return [_within(upto, share * whole) if whole else None for share in shares]
+
+
+def _within(upto: list[int], rank: float) -> float:
+    """The duration of a rank, in its bucket."""
+    bucket = bisect_left(upto, rank)
+    if bucket >= len(_BOUNDS):
+        return _BOUNDS[-1]
+    low, before = (_BOUNDS[bucket - 1], upto[bucket - 1]) if bucket else (0.0, 0)
+    return low + (_BOUNDS[bucket] - low) * (rank - before) / (upto[bucket] - before)

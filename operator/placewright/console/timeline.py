@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from placewright.console.latencies import Counts, Seconds, counted, no_counts, quantile
+from placewright.console.latencies import Counts, Seconds, counted, no_counts, quantiles
 
 #: The sub-queues, in the order of a row's list. A recording has no sub-queues; all of its waiting pods are under the first.
 PLACES: Final = ("active", "backoff", "unschedulable", "gated")
@@ -37,6 +37,8 @@ _CLOCK_STEP: Final = 1.5
 #: A profile's schedulerName and its generation.
 Series = tuple[str, int]
 _OTHERS: Final[Series] = (OTHERS, 0)
+#: Median and 99th percentile.
+_SHARES: Final = (0.5, 0.99)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +142,20 @@ class _Point:
 
     Attributes:
         begin, end: on the axis, seconds.
-        row: as readers get it; None until it is asked for.
+        figures: of all profiles, and of each. They are made with the stretch: to make all of them for a first reader takes long.
+        row: as readers get it; None until it is asked for, and where the clock was set.
     """
 
     begin: float
     end: float
     parts: dict[Series, StretchSums]
-    row: list[Any] | None = field(default=None, compare=False)
+    figures: tuple[list[Any], list[Any]] = field(init=False)
+    row: list[Any] | None = None
+
+    def __post_init__(self) -> None:
+        whole = sum(self.parts.values(), _no_part())
+        each = [[*series, *_figures(part, self.length)] for series, part in sorted(_bounded(self.parts).items())]
+        self.figures = _figures(whole, self.length), each
 
     @property
     def length(self) -> float:
@@ -180,6 +189,7 @@ class Timeline:
         self._carried: dict[Series, StretchSums] = {}
         self._last: float | None = None
         self._shift = 0.0
+        self._rows: dict[str, Any] | None = None
         #: The time of day at the axis' zero.
         self._zero: float | None = None
 
@@ -221,7 +231,7 @@ class Timeline:
             self._shift += self._last - at
             at = self._last
         if self._zero is None or abs(wall - at - self._zero) > _CLOCK_STEP:
-            self._zero = wall - at
+            self._zero, self._rows = wall - at, None
             for point in chain(self._coarse, self._fine):
                 point.row = None
         return at
@@ -231,19 +241,22 @@ class Timeline:
         return round((self._zero or 0.0) + at, 2)
 
     def rows(self) -> dict[str, Any]:
-        """Return the section `time`. Rows of stretches that have not changed are the same objects as before."""
-        rows: dict[str, Any] = {}
-        for point in chain(self._coarse, self._fine):
-            if point.row is None:
-                point.row = self._row(point)
-            rows[f"{point.begin:.3f}"] = point.row
-        if self._sums:
-            rows[GENERATIONS] = self._generations()
-        return rows
+        """Return the section `time`.
+
+        Returns:
+            The same object until the next tick, because it is asked for at each publication, for each class of rights. Rows of stretches
+            that have not changed are the same objects as before.
+        """
+        if self._rows is None:
+            self._rows = {f"{point.begin:.3f}": self._row(point) for point in chain(self._coarse, self._fine)}
+            if self._sums:
+                self._rows[GENERATIONS] = self._generations()
+        return self._rows
 
     # --- the ring ----------------------------------------------------------------------------------------------------------------
 
     def _append(self, point: _Point) -> None:
+        self._rows = None
         _join(self._fine, point, self._spans.fine)
         for series, part in point.parts.items():
             first, _ = self._told.get(series, (point.begin, 0.0))
@@ -269,9 +282,9 @@ class Timeline:
     # --- rows --------------------------------------------------------------------------------------------------------------------
 
     def _row(self, point: _Point) -> list[Any]:
-        whole = sum(point.parts.values(), _no_part())
-        profiles = [[*series, *_figures(part, point.length)] for series, part in sorted(_bounded(point.parts).items())]
-        return [self.time_of_day(point.begin), round(point.length, 3), _figures(whole, point.length), profiles]
+        if point.row is None:
+            point.row = [self.time_of_day(point.begin), round(point.length, 3), *point.figures]
+        return point.row
 
     def _generations(self) -> list[Any]:
         latest = sorted(self._sums, key=lambda series: (-self._told[series][1], series))[:MOST_GENERATIONS]
@@ -317,5 +330,5 @@ def _join(points: deque[_Point], point: _Point, longest: float) -> None:
 def _figures(part: StretchSums, seconds: float) -> list[Any]:
     """Decisions, bound pods, the mean of waiting pods by sub-queue, and the quantiles of both latencies."""
     waiting = [round(float(pods) / seconds, 1) for pods in part.waiting]
-    latencies = [quantile(counts, share) for counts in (part.deciding, part.binding) for share in (0.5, 0.99)]
+    latencies = [each for counts in (part.deciding, part.binding) for each in quantiles(counts, _SHARES)]
     return [part.decisions, part.bound, waiting, *(None if each is None else float(f"{each:.3g}") for each in latencies)]

@@ -67,6 +67,7 @@ class EngineTimeline:
         self._timeline.tick(self._looked, wall(), {}, {})
         self._away: Mark | None = None
         self._marks.add(Mark(self._looked, BEGUN, "begun", "this replica began"))
+        self._told: Section = {}
 
     async def run(self) -> None:
         """Look and sample until cancelled."""
@@ -94,14 +95,17 @@ class EngineTimeline:
         changed = self._generations.look(at, {name: (each.profile.name, each.profile.generation) for name, each in active.items()})
         if changed or now - self._sampled >= SAMPLE_SECONDS:
             self._sample(now)
+        told = self._marks.rows(self._timeline.time_of_day)
+        if told != self._told:
+            self._told = told
 
     def time(self) -> Section:
         """The section `time`."""
         return self._timeline.rows()
 
     def marks(self) -> Section:
-        """The section `marks`."""
-        return self._marks.rows(self._timeline.time_of_day)
+        """The section `marks`; the same object until there is another mark."""
+        return self._told
 
     def _sample(self, now: float) -> None:
         self._sampled = now
