@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.explain.groupshortage import usable_rows
-from placewright.framework.interface import Rows
+from placewright.framework.interface import IntColumn, Rows
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.scheduler.podgroups.domains import Domain, domains, free, joined_domain
 
@@ -107,9 +107,11 @@ def domain_facts(cluster: Cluster, pod_group: PodGroup, waiting: Collection[PodI
     needed = len(members) if placed else min(max(pod_group.min_member, 1), len(members))
     ordered = domains(cluster, key, members, needed)
     usable = _usable(cluster, members, evaluator)
-    told = ordered[:MOST_DOMAINS]
-    found = [_fact(cluster, each, members, needed, usable, placed[each.value]) for each in told]
-    if placed:
+    told, wanted = ordered[:MOST_DOMAINS], list(_wanted(cluster, members, needed))
+    found = [_fact(cluster, each, wanted, usable, placed[each.value]) for each in told]
+    if not members:
+        found = [replace(fact, room=0.0, tried=False) for fact in found]
+    elif placed:
         joined = joined_domain(cluster, pod_group) if pod_group.topology_required else None
         found = [replace(fact, tried=joined is None or domain.names == joined) for fact, domain in zip(found, told, strict=True)]
     return DomainFacts(key, needed, tuple(found), len(ordered) - len(told))
@@ -136,30 +138,38 @@ def _placed(cluster: Cluster, pod_group: PodGroup, key: str) -> Counter[str | No
     return found
 
 
-def _fact(cluster: Cluster, domain: Domain, members: Collection[PodInfo], needed: int, usable: Rows, placed: int) -> DomainFact:
+class _Wanted(NamedTuple):
+    """A resource that the members request: the least that one and that all of them do, and what each row has free."""
+
+    resource: str
+    least: int
+    together: int
+    left: IntColumn
+
+
+def _wanted(cluster: Cluster, members: Collection[PodInfo], needed: int) -> Iterator[_Wanted]:
+    for name in sorted({name for pod in members for name in pod.requests}):
+        asked = sorted(pod.requests.get(name, 0) for pod in members)[:needed]
+        if asked and asked[0] > 0:
+            yield _Wanted(name, asked[0], sum(asked), free(cluster, name))
+
+
+def _fact(cluster: Cluster, domain: Domain, wanted: Sequence[_Wanted], usable: Rows, placed: int) -> DomainFact:
     rows = np.array([row for name in domain.names if (row := cluster.row(name)) is not None], np.intp)
     open_rows = np.intersect1d(rows, usable)
-    names = sorted({name for pod in members for name in pod.requests})
-    told = [_resource(cluster, name, members, needed, rows, open_rows) for name in names]
-    scarce = min((each for each in told if each is not None), key=lambda each: each.fit, default=None)
+    told = [DomainResource(each.resource, each.together, int(each.left[rows].sum()), _fit(each, open_rows)) for each in wanted]
+    scarce = min(told, key=lambda each: each.fit, default=None)
     return DomainFact(
         domain.value,
         nodes=len(rows),
         usable=len(open_rows),
         placed=placed,
-        room=round(domain.room, _DIGITS) if members else 0.0,
-        tried=bool(members) and domain.room >= 1,
+        room=round(domain.room, _DIGITS),
+        tried=domain.room >= 1,
         fit=0 if scarce is None else scarce.fit,
         scarce=scarce,
     )
 
 
-def _resource(
-    cluster: Cluster, resource: str, members: Collection[PodInfo], needed: int, rows: Rows, open_rows: Rows
-) -> DomainResource | None:
-    asked = sorted(pod.requests.get(resource, 0) for pod in members)[:needed]
-    if not asked or asked[0] <= 0:
-        return None
-    left = free(cluster, resource)
-    fit = int((left[open_rows] // asked[0]).sum())
-    return DomainResource(resource, sum(asked), int(left[rows].sum()), fit)
+def _fit(wanted: _Wanted, rows: Rows) -> int:
+    return int((wanted.left[rows] // wanted.least).sum())

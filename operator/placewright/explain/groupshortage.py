@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from heapq import nlargest
 from typing import Final
 
 import msgspec
@@ -122,7 +123,7 @@ def _shortage(cluster: Cluster, rows: Rows, resource: str, members: Collection[P
     fit = int((free // least).sum())
     if fit >= needed:
         return None
-    held = _holders(cluster, rows, resource)
+    held, holders = _holders(cluster, rows, resource)
     left, wanted = int(free.sum()), sum(asked)
     return Shortage(
         resource,
@@ -132,22 +133,27 @@ def _shortage(cluster: Cluster, rows: Rows, resource: str, members: Collection[P
         fit=fit,
         members=needed,
         short=amount_of(resource, wanted - left) if wanted > left else "",
-        holders=tuple(held[:MOST_HOLDERS]),
-        others=max(len(held) - MOST_HOLDERS, 0),
+        holders=held,
+        others=holders - len(held),
     )
 
 
-def _holders(cluster: Cluster, rows: Rows, resource: str) -> list[Holder]:
-    """The groups and pods that hold a resource, sorted by amount, the largest first."""
+def _holders(cluster: Cluster, rows: Rows, resource: str) -> tuple[tuple[Holder, ...], int]:
+    """The groups and pods that hold the most of a resource, the largest first, and the number of all that hold some."""
     by: dict[GroupRef | str, list[PodInfo]] = {}
+    amounts: dict[GroupRef | str, int] = {}
     for row in rows.tolist():
         name = cluster.names[row]
         for pod in () if name is None else cluster.pods_on(name):
-            if pod.requests.get(resource, 0) > 0:
-                by.setdefault(pod.pod_group if pod.pod_group is not None else pod.key, []).append(pod)
-    amounts = {who: sum(pod.requests[resource] for pod in pods) for who, pods in by.items()}
-    ordered = sorted(by, key=lambda who: (-amounts[who], str(who)))
-    return [_holder(cluster, who, by[who], amount_of(resource, amounts[who])) for who in ordered]
+            held = pod.requests.get(resource, 0)
+            if held > 0:
+                who = pod.pod_group if pod.pod_group is not None else pod.key
+                by.setdefault(who, []).append(pod)
+                amounts[who] = amounts.get(who, 0) + held
+    # Of many holders a few are named: the others are not sorted.
+    least = min(nlargest(MOST_HOLDERS, amounts.values()), default=0)
+    largest = sorted((who for who, amount in amounts.items() if amount >= least), key=lambda who: (-amounts[who], str(who)))
+    return tuple(_holder(cluster, who, by[who], amount_of(resource, amounts[who])) for who in largest[:MOST_HOLDERS]), len(by)
 
 
 def _holder(cluster: Cluster, who: GroupRef | str, pods: Collection[PodInfo], amount: str) -> Holder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,10 +62,9 @@ def domains(cluster: Cluster, key: str, pods: Sequence[PodInfo], needed: int) ->
         value = column.get(row)
         if value is not None:
             by_value.setdefault(value, []).append(row)
-    wanted = _least(pods, needed)
-    found = [
-        Domain(key, value, _names(cluster, rows), _room(cluster, np.array(rows, np.intp), wanted)) for value, rows in by_value.items()
-    ]
+    # Read once: a label such as the hostname has as many domains as there are nodes.
+    wanted = [(free(cluster, name), amount) for name, amount in _least(pods, needed).items() if amount > 0]
+    found = [Domain(key, value, _names(cluster, rows), _room(np.array(rows, np.intp), wanted)) for value, rows in by_value.items()]
     return sorted(found, key=lambda domain: (domain.room < 1, domain.room if domain.room >= 1 else -domain.room, domain.value))
 
 
@@ -134,9 +133,9 @@ def _least(pods: Sequence[PodInfo], needed: int) -> dict[str, int]:
     return {name: sum(sorted(pod.requests.get(name, 0) for pod in pods)[:needed]) for name in names}
 
 
-def _room(cluster: Cluster, rows: Rows, wanted: Mapping[str, int]) -> float:
-    left = [free(cluster, name)[rows].sum() / amount for name, amount in wanted.items() if amount > 0]
-    return float(min(left, default=float(len(rows))))
+def _room(rows: Rows, wanted: Sequence[tuple[IntColumn, int]]) -> float:
+    """The free amounts of the rows together, in multiples of what is wanted; of the scarcest resource."""
+    return float(min((left[rows].sum() / amount for left, amount in wanted), default=float(len(rows))))
 
 
 def _names(cluster: Cluster, rows: Sequence[int]) -> frozenset[NodeName]:
