@@ -165,6 +165,13 @@ async def test_a_shadow_is_created_beside_the_live_profile_once(stage: Stage, cl
     assert (again.status, again.said) == (409, "there is a profile default-what-if already: delete it first, or change it with kubectl")
 
 
+async def test_a_shadow_has_no_shadow(stage: Stage, client: ApiClient) -> None:
+    stage.profile(**BASE).profile("packed", mode="Shadow", shadows="default", schedulerName="none")
+    for name in ("packed", "default"):
+        applied = await apply_shadow(client, REGISTRY, seen(stage, name), {"preset": "bin-packing"})
+        assert (applied.status, applied.object is None) == ((422, True) if name == "packed" else (200, False)), applied.said
+
+
 async def test_problems_and_empty_changes_are_not_sent(stage: Stage, client: ApiClient) -> None:
     stage.profile(**BASE)
     applied = await apply_change(client, REGISTRY, seen(stage), {"weights": {"Nobody": 3}})

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from placewright.api.profile import DECIDING, SchedulingProfile
+from placewright.api.profile import DECIDING, SchedulingProfile, default_profile
 from placewright.cli.profiles.profilewrites import merge_patch
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
@@ -126,6 +126,12 @@ def test_a_shadow_tries_what_decides_and_passes_the_operators_checks() -> None:
     assert manifest["spec"] == {"mode": "Shadow", "shadows": "a" * 253, "preset": "spread", "weights": {"NodeResourcesFit": 5}}
     assert len(manifest["metadata"]["name"]) == 253
     assert set(manifest["spec"]) - {"mode", "shadows"} <= set(DECIDING)
+
+
+def test_a_default_profile_that_is_no_object_has_neither_line_nor_shadow() -> None:
+    base = default_profile()
+    told = taken_along(base, changed(base, {"preset": "spread"}, REGISTRY), REGISTRY)
+    assert (told["patch"], told["kubectl"], told["shadow"]) == ({"spec": {"preset": "spread"}}, "", "")
 
 
 def test_weights_that_can_be_set_are_those_of_plugins_that_score_or_that_a_zero_switches_off() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from placewright.api.bad_input import InputError
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import LIVE, SchedulingProfile
 from placewright.cli.profiles.namedprofiles import profile_of
 from placewright.cli.profiles.profilewrites import ProfileChange, ProfileWrite
 from placewright.framework.registry import Registry
@@ -19,7 +19,7 @@ from placewright.kube.profileapi import FIELD_MANAGER, Object, read_profile
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.profiles.problem import Problem
 from placewright.profiles.validation import check_object
-from placewright_lab.console.whatifpatch import changed, shadow_manifest
+from placewright_lab.console.whatifpatch import can_be_shadowed, changed, shadow_manifest
 
 _INVALID: Final = int(HTTPStatus.UNPROCESSABLE_ENTITY)
 _NO_ANSWER: Final = int(HTTPStatus.BAD_GATEWAY)
@@ -112,6 +112,8 @@ async def apply_shadow(client: ApiClient, registry: Registry, seen: Seen, change
 
 
 def _shadow_of(live: SchedulingProfile, changes: Mapping[str, Any], registry: Registry) -> Object | tuple[Problem, ...]:
+    if not can_be_shadowed(live):
+        return (Problem("spec.mode", live.spec.mode, f"{LIVE}: a shadow has no shadow"),)
     made = changed(live, changes, registry)
     if made.problems:
         return made.problems

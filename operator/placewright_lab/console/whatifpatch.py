@@ -131,8 +131,8 @@ def taken_along(profile: SchedulingProfile, made: ChangedProfile, registry: Regi
 
     Returns:
         `differences` as rows of what, before and after; `patch` and `yaml` with the changed fields alone; `kubectl`, empty where the name
-        is none that an API server takes; `shadow`, the manifest of a profile that tries the change beside the live one. Where nothing
-        changes, all of them are empty.
+        is none that an API server takes; `shadow`, the manifest of a profile that tries the change beside the live one, empty where that
+        cannot be. Where nothing changes, all of them are empty.
     """
     assert made.profile is not None
     patch = {"spec": without_keys(made.patch, HIDDEN)}
@@ -141,7 +141,7 @@ def taken_along(profile: SchedulingProfile, made: ChangedProfile, registry: Regi
         "patch": patch if made.patch else {},
         "yaml": yaml_text(patch) if made.patch else "",
         "kubectl": kubectl_line(profile.metadata.name, patch) if made.patch else "",
-        "shadow": yaml_text(shadow_manifest(profile, made)) if made.patch else "",
+        "shadow": yaml_text(shadow_manifest(profile, made)) if made.patch and can_be_shadowed(profile) else "",
     }
 
 
@@ -158,6 +158,11 @@ def kubectl_line(name: str, patch: Mapping[str, Any]) -> str:
     if not _NAME.fullmatch(name):
         return ""
     return shlex.join(["kubectl", "patch", KIND.lower(), name, "--type=merge", "-p", json.dumps(patch)])
+
+
+def can_be_shadowed(profile: SchedulingProfile) -> bool:
+    """Whether a shadow can stand beside a profile: it is an object, and no shadow itself."""
+    return bool(profile.metadata.name) and not profile.spec.is_shadow
 
 
 def shadow_manifest(profile: SchedulingProfile, made: ChangedProfile) -> Object:

@@ -58,9 +58,9 @@ export class Patch {
     fill(this.node, el("h2", {}, "The change"),
       differences(line.differences, "What changes in effect"),
       el("h3", {}, "As a patch"), lines(line.yaml, "yaml"),
-      line.kubectl ? [el("h3", {}, "For a shell"), copyLine(line.kubectl, "Copy the kubectl line", "kubectl")] : el("p", { class: "muted small" }, named ? "No API server takes the profile's name, so there is no kubectl line." : "The file has no profile: this is the default one, so there is no object to patch."),
-      el("details", {}, el("summary", {}, "As a shadow, which tries it beside the live profile and binds nothing"), lines(line.shadow, "shadow")),
-      this.form.writes ? el("div", { class: "bar" }, button("Shadow it…", true, "shadow-it"), button("Apply…", false, "apply-it")) : el("p", { class: "muted small", id: "read-only" }, this.form.readOnly),
+      line.kubectl ? [el("h3", {}, "For a shell"), copyLine(line.kubectl, "Copy the kubectl line", "kubectl")] : el("p", { class: "muted small" }, named ? "No API server takes the profile's name, so there is no kubectl line." : "There is no profile: this is kube-scheduler's default one, so there is no object to patch."),
+      line.shadow ? el("details", {}, el("summary", {}, "As a shadow, which tries it beside the live profile and binds nothing"), lines(line.shadow, "shadow")) : null,
+      this.form.writes && named ? el("div", { class: "bar" }, line.shadow ? button("Shadow it…", true, "shadow-it") : null, button("Apply…", false, "apply-it")) : el("p", { class: "muted small", id: "read-only" }, this.form.readOnly),
       this.result);
   }
 
