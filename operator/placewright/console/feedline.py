@@ -1,7 +1,8 @@
 """One line of the feed, and the same packed for readers that take gzip.
 
-A reader's lines are one gzip stream. Each line is packed by itself into blocks that refer to nothing before them (RFC 1951, 3.2.3; zlib's
-full flush), so that the packed line, too, is made once for all readers, whenever they joined. The stream has no trailer, as it has no end.
+A reader's lines are one gzip stream. Each line is packed by itself into whole blocks that refer to nothing before them (RFC 1951, 3.2; by
+zlib's sync flush), so that the packed line, too, is made once for all readers, whenever they joined. The stream has no trailer, as it has
+no end.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class FeedLine:
         """The line as a piece of a gzip stream; made when the first reader wants it."""
         if self._packed is None:
             packing = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-            self._packed = packing.compress(self.plain) + packing.flush(zlib.Z_FULL_FLUSH)
+            self._packed = packing.compress(self.plain) + packing.flush(zlib.Z_SYNC_FLUSH)
         return self._packed
 
     def as_read(self, *, packed: bool) -> bytes:

@@ -169,7 +169,7 @@ class LiveSource:
         engine, noted = self._engine, self._engine.queue.changed.uids
         return {
             "kind": "operator",
-            "source": engine.replica.identity,
+            "source": engine.replica.identity.partition("/")[0],
             "server": engine.access.server,
             "now": round(self._wall(), 1),
             "behind": kept.nodes.left + len(noted or ()),
