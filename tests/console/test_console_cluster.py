@@ -116,6 +116,20 @@ async def test_an_api_server_that_goes_away_and_comes_back_is_told_and_caught_up
         await browser.until(lambda: "has not answered" not in browser.notes)
 
 
+async def test_an_api_server_that_has_forgotten_the_version_is_listed_again(stage: Stage) -> None:
+    stage.profile().nodes(2).pod("web").pod("gone")
+    async with live_console(stage) as (browser, source):
+        await browser.until(lambda: len(browser.state.get("nodes", ())) == 2)
+        faults, reflectors = stage.sandbox.faults, source._watched._reflectors
+        assert reflectors is not None
+        faults.refuse_connections(0.3)
+        stage.delete_pod("gone")
+        stage.node("new")
+        faults.compact()
+        await browser.until(lambda: "new" in browser.state["nodes"] and sum(row["count"] for row in browser.state["queue"].values()) == 1)
+        assert sum(each.counts.expired for each in reflectors.members) > 0
+
+
 async def test_the_world_for_the_lab_s_features_is_the_live_one(stage: Stage) -> None:
     stage.profile().nodes(2).pod("web")
     async with live_console(stage, allow_changes=True) as (_, source):

@@ -23,6 +23,7 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         "Show the scheduler at work on an embedded cluster: pods arrive, a profile is changed half-way, and what that changed is told.",
         (
             "placewright demo",
+            "placewright demo --console --open # in the browser, until Ctrl-C",
             "placewright demo --keep # leaves the cluster up, with things to try",
             "placewright demo --nodes nodes.yaml --pods manifests/ # your own",
         ),
