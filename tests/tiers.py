@@ -94,6 +94,7 @@ LONG: Final = frozenset({
     "cli/test_bench.py",
     "cli/test_bench_against.py",
     "cli/test_bench_before.py",
+    "cli/test_bench_console.py",
     "cli/test_bench_reload.py",
     "faults/test_api_server.py",
     "faults/test_clocks.py",

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
@@ -151,7 +152,7 @@ def waits(name: str, namespace: str = "ml", since: float = 0.0, *rejections: Wai
 
 def test_pods_that_wait_for_the_same_reasons_share_a_row_with_the_oldest_of_them() -> None:
     pods = [waits(f"train-{i}", since=100.0 - i) for i in range(312)]
-    pods.append(waits("other", "ml", 500.0, NO_GPU._replace(nodes=38), TAINT))
+    pods.append(waits("other", "ml", 500.0, replace(NO_GPU, nodes=38), TAINT))
     (row,) = waiting_rows(pods, ALL_NAMESPACES).values()
     assert (row["count"], row["oldest"], row["pods"][0]) == (313, -211.0, ["train-311", -211.0])
     assert row["reasons"] == [["NodeResourcesFit", NO_GPU.reason, 38, 40], ["TaintToleration", TAINT.reason, 5, 5]]
@@ -434,3 +435,71 @@ async def test_a_state_of_5000_nodes_and_a_delta_of_one_are_small() -> None:
     put(cluster, pod("web", "ip-10-0-0-1.eu-west-1.compute.internal"))
     feed.publish()
     assert len(await anext(lines)) < 200
+
+
+class ByRights(Releasable):
+    """One section that all readers share, and one of their own."""
+
+    def __init__(self) -> None:
+        self.shared: dict[str, Any] = {}
+        self.own: dict[str, dict[str, Any]] = {}
+
+    def sections(self, rights: Rights) -> Any:
+        return {"nodes": self.shared, "queue": dict(self.own.get(str(rights), {}))}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32))
+def test_readers_of_all_classes_have_their_state_however_sections_are_shared(seed: int) -> None:
+    draw, source = random.Random(seed), ByRights()
+    feed = Feed(source)
+    have: dict[Any, Any] = {}
+
+    async def follow() -> None:
+        for _ in range(20):
+            rights = Rights.of([f"ns-{draw.randrange(4)}"])
+            if draw.random() < 0.3:
+                reader = feed.join(rights)
+                have[reader] = None
+            if have and draw.random() < 0.1:
+                gone = draw.choice(list(have))
+                feed.leave(gone)
+                del have[gone]
+            for rows in (source.shared, source.own.setdefault(str(rights), {})):
+                rows.pop(draw.choice("abc"), None)
+                rows[draw.choice("abc")] = [draw.randrange(3)]
+            feed.publish()
+            for reader, before in have.items():
+                state = before
+                for line in list(reader._lines):
+                    message = json.loads(line)
+                    state = message["state"] if "state" in message else applied(state, msgspec.convert(message["delta"], Delta))
+                reader._lines.clear()
+                have[reader] = state
+                assert state == source.sections(reader.rights)
+
+    asyncio.run(follow())
+
+
+def test_a_section_that_classes_share_is_compared_once_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, compared = ByRights(), list[Any]()
+    feed = Feed(source)
+    for i in range(5):
+        feed.join(Rights.of([f"ns-{i}"]))
+    feed.publish()
+    plain = feeds.changed_rows
+    monkeypatch.setattr(feeds, "changed_rows", lambda before, after: compared.append(after) or plain(before, after))
+    for value in range(2):
+        compared.clear()
+        source.shared["a"] = [value]
+        feed.publish()
+    assert sum(rows is source.shared for rows in compared) == 1
+
+
+def test_others_have_their_turn_after_each_few_readers() -> None:
+    source = Counting(x=1)
+    feed = Feed(source)
+    for _ in range(20):
+        feed.join(ALL_NAMESPACES)
+    source.rows = {"x": 2}
+    assert sum(1 for _ in feed.publishing()) == 20 // feeds.READERS_A_STEP + 1

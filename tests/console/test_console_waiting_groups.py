@@ -7,6 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from placewright.console import waitinggroups, waitingrows
 from placewright.console.rights import ALL_NAMESPACES, Rights
@@ -60,7 +61,7 @@ def test_a_pod_that_is_as_it_was_makes_no_row_anew() -> None:
     kept, pod = WaitingGroups(), PendingPod("ml", "p", "default", "active", (WaitReason("A", "b", 1),), 0.0)
     kept.put("u", pod)
     kept.settle(9)
-    kept.put("u", pod._replace())
+    kept.put("u", replace(pod))
     assert kept.settle(9) == 0
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from typing import Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
 
 from placewright.console.feedline import EMPTY_LINE, FeedLine
 from placewright.console.rights import Rights
-from placewright.console.statedelta import Section, Sections, difference
+from placewright.console.statedelta import Section, Sections, changed_rows
 
 #: Bytes of deltas that wait for one reader; beyond, the reader is dropped. A whole state is one object for all readers of a class.
 MOST_BYTES_BEHIND: Final = 4 * 2**20
@@ -25,6 +27,9 @@ _FEW_ROWS: Final = 1000
 #: Readers at once, and classes of rights among them.
 MOST_READERS: Final = 200
 MOST_CLASSES: Final = 50
+#: Readers that are given a line before others have their turn.
+READERS_A_STEP: Final = 8
+_NO_ROWS: Final[Section] = {}
 
 
 class StateSource(Protocol):
@@ -115,6 +120,43 @@ class FeedReader:
                 yield line
 
 
+class _SectionStep(NamedTuple):
+    """The change of a section: the rows that readers have afterwards, how many are new, and the parts of the delta, encoded."""
+
+    after: Section
+    new: int
+    put: msgspec.Raw | None
+    gone: list[str]
+
+
+class _Publication:
+    """One publication to all classes. Sections that are the same object for several classes are compared, copied and encoded once."""
+
+    def __init__(self) -> None:
+        self._steps: dict[tuple[int, int], _SectionStep] = {}
+        self._copies: dict[int, dict[str, Any]] = {}
+        #: Objects that are known by their identity here, which others would get if these went.
+        self._held: list[Section] = []
+
+    def step(self, before: Section, rows: Section) -> _SectionStep:
+        """Find how the rows that readers have become the ones of the source."""
+        key = id(before), id(rows)
+        known = self._steps.get(key)
+        if known is None:
+            self._held += (before, rows)
+            new, gone = changed_rows(before, rows)
+            put = msgspec.Raw(msgspec.json.encode(new)) if new else None
+            known = self._steps[key] = _SectionStep(self._copy(rows) if new or gone else before, len(new), put, gone)
+        return known
+
+    def _copy(self, rows: Section) -> Section:
+        """Copy rows, because the source goes on to change its section."""
+        copy = self._copies.get(id(rows))
+        if copy is None:
+            copy = self._copies[id(rows)] = dict(rows)
+        return copy
+
+
 class _RightsClass:
     """The readers of one class of rights, and the state that they have."""
 
@@ -131,18 +173,32 @@ class _RightsClass:
             self._whole = FeedLine.of({"version": self.version, "state": self.state})
         return self._whole
 
-    def change(self, after: Sections) -> None:
-        """Go on to another state, and give the readers the delta, or the whole state where nearly all of it is new."""
-        delta = difference(self.state, after)
-        if not delta:
-            return
-        known, new = sum(map(len, self.state.values())), sum(map(len, delta.put.values()))
+    def change(self, after: Sections, publication: _Publication) -> tuple[FeedLine, bool] | None:
+        """Go on to another state.
+
+        Returns:
+            The line for the readers, and whether it is a whole state, as where nearly all of it is new; None where the states are equal.
+        """
+        put: dict[str, msgspec.Raw] = {}
+        gone: dict[str, list[str]] = {}
+        state: dict[str, Section] = {}
+        known, new = sum(map(len, self.state.values())), 0
+        for name, rows in after.items():
+            step = publication.step(self.state.get(name, _NO_ROWS), rows)
+            state[name] = step.after
+            new += step.new
+            if step.put is not None:
+                put[name] = step.put
+            if step.gone:
+                gone[name] = step.gone
+        if not put and not gone:
+            return None
         before, self.version = self.version, self.version + 1
-        self.state, self._whole = _copied(after), None
-        anew = new > max(known, _FEW_ROWS)
-        line = self.whole() if anew else FeedLine.of({"from": before, "version": self.version, "delta": delta})
-        for reader in self.readers:
-            reader.give(line, anew=anew)
+        self.state, self._whole = state, None
+        if new > max(known, _FEW_ROWS):
+            return self.whole(), True
+        delta = {"put": put} if not gone else {"gone": gone} if not put else {"put": put, "gone": gone}
+        return FeedLine.of({"from": before, "version": self.version, "delta": delta}), False
 
 
 class Feed:
@@ -209,13 +265,22 @@ class Feed:
     def publishing(self) -> Iterator[None]:
         """Publish to one class of readers after the other, so that a server can do other things in between.
 
+        The source is not to be brought forward before the end.
+
         Yields:
-            None, after each class.
+            None, after each class, and after each few readers: what they are given is written to them before the next few have theirs.
         """
+        publication = _Publication()
         for rights, known in list(self._classes.items()):
             if self._classes.get(rights) is not known:
                 continue  # its last reader has left meanwhile
-            known.change(self._source.sections(rights))
+            change = known.change(self._source.sections(rights), publication)
+            if change is not None:
+                line, anew = change
+                for number, reader in enumerate(list(known.readers), 1):
+                    reader.give(line, anew=anew)
+                    if number % READERS_A_STEP == 0:
+                        yield
             yield
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ The pages do the same in `static/feed.js`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,9 @@ import msgspec
 Section: TypeAlias = Mapping[str, Any]
 #: Sections by name.
 Sections: TypeAlias = Mapping[str, Section]
+
+#: Stands for a row that is not there; equal to no row.
+_NO_ROW: Final = object()
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,14 +47,29 @@ def difference(before: Sections, after: Sections) -> Delta:
     """
     put, gone = {}, {}
     for name, rows in after.items():
-        known = before.get(name, {})
-        new = {key: row for key, row in rows.items() if key not in known or (known[key] is not row and known[key] != row)}
-        left = [key for key in known if key not in rows]
+        new, left = changed_rows(before.get(name, {}), rows)
         if new:
             put[name] = new
         if left:
             gone[name] = left
     return Delta(put, gone)
+
+
+def changed_rows(before: Section, after: Section) -> tuple[dict[str, Any], list[str]]:
+    """Find the rows of a section that changed.
+
+    Args:
+        before: as a reader has it.
+        after: as the reader is to have it.
+
+    Returns:
+        New rows by key, and the keys of rows that are gone.
+    """
+    looked_up = before.get
+    others = [key for key, row in after.items() if looked_up(key, _NO_ROW) is not row]
+    new = {key: after[key] for key in others if looked_up(key, _NO_ROW) != after[key]}
+    added = sum(key not in before for key in new)
+    return new, [key for key in before if key not in after] if len(before) + added != len(after) else []
 
 
 def applied(state: Sections, delta: Delta) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,8 @@ from bisect import bisect_left, insort
 from collections import Counter
 from typing import Any, Final, TypeVar
 
+from msgspec.structs import replace
+
 from placewright.console.rights import Rights
 from placewright.console.waitingrows import (
     MOST_NAMED,
@@ -92,7 +94,7 @@ class WaitingGroups:
         kind = alike(pod)
         group = self._groups.get(kind)
         if group is None and self._text > MOST_TEXT:
-            pod = pod._replace(rejections=tuple([WaitReason(each.plugin, "", each.nodes) for each in pod.rejections]))
+            pod = replace(pod, rejections=tuple([WaitReason(each.plugin, "", each.nodes) for each in pod.rejections]))
             kind = alike(pod)
             group = self._groups.get(kind)
         if group is None:

@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from heapq import nsmallest
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -29,7 +29,7 @@ _MOST_REASONS: Final = 8
 OTHERS: Final = "others"
 
 
-class WaitReason(NamedTuple):
+class WaitReason(msgspec.Struct, frozen=True, gc=False, order=True):
     """Nodes that a plugin rejects for one reason.
 
     Attributes:
@@ -43,8 +43,8 @@ class WaitReason(NamedTuple):
     nodes: int = 0
 
 
-class PendingPod(NamedTuple):
-    """A pod without a node.
+class PendingPod(msgspec.Struct, frozen=True, gc=False, order=True):
+    """A pod without a node. The garbage collector does not look at it, as there are many of them and they refer to no other object like it.
 
     Attributes:
         profile: of its schedulerName; empty where there is none.

@@ -36,6 +36,7 @@ NODES_A_SLICE: Final = 60
 PODS_A_SLICE: Final = 100
 GROUPS_A_SLICE: Final = 40
 DECISIONS_A_SLICE: Final = 200
+_MOST_REASONS: Final = 1_000
 #: Places of pods that wait apart from the others of their sub-queue.
 SUSPECT: Final = "suspect"
 GIVEN_UP: Final = "given-up"
@@ -58,6 +59,8 @@ class _Kept:
         self.active: Mapping[str, object] = {}
         #: The last attempt that is among the decisions.
         self.known: AttemptRecord | None = None
+        #: Reasons by what they say: thousands of pods share few, and each object that is kept is one more for the garbage collector.
+        self.reasons: dict[tuple[tuple[str, str, int], ...], tuple[WaitReason, ...]] = {}
         #: Seconds since 1970 when the queue's clock was 0. Kept, as rows would change with each reading.
         self.epoch = epoch
 
@@ -97,6 +100,11 @@ class LiveSource:
     def idle(self) -> bool:
         """True while nothing is kept."""
         return self._kept is None
+
+    @property
+    def behind(self) -> int:
+        """Number of rows of nodes, and of pods, that are known to be out of date."""
+        return 0 if self._kept is None else self._kept.nodes.left + len(self._engine.queue.changed.uids or ())
 
     def advance(self) -> bool:
         """Do a slice of work; nothing without readers."""
@@ -166,13 +174,13 @@ class LiveSource:
     # --- inside ------------------------------------------------------------------------------------------------------------------
 
     def _about(self, kept: _Kept) -> dict[str, Any]:
-        engine, noted = self._engine, self._engine.queue.changed.uids
+        engine = self._engine
         return {
             "kind": "operator",
             "source": engine.replica.identity.partition("/")[0],
             "server": engine.access.server,
             "now": round(self._wall(), 1),
-            "behind": kept.nodes.left + len(noted or ()),
+            "behind": self.behind,
         }
 
     def _look_at_profiles(self, kept: _Kept) -> None:
@@ -201,7 +209,7 @@ class LiveSource:
         if active is None:
             told: tuple[WaitReason, ...] = (_no_profile(pod.scheduler_name, engine.live.active),)
         else:
-            told = self._reasons(queued, kept.waiting.get(uid))
+            told = self._reasons(kept, queued)
         return PendingPod(
             pod.namespace,
             pod.name,
@@ -213,19 +221,28 @@ class LiveSource:
             (pod.priority, queued.attempts, until),
         )
 
-    def _reasons(self, queued: QueuedPod, known: PendingPod | None) -> tuple[WaitReason, ...]:
+    def _reasons(self, kept: _Kept, queued: QueuedPod) -> tuple[WaitReason, ...]:
         """The reasons of the last attempt that ended."""
         if queued.gated:
             return (WaitReason(queued.gating_plugin, ""),)
         record = self._records.last_failed(queued.uid)
         if record is not None:
-            told = tuple([WaitReason(each.plugin, each.reason, each.nodes) for each in record.refusals])
+            told = self._shared(kept, tuple([(each.plugin, each.reason, each.nodes) for each in record.refusals]))
             return told or (WaitReason("", cut(record.message)) if record.message else _BROKE,)
         if queued.rejecting_plugins:
+            known = kept.waiting.get(queued.uid)
             if known is not None and {each.plugin for each in known.rejections} >= queued.rejecting_plugins:
                 return known.rejections
             return tuple([WaitReason(plugin, "") for plugin in sorted(queued.rejecting_plugins)])
         return (_BROKE if queued.consecutive_errors else _UNTRIED,)
+
+    def _shared(self, kept: _Kept, said: tuple[tuple[str, str, int], ...]) -> tuple[WaitReason, ...]:
+        reasons = kept.reasons.get(said)
+        if reasons is None:
+            if len(kept.reasons) >= _MOST_REASONS:
+                kept.reasons.clear()
+            reasons = kept.reasons[said] = tuple([WaitReason(*each) for each in said])
+        return reasons
 
     def _read_decisions(self, kept: _Kept) -> None:
         """Add the attempts that ended since the last slice; of very many the latest ones."""

@@ -105,6 +105,8 @@ class Side:
 
     Attributes:
         cluster: its columns.
+        evaluator: of the profile.
+        queue: of its pods.
         observers: who hears of its decisions.
     """
 
@@ -116,19 +118,19 @@ class Side:
         for manifest in (*before, *pods):
             world.add(manifest, "benchmark")
         self.cluster = world.cluster
-        evaluator = build_evaluator(profile, in_tree(), world.cluster, _Instantly(), NoNominations())
+        evaluator = self.evaluator = build_evaluator(profile, in_tree(), world.cluster, _Instantly(), NoNominations())
         policy = ProfilePolicy(evaluator.runtime)
         self.observers = self._observers([_Silent()] if records is None else [_Silent(), records])
         self._absent = 0.0
         self._left = time.perf_counter()
         self._detail = DecisionDetail(self._time_of_its_own, on=records is not None)
-        self._queue = SchedulingQueue(lambda _name: policy, time.monotonic)
+        self.queue = SchedulingQueue(lambda _name: policy, time.monotonic)
         cycle = SchedulingCycle(world.cluster, Nominator(), random.Random(0), self._detail)
         self._bindings: list[Coroutine[Any, Any, Any]] = []
         ports = Ports(Nothing(), Nothing(), Nothing(), self.observers, start=self._bindings.append)
-        self._scheduler = Scheduler(world.cluster, self._queue, lambda _name: evaluator, cycle, ports, time.monotonic)
+        self._scheduler = Scheduler(world.cluster, self.queue, lambda _name: evaluator, cycle, ports, time.monotonic)
         for pod in world.pending.values():
-            self._queue.add(pod)
+            self.queue.add(pod)
 
     def _observers(self, members: Sequence[Observer]) -> Observers:
         return Observers(members)
@@ -141,7 +143,7 @@ class Side:
         """The next pods of the queue."""
         self._absent += time.perf_counter() - self._left
         for _ in range(count):
-            queued = self._queue.pop()
+            queued = self.queue.pop()
             if queued is None:
                 raise RuntimeError("the queue ran empty before the benchmark was over")
             await self.decide_one(queued)

@@ -32,6 +32,7 @@ from placewright_lab.bench.preemptionstory import PREEMPTORS, PreemptionStory, m
 from placewright_lab.bench.reload import Reloads, measure_reloads
 from placewright_lab.bench.workloads import WORKLOADS
 from placewright_lab.commands.beforeafter import add_before_options
+from placewright_lab.commands.benchconsole import register_console
 from placewright_lab.commands.benchsides import register_sides
 from placewright_lab.commands.benchtables import MOST_NODES, MOST_PODS, counts, print_table
 from placewright_lab.commands.helptexts import TEXTS
@@ -75,7 +76,8 @@ def register(subparsers: Subparsers) -> None:
     add_options(against, counts(FEWEST_NODES))
     against.set_defaults(main=_against)
     add_scheduler_perf(benchmarks.add_parser("scheduler-perf", help="upstream's own workloads, beside a kube-scheduler"))
-    for benchmark in (decisions, end_to_end, reload, *compared, gangs, devices, preemption, moves, against):
+    console = register_console(benchmarks)
+    for benchmark in (decisions, end_to_end, reload, *compared, console, gangs, devices, preemption, moves, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     describe(parser, "bench", TEXTS)
 

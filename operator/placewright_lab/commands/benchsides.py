@@ -74,8 +74,8 @@ def _budget(text: str) -> float:
 
 
 @contextmanager
-def _collecting_as_the_operator() -> Iterator[None]:
-    """Collect garbage as seldom as the operator does: the cost of code that keeps objects depends on it."""
+def collecting_as_the_operator() -> Iterator[None]:
+    """Collect garbage as seldom as the operator does, while the context is open: the cost of code that keeps objects depends on it."""
     from placewright.handlers.operator import GC_THRESHOLDS  # noqa: PLC0415 - it brings Kopf along
 
     before = gc.get_threshold()
@@ -87,7 +87,7 @@ def _collecting_as_the_operator() -> Iterator[None]:
 
 
 def _records(args: argparse.Namespace) -> int:
-    with _collecting_as_the_operator():
+    with collecting_as_the_operator():
         measured = [measure_records(name, nodes, args.slices) for name in args.workloads for nodes in args.nodes]
     if args.output == "json":
         keys = ("ratio", "quartiles", "microseconds_without")
@@ -113,7 +113,7 @@ def _record_row(m: RecordCost) -> dict[str, Any]:
 
 
 def _turns(args: argparse.Namespace) -> int:
-    with _collecting_as_the_operator():
+    with collecting_as_the_operator():
         measured = [measure_turns(nodes, args.waiting, args.namespaces, args.slices) for nodes in args.nodes]
     if args.output == "json":
         keys = ("ratio", "quartiles", "microseconds_without")
@@ -137,7 +137,7 @@ def _turns_row(m: TurnCost) -> dict[str, Any]:
 
 
 def _shadow(args: argparse.Namespace) -> int:
-    with _collecting_as_the_operator():
+    with collecting_as_the_operator():
         measured = [measure_shadow(name, nodes, args.slices, args.budget) for name in args.workloads for nodes in args.nodes]
     if args.output == "json":
         print_json([asdict(m) | {"per_second": m.per_second, "ratio": m.ratio} for m in measured])
@@ -163,7 +163,7 @@ def _shadow_row(m: ShadowCost) -> dict[str, Any]:
 
 
 def _policies(args: argparse.Namespace) -> int:
-    with _collecting_as_the_operator():
+    with collecting_as_the_operator():
         measured = [measure_policy(name, nodes, args.slices) for nodes in args.nodes for name in POLICIES]
     if args.output == "json":
         keys = ("share", "quartiles", "microseconds_without")

@@ -102,6 +102,10 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         "Measure what the plugins of policy cost, each by itself and all together: with and without them, in turns.",
         ("placewright bench policies", "placewright bench policies --nodes 1000 --slices 40 -o json"),
     ),
+    "bench console": HelpText(
+        "Measure what readers of the console cost an operator that decides pods at a steady rate: with and without them, in turns.",
+        ("placewright bench console", "placewright bench console --nodes 1000 --waiting 2000 --readers 20 --slow 5 --rounds 2 -o json"),
+    ),
     "bench gangs": HelpText(
         "Measure groups of pods that are placed all or none, without an API server.",
         ("placewright bench gangs", "placewright bench gangs --nodes 500 --groups 100 --members 16"),
