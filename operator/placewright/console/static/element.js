@@ -20,14 +20,16 @@ export function el(tag, with_ = {}, ...children) {
   return made;
 }
 
-/** Replace the content of an element. A person who is in it with the focus stays at the same link or key, and what was unfolded stays so. */
+/** Replace the content of an element. A person who is in it with the focus stays at the same link or key, and what was unfolded or scrolled stays so. */
 export function fill(parent, ...children) {
   const held = parent.contains(document.activeElement) && document.activeElement !== parent ? document.activeElement : null;
   const unfolded = new Set([...parent.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
+  const scrolled = new Map([...parent.querySelectorAll(".scroll")].filter((each) => each.scrollTop || each.scrollLeft).map((each) => [each.getAttribute("aria-label"), [each.scrollLeft, each.scrollTop]]));
   parent.replaceChildren(...children.flat().filter((each) => each !== null && each !== undefined));
   for (const each of unfolded.size ? parent.querySelectorAll("details > summary") : []) if (unfolded.has(each.textContent)) each.parentElement.open = true;
+  for (const each of scrolled.size ? parent.querySelectorAll(".scroll") : []) if (scrolled.has(each.getAttribute("aria-label"))) each.scrollTo(...scrolled.get(each.getAttribute("aria-label")));
   if (!held || parent.contains(held)) return;
-  const name = held.dataset.key ? "data-key" : held.hasAttribute("href") ? "href" : "id";
+  const name = held.dataset.key ? "data-key" : held.hasAttribute("href") ? "href" : held.id ? "id" : "aria-label";
   if (held.getAttribute(name)) parent.querySelector(`[${name}="${CSS.escape(held.getAttribute(name))}"]`)?.focus({ preventScroll: true });
 }
 

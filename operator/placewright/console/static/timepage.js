@@ -99,9 +99,10 @@ export function timePage(root) {
 
   function writeCharts() {
     charts.dataset.width = charts.clientWidth;
-    const held = document.activeElement?.id;
     const known = [...state.marks.values()];
-    drawn = wanted().map((chart) => ({ ...chart, legend: el("ul", { class: "legend" }), holder: el("div", { class: "drawing" }), list: el("details", { id: `table-${chart.key}`, open: open.has(chart.key) }, el("summary", { id: `open-${chart.key}` }, "as a table")) }));
+    drawn = wanted().map((chart) => ({ ...chart, legend: el("ul", { class: "legend" }), holder: el("div", { class: "drawing" }), list: el("details", { id: `table-${chart.key}`, open: open.has(chart.key) }, el("summary", { id: `open-${chart.key}` }, "as a table", el("span", { class: "out" }, `: ${chart.title}`))) }));
+    // The tables are made first, so that one that a person is in stays where it is.
+    for (const chart of drawn) if (chart.list.open) list(chart);
     fill(charts, drawn.map((chart) => el("figure", { class: "panel stack tight", id: `chart-${chart.key}` }, el("figcaption", {}, el("h2", {}, chart.title)), chart.legend, chart.holder, chart.list)), marks);
     for (const chart of drawn) {
       const from = stretches[0]?.begin ?? 0, to = stretches.at(-1)?.end ?? 1;
@@ -110,10 +111,8 @@ export function timePage(root) {
       chart.view.root.addEventListener("pointermove", (event) => { if (!pinned) point(place(chart, event), false); });
       chart.view.root.addEventListener("pointerleave", () => { if (!pinned) point(null, false); });
       chart.view.root.addEventListener("click", (event) => { point(place(chart, event), true); slider.focus({ preventScroll: true }); });
-      chart.list.addEventListener("toggle", () => { if (chart.list.open) { open.add(chart.key); list(chart); } else open.delete(chart.key); });
-      if (chart.list.open) list(chart);
+      chart.list.addEventListener("toggle", () => { if (!chart.list.open) open.delete(chart.key); else if (!open.has(chart.key)) { open.add(chart.key); list(chart); } });
     }
-    if (held) document.getElementById(held)?.focus({ preventScroll: true });
   }
 
   function place(chart, event) {
