@@ -21,7 +21,7 @@ function capacity(number) {
 /** An amount of a resource: milli-CPU, bytes or a count. */
 export function amount(resource, number) {
   if (resource.startsWith("devices:") && resource.includes("/")) return capacity(number);
-  if (resource === "cpu") return number % 1000 && Math.abs(number) < 1000 ? `${WHOLE.format(number)}m` : TWO.format(number / 1000);
+  if (resource === "cpu") return number % 1000 && Math.abs(number) < 1000 ? `${WHOLE.format(number)}m` : (Math.abs(number) < 100_000 ? TWO : ONE).format(number / 1000);
   if (resource !== "memory" && resource !== "ephemeral-storage" && !resource.startsWith("hugepages-")) return count(number);
   for (const [unit, size] of BYTES) if (Math.abs(number) >= size) return `${ONE.format(number / size)} ${unit}`;
   return `${count(number)} B`;
