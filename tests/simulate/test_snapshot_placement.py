@@ -12,6 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placewright import testing as kit
+from placewright.api.objects import Pod
+from placewright.api.pods import PodInfo
+from placewright.api.podstart import MIRROR, bound_at, may_be_starting
 from placewright.offline.world import STRUCTS
 from placewright.plugins.catalog import in_tree
 from placewright_lab.readers.goldencases import answer
@@ -161,3 +164,21 @@ def test_pruning_twice_is_pruning_once_and_a_line_holds_all_of_it(seed: int) -> 
         once = pruned(msgspec.convert(body, kind))
         assert pruned(once) == once
         assert msgspec.json.decode(manifest_line(once), type=kind) == once
+
+
+@pytest.mark.parametrize("masks", [False, True])
+@pytest.mark.parametrize("ready", ["True", "False"])
+def test_a_snapshot_tells_when_a_pod_was_bound_and_whether_it_is_ready(ready: str, masks: bool) -> None:
+    """Of pods that started before, NodeStartRate would count all for minutes, and what-if would know no placement of the last hour."""
+    bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-23T10:00:00Z"}
+    manifest = kit.pod("web").on("a").manifest
+    conditions = [bound, {"type": "Ready", "status": ready}, {"type": "Initialized", "status": "True"}]
+    manifest["status"] = {"phase": "Running", "conditions": conditions}
+    mirror = kit.pod("proxy").on("a").manifest
+    mirror["metadata"]["annotations"] = {MIRROR: "0123456789abcdef"}
+    objects = saved([manifest, mirror])
+    web, proxy = [PodInfo(msgspec.convert(each, Pod)) for each in (masked(objects)[0] if masks else objects)]
+    assert bound_at(web) == 1_795_428_000
+    assert may_be_starting(web) == (ready == "False")
+    assert [condition.type for condition in web.pod.status.conditions or ()] == ["PodScheduled", "Ready"]
+    assert not may_be_starting(proxy)

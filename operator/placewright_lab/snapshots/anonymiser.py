@@ -80,7 +80,7 @@ _KEPT: Final = frozenset(
         "declaredFeatures", "requests", "limits", "allocatable", "capacity", "overhead", "allocatedResources", "maximumVolumeSize",
         "deviceClassName", "extendedResourceName", "resourceName", "resource", "apiGroup", "allocationMode", "allocationTimestamp",
         "expression", "counters", "consumedCapacity", "matchAttribute", "distinctAttribute", "bindingConditions",
-        "bindingFailureConditions", "timeAdded",
+        "bindingFailureConditions", "timeAdded", "lastTransitionTime",
     }
 )  # fmt: skip
 _NAMES: Final = frozenset(

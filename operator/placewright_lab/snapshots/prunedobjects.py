@@ -39,6 +39,7 @@ from placewright.api.podgroups import (
     NativeStatus,
 )
 from placewright.api.pods import FINISHED_PHASES
+from placewright.api.podstart import MIRROR
 from placewright.api.profile import ProfileStatus, SchedulingProfile
 from placewright.api.storage import BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE
 from placewright.framework.registry import installed_sources
@@ -53,11 +54,13 @@ S = TypeVar("S", bound=msgspec.Struct)
 READ_ANNOTATIONS: Final = frozenset(
     {
         BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE, AVOIDED_PODS, TOPOLOGY_KEY, TOPOLOGY_MODE, VOLCANO_GROUP_ANNOTATION,
-        DOMAIN_LIMITS,
+        DOMAIN_LIMITS, MIRROR,
     }
 )  # fmt: skip
-#: The conditions of pods that are looked at: who has to leave for another, and whether a resize can ever be.
-READ_CONDITIONS: Final = frozenset({"DisruptionTarget", "PodResizePending"})
+#: The condition that tells when a pod was bound.
+_BOUND: Final = "PodScheduled"
+#: The conditions of pods that are looked at: who has to leave for another, whether a resize can ever be, and who has started.
+READ_CONDITIONS: Final = frozenset({"DisruptionTarget", "PodResizePending", "Ready", _BOUND})
 
 
 def pruned(item: S) -> S:
@@ -131,7 +134,8 @@ def _volume(volume: Volume) -> Volume:
 
 
 def _condition(condition: Condition) -> Condition:
-    return Condition(type=condition.type, status=condition.status, reason=condition.reason)
+    since = condition.last_transition_time if condition.type == _BOUND else None
+    return Condition(type=condition.type, status=condition.status, reason=condition.reason, last_transition_time=since)
 
 
 def _reports(reports: Iterable[ContainerStatus] | None) -> tuple[ContainerStatus, ...] | None:
