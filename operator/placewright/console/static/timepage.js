@@ -180,7 +180,7 @@ export function timePage(root) {
 
   function writeMarks() {
     const rows = [...state.marks.values()].sort((one, other) => other.at - one.at).map((mark) => [when(mark.at), KIND_NAMES[mark.kind] ?? mark.kind, mark.text]);
-    fill(marks, el("h2", {}, "Marks"), rows.length ? table(`${plural(rows.length, "mark")}, the latest first`, [{ name: "When, UTC" }, { name: "What" }, { name: "" }], rows) : el("p", { class: "muted small" }, "No profile, leader or API server has changed in this time."));
+    fill(marks, el("h2", {}, "Marks"), rows.length ? table(`${plural(rows.length, "mark")}, the latest first`, [{ name: "When, UTC" }, { name: "What" }, { name: "Told" }], rows) : el("p", { class: "muted small" }, "No profile, leader or API server has changed in this time."));
     marks.lastElementChild.classList.add("tall");
   }
 

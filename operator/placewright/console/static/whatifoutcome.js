@@ -121,7 +121,7 @@ export class Outcome {
 
   placing(line) {
     const { before, after } = line;
-    const numbers = [{ name: "" }, { name: "Now", number: true }, { name: "Changed", number: true }, { name: "Difference", number: true }];
+    const numbers = [{ name: "Figure" }, { name: "Now", number: true }, { name: "Changed", number: true }, { name: "Difference", number: true }];
     const rows = [["pods with a node", count(before.placed), count(after.placed), signed(after.placed - before.placed)], ["empty nodes", count(before.empty), count(after.empty), signed(after.empty - before.empty)]];
     before.uses.forEach(([resource, requested, allocatable, , deviation], at) => {
       const [, then, , , spread] = after.uses[at];
