@@ -65,7 +65,7 @@ class Operator:
             self._tally.placed("default-scheduler", generation, np.full(50, 0.002), np.full(50, 0.1 * generation))
             self._tally.placed(HOSTILE, 7, np.full(5, 0.002), np.full(5, 3.0))
             self._tally.failed("default-scheduler", generation)
-            waiting = {("default-scheduler", generation): Waiting(4, 1, 30 + second // 100, 2)}
+            waiting = {("default-scheduler", generation): Waiting(4, 1, 30 + second // 100, 2), (HOSTILE, 7): Waiting(active=10**6)}
             self.timeline.tick(second, NOON + second, self._tally.take(), waiting)
         self._second += seconds
 

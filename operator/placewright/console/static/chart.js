@@ -40,14 +40,17 @@ function linear(values) {
   return { ticks: Array.from({ length: Math.round(top / step) + 1 }, (_, at) => at * step), part: (value) => value / top };
 }
 
-/** Powers of ten: latencies differ by factors. */
+/** Latencies differ by factors, so that their axis has powers of ten, and from a minute on what people call them. */
+const LATENCIES = [1e-5, 1e-4, 0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 21600, 86400];
+
 function logarithmic(values) {
   const some = values.filter((each) => each > 0);
-  const low = Math.floor(Math.log10(some.length ? Math.min(...some) : 0.001) + 1e-9), high = Math.max(low + 1, Math.ceil(Math.log10(some.length ? Math.max(...some) : 1) - 1e-9));
-  const every = Math.ceil((high - low) / 5);
-  const ticks = [];
-  for (let power = low; power <= high; power += every) ticks.push(10 ** power);
-  return { ticks, part: (value) => Math.max(0, (Math.log10(Math.max(value, 10 ** low)) - low) / (high - low)) };
+  const least = some.length ? Math.min(...some) : 0.001, most = some.length ? Math.max(...some) : 1;
+  const first = Math.max(0, LATENCIES.findLastIndex((each) => each <= least)), found = LATENCIES.findIndex((each, at) => each >= most && at > first);
+  const last = found < 0 ? LATENCIES.length - 1 : found, every = Math.ceil((last - first) / 5);
+  const low = Math.log10(LATENCIES[first]), high = Math.log10(LATENCIES[last]);
+  const ticks = LATENCIES.slice(first, last + 1).filter((_, at) => (last - first - at) % every === 0);
+  return { ticks, part: (value) => Math.min(1, Math.max(0, (Math.log10(Math.max(value, LATENCIES[first])) - low) / (high - low))) };
 }
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
@@ -55,10 +58,10 @@ const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14
 /**
  * Draw a chart.
  * @param {{title: string, said: string, lines: {name: string, style: Object, steps: [number, number, number|null][]}[], from: number, to: number,
- *   log: boolean, format: (value: number) => string, marks: Object[], width: number}} chart times in seconds since 1970
+ *   log: boolean, onAxis: (value: number) => string, marks: Object[], width: number}} chart times in seconds since 1970
  * @returns {{root: SVGElement, point: (at: number|null) => void, timeAt: (x: number) => number}}
  */
-export function draw({ title, said, lines, from, to, log, format, marks, width }) {
+export function draw({ title, said, lines, from, to, log, onAxis, marks, width }) {
   const inner = Math.max(40, width - LEFT - RIGHT), floor = HEIGHT - BOTTOM, tall = floor - TOP;
   const values = lines.flatMap((line) => line.steps.map(([, , value]) => value).filter((value) => value !== null));
   const scale = (log ? logarithmic : linear)(values);
@@ -69,7 +72,7 @@ export function draw({ title, said, lines, from, to, log, format, marks, width }
 
   const grid = scale.ticks.flatMap((tick) => [
     svg("path", { class: "grid", d: `M${LEFT} ${short(y(tick)) + 0.5}H${LEFT + inner}` }),
-    svg("text", { x: LEFT - 6, y: short(y(tick)) + 4, "text-anchor": "end" }, format(tick)),
+    svg("text", { x: LEFT - 6, y: short(y(tick)) + 4, "text-anchor": "end" }, onAxis(tick)),
   ]);
   const step = STEPS.find((each) => (span / each) * 76 <= inner) ?? 86400;
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) {

@@ -3,7 +3,7 @@
 import { draw, look, sample, valueAt } from "./chart.js";
 import { el, fill, table } from "./element.js";
 import { KINDS } from "./nodemap.js";
-import { clock, count, few, latency, moment, plural, span } from "./words.js";
+import { clock, count, few, latency, moment, onAxis, plural, span } from "./words.js";
 
 const PLACES = [["active", "--kind-0"], ["backoff", "--kind-1"], ["unschedulable", "--kind-5"], ["gated", "--kind-7"]];
 const [DECISIONS, BOUND, WAITING, DECIDE50, DECIDE99, BIND50, BIND99] = [0, 1, 2, 3, 4, 5, 6];
@@ -106,7 +106,7 @@ export function timePage(root) {
     fill(charts, drawn.map((chart) => el("figure", { class: "panel stack tight", id: `chart-${chart.key}` }, el("figcaption", {}, el("h2", {}, chart.title)), chart.legend, chart.holder, chart.list)), marks);
     for (const chart of drawn) {
       const from = stretches[0]?.begin ?? 0, to = stretches.at(-1)?.end ?? 1;
-      chart.view = draw({ ...chart, said: said(chart), from, to, marks: known, width: Math.max(240, chart.holder.clientWidth), log: Boolean(chart.log) });
+      chart.view = draw({ ...chart, said: said(chart), from, to, marks: known, width: Math.max(240, chart.holder.clientWidth), log: Boolean(chart.log), onAxis: chart.log ? latency : onAxis });
       fill(chart.holder, chart.view.root);
       chart.view.root.addEventListener("pointermove", (event) => { if (!pinned) point(place(chart, event), false); });
       chart.view.root.addEventListener("pointerleave", () => { if (!pinned) point(null, false); });

@@ -55,3 +55,7 @@ export function latency(seconds) {
 
 /** A number of things a second, or another number that may be small. */
 export const few = (number) => (number === null || number === undefined ? "–" : number >= 100 || Number.isInteger(number) ? WHOLE.format(number) : String(Number(number.toPrecision(2))));
+
+const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+/** A number on an axis, where there is room for few letters: "800", "12K". */
+export const onAxis = (number) => (number < 10000 ? few(number) : COMPACT.format(number));
