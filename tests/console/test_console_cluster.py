@@ -31,8 +31,8 @@ async def test_without_an_operator_the_cluster_is_shown_live_with_the_reason(sta
         assert browser.state["nodes"].keys() == {"a", "b"}
         assert browser.reasons["big"] == ("unschedulable", [["NodeResourcesFit", "Insufficient cpu", 2, 2]])
         assert "did you mean 'placewright'" in browser.reasons["lost"][1][0][1]
-        assert browser.notes.startswith("there is no kubectl to forward its port")
-        assert "this is what the API server shows" in browser.notes
+        assert "evaluated here: there is no kubectl to forward its port" in browser.notes
+        assert "from the API server's objects" in browser.notes
         assert browser.state["about"]["kind"] == "cluster"
         assert browser.state["about"]["profiles"] == ["placewright"]
         stage.node("c", cpu="16")
@@ -70,7 +70,7 @@ async def test_a_profile_that_is_changed_made_or_deleted_is_followed(stage: Stag
         stage.delete_profile("late")
         await browser.until(lambda: browser.place("late") == "")
         stage.delete_profile()
-        await browser.until(lambda: "there is no SchedulingProfile" in browser.notes)
+        await browser.until(lambda: "There is no SchedulingProfile" in browser.notes)
         assert browser.state["about"]["profiles"] == ["default-scheduler"]
 
 

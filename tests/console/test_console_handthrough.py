@@ -160,7 +160,7 @@ async def test_a_user_without_a_token_is_told_so_and_sees_the_api_server_s_objec
     monkeypatch.setattr("placewright.cli.operatorport.bearer_token", lambda _: "")  # the sandbox knows no certificates of users
     async with StandIn("one").serving() as operator, live_console(stage, server=operator.url) as (browser, _):
         await browser.until(lambda: browser.state.get("nodes", {}).keys() == {"node-0"})
-        assert browser.notes.startswith("the kubeconfig has no token to show it")
+        assert "evaluated here: the kubeconfig has no token to show it" in browser.notes
         assert operator.asked == []
 
 
@@ -213,6 +213,24 @@ async def test_the_replica_of_the_lease_is_asked_and_the_next_one_after_a_change
         for name in ("pod-1", "pod-2"):
             with pytest.raises(ProcessLookupError):
                 os.kill(int((tmp_path / f"{name}.pid").read_text()), 0)
+
+
+async def test_another_server_that_takes_the_port_over_is_not_shown_the_token(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a program of another user may, once a port-forward has ended."""
+    monkeypatch.setattr(operatorlink, "RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(operatorlink, "LONGEST_RETRY_SECONDS", 60.0)
+    operator, thief = StandIn("one"), StandIn("thief")
+    async with contextlib.AsyncExitStack() as stack:
+        async with operator.serving():
+            browser, _ = await stack.enter_async_context(live_console(stage, server=operator.url, token=TOKEN))
+            await browser.until(lambda: browser.state.get("nodes"))
+            assert browser.following is not None
+            browser.following.cancel()
+        thief.port = operator.port
+        async with thief.serving():
+            status, said = await browser.ask("node?name=n")
+            assert (status, said) == (503, "the operator does not answer: another server does, at its port\n")
+            assert thief.tokens == []
 
 
 async def test_a_browser_that_does_not_read_stops_the_operator_s_stream(stage: Stage) -> None:

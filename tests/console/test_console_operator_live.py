@@ -50,7 +50,7 @@ async def test_the_operator_s_console_is_handed_through_and_found_again_after_it
             assert "default" in str(form)
             token = source._client.access.authorization.removeprefix("Bearer ")
             await asked.running.end()
-            await browser.until(lambda: "this is what the API server shows" in browser.notes)
+            await browser.until(lambda: "from the API server's objects" in browser.notes)
             await browser.until(lambda: browser.place("large") == "unschedulable")
             async with desk(stage, console=True, port=port) as again:
                 await again.until_ready()

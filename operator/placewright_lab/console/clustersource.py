@@ -134,7 +134,7 @@ class ClusterSource(WorldSource):
         if not self._shows_objects():
             return ()
         why = self._link.standing.why
-        return [f"{why}. So this is what the API server shows, and waiting pods are evaluated here.", *self._watched.remarks]
+        return [f"Shown from the API server's objects, with waiting pods evaluated here: {why}", *self._watched.remarks]
 
     def _shows_objects(self) -> bool:
         standing = self._link.standing

@@ -7,6 +7,8 @@ and body.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,6 +26,7 @@ from placewright.cli.operatorport import (
     active_replica,
     find_kubectl,
     forwarded,
+    on_this_machine,
     operator_tls,
     operator_url,
     token_for,
@@ -98,6 +101,7 @@ class OperatorLink:
         self._http: aiohttp.ClientSession | None = None
         self._open: set[aiohttp.ClientResponse] = set()
         self._failures = 0
+        self._tls: ssl.SSLContext | aiohttp.Fingerprint | None = None
 
     async def keep(self) -> None:
         """Find the operator's console, and find it again whenever it is lost, until cancelled."""
@@ -154,7 +158,7 @@ class OperatorLink:
         for each in list(self._open):
             each.close()
         self._failures += 1
-        return REFUSED_SECONDS if lasting else min(RETRY_SECONDS * 2.0**self._failures, LONGEST_RETRY_SECONDS)
+        return REFUSED_SECONDS if lasting else min(RETRY_SECONDS * 2.0 ** min(self._failures, 10), LONGEST_RETRY_SECONDS)
 
     async def _stayed(self) -> str:
         """Stay with the console until the way to it is lost. Returns the reason."""
@@ -168,12 +172,15 @@ class OperatorLink:
                 port = await stack.enter_async_context(forwarded(kubectl, self._place, replica))
             except CannotAsk as problem:  # the replica has just gone, or has just begun
                 raise OperatorAwayError(str(problem)) from None
+            except OSError as problem:
+                raise CannotAsk(f"{kubectl} cannot be started: {problem}") from None
             return await self._stayed_at(operator_url(port.url), self._replaced(replica), _ended(port))
 
     async def _stayed_at(self, url: URL, *losses: Coroutine[Any, Any, str]) -> str:
         self._broken.clear()
         watching = [asyncio.ensure_future(each) for each in (self._until_broken(), *losses)]
         try:
+            self._tls = await _pinned(url)
             await self._admitted(url)
             self._failures = 0
             self._stand(Standing(url, "", since=time.monotonic()))
@@ -215,6 +222,7 @@ class OperatorLink:
 
     async def _asked(self, url: URL, name: str, query: dict[str, str]) -> aiohttp.ClientResponse:
         assert self._http is not None
+        assert self._tls is not None
         token = await self._shown_token()
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
@@ -222,11 +230,13 @@ class OperatorLink:
                 return await self._http.get(
                     url.with_path(f"{_PATH}{name}").with_query(query),
                     headers={"Authorization": f"Bearer {token}"},
-                    ssl=operator_tls(url),
+                    ssl=self._tls,
                     allow_redirects=False,
                 )
+        except aiohttp.ServerFingerprintMismatch:
+            raise OperatorAwayError("the operator does not answer: another server does, at its port") from None
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
-            raise OperatorAwayError(f"the operator does not answer: {str(problem) or type(problem).__name__}") from None
+            raise _silent(problem) from None
 
     async def _shown_token(self) -> str:
         access = self._place.client.access
@@ -236,6 +246,30 @@ class OperatorLink:
     def _stand(self, standing: Standing) -> None:
         self.standing = standing
         self._changed(standing)
+
+
+async def _pinned(url: URL) -> ssl.SSLContext | aiohttp.Fingerprint:
+    """Make the TLS side for all requests to an operator.
+
+    The certificate on loopback cannot be verified, so it is remembered before a token is sent: a program of another user that listens at
+    the port later, when the port-forward has ended, is not shown the token.
+    """
+    tls = operator_tls(url)
+    if not on_this_machine(str(url)):
+        return tls
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(url.host, url.port, ssl=tls)
+    except (OSError, TimeoutError) as problem:
+        raise _silent(problem) from None
+    try:
+        return aiohttp.Fingerprint(hashlib.sha256(writer.get_extra_info("ssl_object").getpeercert(binary_form=True)).digest())
+    finally:
+        writer.close()
+
+
+def _silent(problem: Exception) -> OperatorAwayError:
+    return OperatorAwayError(f"the operator does not answer: {str(problem) or type(problem).__name__}")
 
 
 async def _ended(port: ForwardedPort) -> str:

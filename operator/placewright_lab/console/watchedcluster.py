@@ -33,7 +33,7 @@ _MOST_NOTES: Final = 20
 #: Seconds after which a right that was missing is asked for again.
 _RIGHTS_SECONDS: Final = 60.0
 _BACKOFF: Final = RetryBackoff(initial=0.5, maximum=10.0)
-NO_PROFILES: Final = "there is no SchedulingProfile: waiting pods are judged by kube-scheduler's default profile"
+NO_PROFILES: Final = "There is no SchedulingProfile: waiting pods are judged by kube-scheduler's default profile"
 
 
 class WatchedCluster:
@@ -77,11 +77,11 @@ class WatchedCluster:
         since = self._client.away.away_since
         if since is not None:
             moment = time.localtime(self._clock() - (self._client.away.clock() - since))
-            told.append(f"the API server has not answered since {time.strftime('%H:%M:%S', moment)}: this is how things stood then")
+            told.append(f"The API server has not answered since {time.strftime('%H:%M:%S %Z', moment)}: this is how things stood then")
         members = [] if self._reflectors is None else self._reflectors.members
         reading = [_plural(each) for each in members if not each.has_synced.is_set()]
         if reading and since is None:
-            told.append(f"still reading {', '.join(reading)}")
+            told.append(f"Still reading {', '.join(reading)}")
         told += [f"{_plural(each)} cannot be read now: {each.complaint}" for each in members if each.complaint and since is None]
         if self.synced.is_set() and not self.world.has_profiles:
             told.append(NO_PROFILES)
