@@ -4,7 +4,7 @@ import { request } from "./request.js";
 import { el, fill, table } from "./element.js";
 import { KINDS } from "./nodemap.js";
 import { claimLink, groupLink, mapLink, podLink } from "./links.js";
-import { count, plural } from "./words.js";
+import { clock, count, latency, moment, plural, span } from "./words.js";
 
 export function podPage(root, [namespace, name]) {
   let here = true;
@@ -48,12 +48,15 @@ export function podPage(root, [namespace, name]) {
         found.funnel.length ? section("From all nodes to those that can hold it", "funnel", funnel(found.funnel)) : null,
         found.changes.length ? section("What would have to change, the least first", "changes", el("ol", { class: "changes" }, found.changes.map((line) => el("li", {}, line)))) : null,
         found.best.length ? section(`Best ${plural(found.best.length, "node")} now, by score`, "scores", scores(found.best)) : null,
-        found.decision ? section("The decision", "decision", decision(found.decision)) : null));
+        found.decision ? section("The decision", "decision", decision(found.decision)) : null,
+        found.attempts?.length ? section(`The last ${plural(found.attempts.length, "attempt")}`, "attempts", attempts(found.attempts)) : null));
   }
 
   return {
-    update(next) {
+    update(next, delta) {
       state = next;
+      // An operator's explanation costs it an evaluation, so it is asked for again where a decision was about this pod.
+      if (name && Object.values(delta?.put?.decisions ?? {}).some((row) => row[0] === namespace && row[1] === name)) ask();
       if (!name) { if (shownAt === null) suggest(); shownAt = 0; return; }
       const applied = (state.about.get("changes") ?? [0])[0];
       if (shownAt !== null && shownAt !== applied) ask();
@@ -93,6 +96,17 @@ function company(found) {
   const links = [found.group ? groupLink(...found.group, `group ${found.group[1]}`) : null, ...(found.claims ?? []).map((claim) => claimLink(...claim, `claim ${claim[1]}`)),
     found.verdict ? mapLink(found.namespace, found.name, "each node's verdict on the map") : null].filter(Boolean);
   return links.length ? el("p", { class: "links small", id: "company" }, links) : null;
+}
+
+/** When the attempts were, from the first that is kept to the last, and what came of each. */
+function attempts(tried) {
+  const first = tried.at(-1).at, whole = tried[0].at - first;
+  const dots = tried.length > 1 && whole > 0 ? el("div", { class: "attempts", "aria-hidden": "true" },
+    tried.map((each) => el("i", { class: each.result, style: { left: `${((each.at - first) / whole) * 100}%` } }))) : null;
+  const why = (each) => (each.node ? `${each.node}, score ${count(each.score)}` : each.refusals.length ? each.refusals.map(([plugin, reason, nodes]) => `${reason || plugin} on ${plural(nodes, "node")}`).join("; ") : each.message);
+  const rows = tried.map((each) => [count(each.number), clock(each.at), latency(each.seconds), each.result + (each.nominated && !each.node ? `, room is made on ${each.nominated}` : ""), why(each)]);
+  const columns = [{ name: "Attempt", number: true }, { name: "Ended, UTC" }, { name: "Took", number: true }, { name: "Result" }, { name: "Node, or why there is none" }];
+  return [dots, el("p", { class: "muted small" }, `The last ended at ${moment(tried[0].at)}${whole >= 1 ? `, ${span(whole)} after the first of these` : ""}.`), table("Attempts, the latest first", columns, rows)];
 }
 
 function decision({ score, runnerUp, plugins }) {

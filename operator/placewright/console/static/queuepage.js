@@ -5,7 +5,7 @@ import { groupLink, mapLink, podLink } from "./links.js";
 import { look, swatchClass } from "./plugincolours.js";
 import { count, plural, span } from "./words.js";
 
-const PLACES = { unschedulable: "unschedulable", active: "active", backoff: "backoff", gated: "gated", "in-flight": "in flight", "": "in no sub-queue" };
+const PLACES = { unschedulable: "unschedulable", active: "active", backoff: "backoff", gated: "gated", "in-flight": "in flight", suspect: "suspects", "given-up": "given up", "": "in no sub-queue" };
 const chosen = { place: "*", namespace: "*", profile: "*", plugin: "*" };
 const open = new Set();
 
@@ -20,6 +20,12 @@ export function reasonText([plugin, text, least, most]) {
 function pluginTag(plugin) {
   const { token, shape } = look(plugin);
   return el("span", { class: "tag" }, el("i", { class: `swatch ${swatchClass(shape)}`, style: { "--colour": `var(${token})` } }), plugin);
+}
+
+/** What an operator's queue knows of a pod beside its age. */
+function queued([priority = 0, attempts = 0, until = 0], now) {
+  const said = [priority ? `priority ${count(priority)}` : "", attempts ? plural(attempts, "attempt") : "", until > now ? `tried again in ${span(until - now)}` : ""];
+  return said.filter(Boolean).map((each) => `, ${each}`).join("");
 }
 
 export function queuePage(root) {
@@ -84,9 +90,9 @@ export function queuePage(root) {
     const [first, ...more] = group.reasons;
     const spaces = [...new Map(group.rows.map((row) => [row.namespace, group.rows.filter((each) => each.namespace === row.namespace).reduce((sum, each) => sum + each.count, 0)]))];
     const gangs = group.rows.flatMap((row) => (row.groups ?? []).map(([name, many]) => [row.namespace, name, many]));
-    const pods = group.rows.flatMap((row) => row.pods.map(([name, since]) => ({ namespace: row.namespace, name, since }))).sort((one, other) => one.since - other.since).slice(0, 20);
+    const pods = group.rows.flatMap((row) => row.pods.map(([name, since, ...known]) => ({ namespace: row.namespace, name, since, known }))).sort((one, other) => one.since - other.since).slice(0, 20);
     const unfold = el("details", { open: open.has(group.key) }, el("summary", { data: { key: group.key } }, pods.length ? `the oldest ${pods.length === 1 ? "pod" : `${pods.length} pods`}` : "where"),
-      el("ul", { class: "lines small" }, pods.map((pod) => el("li", {}, podLink(pod.namespace, pod.name), el("span", { class: "muted" }, ` waits ${span(now - pod.since)}, `), mapLink(pod.namespace, pod.name)))),
+      el("ul", { class: "lines small" }, pods.map((pod) => el("li", {}, podLink(pod.namespace, pod.name), el("span", { class: "muted" }, ` waits ${span(now - pod.since)}${queued(pod.known, now)}, `), mapLink(pod.namespace, pod.name)))),
       el("div", { class: "tags" }, spaces.map(([space, many]) => el("span", { class: "tag" }, `${space ?? "other namespaces"}: ${count(many)}`)), [...new Set(group.rows.map((row) => row.profile))].map((name) => el("span", { class: "tag" }, name ? `profile ${name}` : "no profile"))));
     unfold.addEventListener("toggle", () => (unfold.open ? open.add(group.key) : open.delete(group.key)));
     return el("li", { class: "panel reason" },
