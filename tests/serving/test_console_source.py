@@ -229,7 +229,9 @@ def test_a_slice_does_a_bounded_number_of_steps(monkeypatch: pytest.MonkeyPatch)
     seen = []
     while console.source.advance():
         state = console.source.sections(ALL_NAMESPACES)
+        assert len(state["about"]["opening"]) == 2
         seen.append(sum(row["count"] for row in state["queue"].values()))
     assert [after - before for before, after in zip([0, *seen], seen, strict=False) if after - before > 2] == []
     assert len(seen) > 5
+    assert "opening" not in console.settled()["about"]
     assert len(console.settled()["nodes"]) == 9

@@ -53,6 +53,8 @@ class _Kept:
 
     def __init__(self, engine: Engine, epoch: float) -> None:
         self.nodes = ConsoleNodes(engine.cluster, ())
+        #: Rows of nodes and pods that were to be made at the beginning; 0 once they were.
+        self.first = engine.cluster.node_count + len(engine.queue.uids()) + 1
         self.waiting = WaitingGroups()
         self.decisions = LastDecisions()
         #: The profiles in effect when all pods were looked at.
@@ -118,6 +120,8 @@ class LiveSource:
             self._look_at(kept, uid)
         self._read_decisions(kept)
         made = kept.waiting.settle(GROUPS_A_SLICE)
+        if not more and self.behind < PODS_A_SLICE:
+            kept.first = 0
         return more or len(noted) == PODS_A_SLICE or made == GROUPS_A_SLICE
 
     def sections(self, rights: Rights) -> Sections:
@@ -174,13 +178,16 @@ class LiveSource:
     # --- inside ------------------------------------------------------------------------------------------------------------------
 
     def _about(self, kept: _Kept) -> dict[str, Any]:
-        engine = self._engine
+        engine, behind = self._engine, self.behind
+        # While the first rows are made, pages say how far that is.
+        opening = {"opening": [max(kept.first - behind, 0), kept.first]} if kept.first else {}
         return {
+            **opening,
             "kind": "operator",
             "source": engine.replica.identity.partition("/")[0],
             "server": engine.access.server,
             "now": round(self._wall(), 1),
-            "behind": self.behind,
+            "behind": behind,
         }
 
     def _look_at_profiles(self, kept: _Kept) -> None:
