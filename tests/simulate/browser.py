@@ -24,6 +24,7 @@ _FLAGS = (
 )  # fmt: skip
 _HANG = 60
 _TALLEST = 2400
+_BETWEEN_LOOKS = 0.005
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 
@@ -63,8 +64,9 @@ class Page:
     async def until(self, condition: str) -> None:
         """Wait until an expression in the page is true."""
         async with asyncio.timeout(_HANG):
-            while not await self.run(f"Boolean({condition})"):
-                pass
+            while not await self.run(f"Boolean({condition})"):  # noqa: ASYNC110 - the event is in the page
+                # A page that is asked all the time, and a server in the same loop, have less time to get there.
+                await asyncio.sleep(_BETWEEN_LOOKS)
 
     async def click(self, x: float, y: float) -> None:
         """The pointer goes there and presses."""
