@@ -167,6 +167,21 @@ async def test_the_last_decisions_are_told_with_their_generation_and_their_victi
     assert console.settled(Rights.of([]))["decisions"] == {HIDDEN: 2}
 
 
+def test_tenants_are_told_in_the_order_of_their_turns_and_by_name_to_those_who_may_see_them() -> None:
+    console = Console(nodes=[node("a").offers(cpu="2")])
+    console.world.use(profile().spec(fairness={"by": "Namespace"}))
+    console.adopt()
+    for number, namespace in enumerate(("shop", "bank", "shop")):
+        console.world.show(pod(f"p{number}").namespace(namespace))
+    turns = console.settled()["turns"]
+    assert turns == {"default-scheduler/0": ["default-scheduler", 0, [["shop", 2, 1, False], ["bank", 1, 1, False]], 2]}
+    (hidden,) = console.settled(Rights.of(["shop"]))["turns"].values()
+    assert hidden[2] == [["shop", 2, 1, False], [None, 1, 1, False]]
+    console.world.use(profile())
+    console.adopt()
+    assert console.settled()["turns"] == {}
+
+
 def test_no_name_of_a_hidden_namespace_is_in_the_bytes() -> None:
     console = Console(nodes=[node("a").offers(cpu="2")])
     console.source.sections(ALL_NAMESPACES)

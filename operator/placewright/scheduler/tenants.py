@@ -17,6 +17,9 @@ from placewright.queue.policy import WHOLE_CLUSTER
 #: The least charge, as a part of the cluster: more than any cluster has places for pods.
 _SMALLEST_PART: Final = 10_000_000
 
+#: The kind of tenants that are namespaces.
+BY_NAMESPACE: Final = "namespace"
+
 
 class ProfileTenants:
     """Implements `queue.policy.TenantPolicy` on the settings of a profile.
@@ -38,7 +41,7 @@ class ProfileTenants:
     @property
     def by(self) -> str:
         """The kind of tenant: namespaces, or the label's key after a mark that no key begins with."""
-        return "namespace" if self._label is None else f"={self._label}"
+        return BY_NAMESPACE if self._label is None else f"={self._label}"
 
     def tenant_of(self, pod: PodInfo) -> str:
         """Name the tenant of a pod.

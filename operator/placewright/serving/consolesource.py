@@ -20,6 +20,7 @@ from placewright.console.noderows import ConsoleNodes
 from placewright.console.podpage import pod_page
 from placewright.console.rights import Rights
 from placewright.console.statedelta import Section, Sections
+from placewright.console.turnrows import WaitingTenants, turn_rows, waiting_tenants
 from placewright.console.waitinggroups import WaitingGroups
 from placewright.console.waitingrows import PendingPod, WaitReason
 from placewright.engine.engine import Engine
@@ -57,6 +58,7 @@ class _Kept:
         self.first = engine.cluster.node_count + len(engine.queue.uids()) + 1
         self.waiting = WaitingGroups()
         self.decisions = LastDecisions()
+        self.turns: list[WaitingTenants] = []
         #: The profiles in effect when all pods were looked at.
         self.active: Mapping[str, object] = {}
         #: The last attempt that is among the decisions.
@@ -120,6 +122,8 @@ class LiveSource:
             self._look_at(kept, uid)
         self._read_decisions(kept)
         made = kept.waiting.settle(GROUPS_A_SLICE)
+        if noted:
+            kept.turns = waiting_tenants(self._engine.queue.profile_queues())
         if not more and self.behind < PODS_A_SLICE:
             kept.first = 0
         return more or len(noted) == PODS_A_SLICE or made == GROUPS_A_SLICE
@@ -138,6 +142,7 @@ class LiveSource:
             "loads": kept.nodes.loads,
             "queue": kept.waiting.rows(rights),
             "decisions": kept.decisions.rows(rights),
+            "turns": turn_rows(kept.turns, rights),
         }
 
     def release(self) -> None:

@@ -42,7 +42,7 @@ def register_console(benchmarks: Subparsers) -> argparse.ArgumentParser:
     console.add_argument("--rate", type=whole_number(1, 10_000), default=RATE, help=f"decisions a second (default: {RATE})")
     readers = f"beside none (default: {','.join(map(str, READERS[1:]))})"
     console.add_argument("--readers", type=counts(1, _MOST_READERS), default=READERS[1:], metavar="N,N,...", help=readers)
-    slow = "readers beside them that stop to read, to be dropped (default: 0)"
+    slow = "readers beside them that stop to read, and are dropped once 4 MiB wait for them (default: 0)"
     console.add_argument("--slow", type=whole_number(0, _MOST_SLOW), default=0, help=slow)
     seconds = f"of each turn (default: {SECONDS:g})"
     console.add_argument("--seconds", type=whole_number(1, 600), default=int(SECONDS), help=seconds)

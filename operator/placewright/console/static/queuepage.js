@@ -1,6 +1,6 @@
 // The page of the queue: waiting pods by the reason that keeps them, oldest first, with filters.
 
-import { el, fill } from "./element.js";
+import { el, fill, table } from "./element.js";
 import { groupLink, mapLink, podLink } from "./links.js";
 import { look, swatchClass } from "./plugincolours.js";
 import { count, plural, span } from "./words.js";
@@ -33,8 +33,9 @@ export function queuePage(root) {
   const facts = el("div", { class: "facts" });
   const filters = el("div", { class: "bar" });
   const list = el("ul", { class: "reasons", id: "reasons" });
+  const turns = el("section", { class: "panel stack tight", hidden: true, id: "turns" });
   const said = el("p", { class: "muted small", role: "status" });
-  fill(root, el("h1", { class: "out" }, "Queue"), facts, el("section", { class: "stack", "aria-label": "Waiting pods by reason" }, el("div", { class: "panel bar" }, filters, said), list));
+  fill(root, el("h1", { class: "out" }, "Queue"), facts, el("section", { class: "stack", "aria-label": "Waiting pods by reason" }, el("div", { class: "panel bar" }, filters, said), list, turns));
 
   const visible = (row, but) => Object.entries(chosen).every(([key, value]) => value === "*" || key === but || has(row, key, value));
   const has = (row, key, value) => (key === "plugin" ? row.reasons.some(([plugin]) => plugin === value) : (row[key] ?? "") === value);
@@ -86,6 +87,15 @@ export function queuePage(root) {
     fill(list, seen.length ? seen.map((group) => item(group, now)) : el("li", { class: "panel empty" }, el("h2", {}, rows.length ? "No pod matches the filters" : "No pod waits"), rows.length ? null : el("p", {}, "Every pod that is known has a node.")));
   }
 
+  /** Whose turn it is, in profiles that let tenants take turns. */
+  function writeTurns() {
+    const rows = [...(state.turns ?? new Map()).values()].sort((one, other) => (one[0] === other[0] ? other[1] - one[1] : one[0] < other[0] ? -1 : 1));
+    turns.hidden = !rows.length;
+    const columns = [{ name: "Turn", number: true }, { name: "Tenant", mono: true }, { name: "Waiting pods", number: true }, { name: "Weight", number: true }, { name: "Place" }];
+    fill(turns, el("h2", {}, "Turns of tenants"), rows.map(([profile, priority, first, all]) => table(`${plural(all, "tenant")} of ${profile} at priority ${count(priority)}${all > first.length ? ", the first of them" : ""}`, columns,
+      first.map(([name, pods, weight, waits], at) => [count(at + 1), name === null ? "one that you may not see" : name || "without a tenant", count(pods), count(weight), waits ? "waits for a place" : "free"]))));
+  }
+
   function item(group, now) {
     const [first, ...more] = group.reasons;
     const spaces = [...new Map(group.rows.map((row) => [row.namespace, group.rows.filter((each) => each.namespace === row.namespace).reduce((sum, each) => sum + each.count, 0)]))];
@@ -107,6 +117,7 @@ export function queuePage(root) {
   return {
     update(next, delta) {
       state = next;
+      if (!delta || delta.put?.turns || delta.gone?.turns) writeTurns();
       if (!delta || delta.put?.queue || delta.gone?.queue || delta.put?.about?.notEvaluated !== undefined) write();
     },
   };
