@@ -10,6 +10,7 @@ from placewright.console.staticpages import MOST_BYTES, static_pages
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "operator" / "placewright" / "console" / "static"
+STYLES = {path.name: path.read_text() for path in sorted(STATIC.glob("*.css")) if path.name != "tokens.css"}
 SCRIPTS = {path.name: path.read_text() for path in sorted(STATIC.glob("*.js"))}
 
 
@@ -52,16 +53,20 @@ def test_nothing_is_kept_beyond_the_page() -> None:
 
 
 def test_only_the_tokens_name_colours() -> None:
-    colour = re.compile(r"#[0-9a-f]{3,8}\b|rgba?\(|hsla?\(", re.IGNORECASE)
-    texts = {**SCRIPTS, "style.css": (STATIC / "style.css").read_text()}
-    assert {name: found for name, text in texts.items() if (found := colour.findall(text))} == {}
+    colour = re.compile(r"#[0-9a-f]{3,8}\b|(?:rgb|hsl|hwb|lab|lch|oklab|oklch|color)a?\(", re.IGNORECASE)
+    names = "white|black|red|green|blue|gr[ae]y|orange|yellow"
+    by_name = re.compile(rf"(?:color|background|border[\w-]*|fill|stroke|outline|shadow):[^;]*\b({names})\b")
+    found = {name: colour.findall(text) for name, text in {**SCRIPTS, **STYLES}.items()}
+    found |= {name: [*found[name], *by_name.findall(text)] for name, text in STYLES.items()}
+    assert {name: each for name, each in found.items() if each} == {}
 
 
 def test_every_token_that_is_used_is_defined_and_every_colour_has_its_dark_one() -> None:
     tokens = (STATIC / "tokens.css").read_text()
     light, _, dark = tokens.partition("@media")
     defined, in_the_dark = (set(re.findall(r"(--[\w-]+):", part)) for part in (light, dark))
-    used = {name for text in (*SCRIPTS.values(), (STATIC / "style.css").read_text()) for name in re.findall(r"--[a-z]+(?:-\w+)*", text)}
+    used = {name for text in SCRIPTS.values() for name in re.findall(r"--[a-z]+(?:-\w+)*", text)}
+    used |= {name for text in STYLES.values() for name in re.findall(r"var\((--[\w-]+)", text)}
     assert used <= defined
     assert {name for name in defined if re.search(rf"{name}: #", light)} == in_the_dark
 
