@@ -157,8 +157,11 @@ class OperatorLink:
         self._stand(Standing(None, why, lasting, time.monotonic()))
         for each in list(self._open):
             each.close()
-        self._failures += 1
-        return REFUSED_SECONDS if lasting else min(RETRY_SECONDS * 2.0 ** min(self._failures, 10), LONGEST_RETRY_SECONDS)
+        if lasting:
+            return REFUSED_SECONDS
+        # An address costs little to try, a kubectl more.
+        self._failures += self._server is None
+        return min(RETRY_SECONDS * 2.0 ** min(self._failures, 10), LONGEST_RETRY_SECONDS)
 
     async def _stayed(self) -> str:
         """Stay with the console until the way to it is lost. Returns the reason."""
