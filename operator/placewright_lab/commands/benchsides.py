@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from placewright.api.profile import ShadowSettings
 from placewright.api.profilelimits import MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
@@ -20,6 +20,8 @@ from placewright_lab.bench.turncost import NAMESPACES, TurnCost, measure_turns
 from placewright_lab.bench.turncost import WAITING as TURNS_WAITING
 from placewright_lab.bench.workloads import WORKLOADS
 from placewright_lab.commands.benchtables import MOST_PODS, counts, print_table
+
+M = TypeVar("M", RecordCost, ShadowCost, TurnCost, PolicyCost)
 
 _USUAL = ("plain", "openb-mix")
 
@@ -89,17 +91,20 @@ def collecting_as_the_operator() -> Iterator[None]:
 def _records(args: argparse.Namespace) -> int:
     with collecting_as_the_operator():
         measured = [measure_records(name, nodes, args.slices) for name in args.workloads for nodes in args.nodes]
+    title = "decision records: processor time with them over that without, of median slices; quartiles of neighbouring ones"
+    return _told(args, measured, title, _record_row, ("ratio", "quartiles", "microseconds_without"))
+
+
+def _told(args: argparse.Namespace, measured: Sequence[M], title: str, row: Callable[[M], dict[str, Any]], derived: Sequence[str]) -> int:
+    """Print measurements as a table, or as JSON with what is derived from them."""
     if args.output == "json":
-        keys = ("ratio", "quartiles", "microseconds_without")
-        print_json([asdict(m) | {key: getattr(m, key) for key in keys} for m in measured])
+        print_json([asdict(each) | {name: getattr(each, name) for name in derived} for each in measured])
     else:
-        title = "decision records: processor time with them over that without, of median slices; quartiles of neighbouring ones"
-        print_table(title, [_record_row(m) for m in measured])
+        print_table(title, [row(each) for each in measured])
     return 0
 
 
 def _record_row(m: RecordCost) -> dict[str, Any]:
-    low, high = m.quartiles
     return {
         "workload": m.workload,
         "nodes": m.nodes,
@@ -107,44 +112,39 @@ def _record_row(m: RecordCost) -> dict[str, Any]:
         "records": m.records,
         "µs without": round(m.microseconds_without),
         "ratio": f"{m.ratio:.3f}",
-        "quartiles": f"{low:.3f} to {high:.3f}",
+        "quartiles": _between(m.quartiles),
         "wanted": "≤ 1.05",
     }
+
+
+def _between(quartiles: tuple[float, float]) -> str:
+    low, high = quartiles
+    return f"{low:.3f} to {high:.3f}"
 
 
 def _turns(args: argparse.Namespace) -> int:
     with collecting_as_the_operator():
         measured = [measure_turns(nodes, args.waiting, args.namespaces, args.slices) for nodes in args.nodes]
-    if args.output == "json":
-        keys = ("ratio", "quartiles", "microseconds_without")
-        print_json([asdict(m) | {key: getattr(m, key) for key in keys} for m in measured])
-    else:
-        title = "turns of tenants: processor time with them over that without, of median slices; quartiles of neighbouring ones"
-        print_table(title, [_turns_row(m) for m in measured])
-    return 0
+    title = "turns of tenants: processor time with them over that without, of median slices; quartiles of neighbouring ones"
+    return _told(args, measured, title, _turns_row, ("ratio", "quartiles", "microseconds_without"))
 
 
 def _turns_row(m: TurnCost) -> dict[str, Any]:
-    low, high = m.quartiles
     return {
         "nodes": m.nodes,
         "waiting": m.waiting,
         "namespaces": m.namespaces,
         "µs without": round(m.microseconds_without),
         "ratio": f"{m.ratio:.3f}",
-        "quartiles": f"{low:.3f} to {high:.3f}",
+        "quartiles": _between(m.quartiles),
     }
 
 
 def _shadow(args: argparse.Namespace) -> int:
     with collecting_as_the_operator():
         measured = [measure_shadow(name, nodes, args.slices, args.budget) for name in args.workloads for nodes in args.nodes]
-    if args.output == "json":
-        print_json([asdict(m) | {"per_second": m.per_second, "ratio": m.ratio} for m in measured])
-    else:
-        title = "shadows: decisions a second of the live profile, processor time, medians; ratio of all slices with a shadow to without"
-        print_table(title, [_shadow_row(m) for m in measured])
-    return 0
+    title = "shadows: decisions a second of the live profile, processor time, medians; ratio of all slices with a shadow to without"
+    return _told(args, measured, title, _shadow_row, ("per_second", "ratio"))
 
 
 def _shadow_row(m: ShadowCost) -> dict[str, Any]:
@@ -165,23 +165,17 @@ def _shadow_row(m: ShadowCost) -> dict[str, Any]:
 def _policies(args: argparse.Namespace) -> int:
     with collecting_as_the_operator():
         measured = [measure_policy(name, nodes, args.slices) for nodes in args.nodes for name in POLICIES]
-    if args.output == "json":
-        keys = ("share", "quartiles", "microseconds_without")
-        print_json([asdict(m) | {key: getattr(m, key) for key in keys} for m in measured])
-    else:
-        title = "plugins of policy: decisions a second as a share of those without, of median slices; quartiles of neighbours"
-        print_table(title, [_policy_row(m) for m in measured])
-    return 0
+    title = "plugins of policy: decisions a second as a share of those without, of median slices; quartiles of neighbours"
+    return _told(args, measured, title, _policy_row, ("share", "quartiles", "microseconds_without"))
 
 
 def _policy_row(m: PolicyCost) -> dict[str, Any]:
-    low, high = m.quartiles
     return {
         "workload": m.policy,
         "nodes": m.nodes,
         "pods": m.pods,
         "µs without": round(m.microseconds_without),
         "share": f"{m.share:.3f}",
-        "quartiles": f"{low:.3f} to {high:.3f}",
+        "quartiles": _between(m.quartiles),
         "wanted": "≥ 0.9",
     }
