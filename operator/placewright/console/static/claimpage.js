@@ -1,45 +1,27 @@
 // The page of a ResourceClaim: its requests, its devices, the pods that use it or wait for it, and why no device fits.
 
-import { asking } from "./asking.js";
-import { el, fill, table } from "./element.js";
+import { askedPage } from "./asking.js";
+import { el, section, table } from "./element.js";
 import { mapLink, nodeLink, podLink } from "./links.js";
 import { funnel } from "./podpage.js";
 import { count, plural, span } from "./words.js";
 
-export function claimPage(root, [namespace, name]) {
-  let state = null;
-  const body = el("div", { class: "stack", id: "claim" });
-  fill(root, body);
-  const page = name === undefined ? null : asking(body, `api/claim?claim=${encodeURIComponent(`${namespace}/${name}`)}`, write, missing);
-  if (!page) fill(body, el("section", { class: "panel empty" }, el("h1", {}, "Which claim?"), el("p", {}, "The page of a pod has links to its claims.")));
-
-  function missing(text) {
-    fill(body, el("section", { class: "panel empty" }, el("h1", { class: "mono" }, `${namespace}/${name}`), el("p", {}, text)));
-  }
-
-  function write(found) {
-    const now = state?.about.get("now") ?? Date.now() / 1000;
-    const tags = [found.extended ? "for a pod's extended resources" : "", found.writing ? "devices chosen, not written yet" : "", found.deleting ? "being deleted" : ""].filter(Boolean);
-    fill(body,
-      el("section", { class: "panel stack tight" },
-        el("h1", { class: "mono" }, `${found.namespace}/${found.name}`),
-        tags.length ? el("div", { class: "tags" }, tags.map((tag) => el("span", { class: "tag" }, tag))) : null,
-        el("p", {}, found.line)),
-      el("div", { class: "stack halves" },
-        el("div", { class: "stack" }, requests(found), found.devices.length ? devices(found.devices) : null),
-        el("div", { class: "stack" }, pods(found, now), found.why ? why(found) : null)));
-  }
-
-  return {
-    update(next) {
-      if (state) page?.stale();
-      state = next;
-    },
-    leave() { page?.leave(); },
-  };
+export function claimPage(root, address) {
+  return askedPage(root, "claim", address, "The page of a pod has links to its claims.", write);
 }
 
-const section = (title, id, ...content) => el("section", { class: "panel stack tight", id }, el("h2", {}, title), ...content);
+function write(found, now) {
+  const tags = [found.extended ? "for a pod's extended resources" : "", found.writing ? "devices chosen, not written yet" : "", found.deleting ? "being deleted" : ""].filter(Boolean);
+  return [
+    el("section", { class: "panel stack tight" },
+      el("h1", { class: "mono" }, `${found.namespace}/${found.name}`),
+      tags.length ? el("div", { class: "tags" }, tags.map((tag) => el("span", { class: "tag" }, tag))) : null,
+      el("p", {}, found.line)),
+    el("div", { class: "stack halves" },
+      el("div", { class: "stack" }, requests(found), found.devices.length ? devices(found.devices) : null),
+      el("div", { class: "stack" }, pods(found, now), found.why ? why(found) : null)),
+  ];
+}
 
 function wish(way) {
   const more = [way.admin ? "access for administrators" : "", way.tolerations ? plural(way.tolerations, "toleration") : "", ...Object.entries(way.capacity).map(([key, amount]) => `${amount} of ${key}`)].filter(Boolean);

@@ -38,6 +38,9 @@ export function shown(text) {
   return String(text).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
+/** A panel with its title. */
+export const section = (title, id, ...content) => el("section", { class: "panel stack tight", id }, el("h2", {}, title), ...content);
+
 /** A table with a caption; a column with `number` is aligned to the right. */
 export function table(caption, columns, rows) {
   const head = columns.map((column) => el("th", { scope: "col", class: column.number ? "number" : null }, column.name));

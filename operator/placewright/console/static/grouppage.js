@@ -1,7 +1,7 @@
 // The page of a pod group: its members by state, what it needs, the domains of its topology, what is short, and what is kept for it.
 
-import { asking } from "./asking.js";
-import { el, fill, table } from "./element.js";
+import { askedPage } from "./asking.js";
+import { el, section, table } from "./element.js";
 import { groupLink, mapLink, nodeLink, podLink } from "./links.js";
 import { KINDS } from "./nodemap.js";
 import { amount, count, plural, span } from "./words.js";
@@ -10,46 +10,29 @@ import { amount, count, plural, span } from "./words.js";
 const STATES = ["gated", "unschedulable", "backoff", "active", "in-flight", "assumed", "bound", "running"];
 const colourOf = (state) => (STATES.includes(state) ? `var(${KINDS[[3, 5, 1, 4, 6, 7, 0, 2][STATES.indexOf(state)]]})` : "var(--kind-none)");
 
-export function groupPage(root, [namespace, name]) {
-  let state = null;
-  const body = el("div", { class: "stack", id: "group" });
-  fill(root, body);
-  const page = name === undefined ? null : asking(body, `api/group?group=${encodeURIComponent(`${namespace}/${name}`)}`, write, missing);
-  if (!page) fill(body, el("section", { class: "panel empty" }, el("h1", {}, "Which group?"), el("p", {}, "The queue and the page of a pod have links to groups.")));
-
-  function missing(text) {
-    fill(body, el("section", { class: "panel empty" }, el("h1", { class: "mono" }, `${namespace}/${name}`), el("p", {}, text)));
-  }
-
-  function write(found) {
-    const { facts } = found, now = state?.about.get("now") ?? Date.now() / 1000;
-    const first = found.members.find(([, , node]) => !node);
-    const kept = Object.entries(facts.kept ?? {});
-    const more = [
-      found.domains ? domains(found.domains) : null,
-      ...facts.shortages.map(shortage),
-      kept.length ? section("Nodes that are kept for it", "kept", table("Nodes, each with the members that it is kept for", [{ name: "Node", mono: true }, { name: "Members", number: true }], kept.map(([node, many]) => [nodeLink(node), count(many)]))) : null,
-    ].filter(Boolean);
-    fill(body,
-      el("section", { class: "panel stack tight" },
-        el("h1", { class: "mono" }, `${found.namespace}/${found.name}`),
-        el("div", { class: "tags" }, el("span", { class: "tag" }, found.kind)),
-        el("div", { class: "lines" }, found.lines.map((line) => el("p", { class: line.startsWith("  ") ? "indent" : "" }, line.trim()))),
-        first ? el("p", { class: "links small" }, mapLink(namespace, first[0], "what a waiting member would meet, on the map")) : null,
-        found.notes.map((note) => el("p", { class: "muted small" }, note))),
-      more.length ? el("div", { class: "stack halves" }, members(found, now), el("div", { class: "stack" }, more)) : members(found, now));
-  }
-
-  return {
-    update(next) {
-      if (state) page?.stale();
-      state = next;
-    },
-    leave() { page?.leave(); },
-  };
+export function groupPage(root, address) {
+  return askedPage(root, "group", address, "The queue and the page of a pod have links to groups.", write);
 }
 
-const section = (title, id, ...content) => el("section", { class: "panel stack tight", id }, el("h2", {}, title), ...content);
+function write(found, now) {
+  const { facts } = found;
+  const first = found.members.find(([, , node]) => !node);
+  const kept = Object.entries(facts.kept ?? {});
+  const more = [
+    found.domains ? domains(found.domains) : null,
+    ...facts.shortages.map(shortage),
+    kept.length ? section("Nodes that are kept for it", "kept", table("Nodes, each with the members that it is kept for", [{ name: "Node", mono: true }, { name: "Members", number: true }], kept.map(([node, many]) => [nodeLink(node), count(many)]))) : null,
+  ].filter(Boolean);
+  return [
+    el("section", { class: "panel stack tight" },
+      el("h1", { class: "mono" }, `${found.namespace}/${found.name}`),
+      el("div", { class: "tags" }, el("span", { class: "tag" }, found.kind)),
+      el("div", { class: "lines" }, found.lines.map((line) => el("p", { class: line.startsWith("  ") ? "indent" : "" }, line.trim()))),
+      first ? el("p", { class: "links small" }, mapLink(found.namespace, first[0], "what a waiting member would meet, on the map")) : null,
+      found.notes.map((note) => el("p", { class: "muted small" }, note))),
+    more.length ? el("div", { class: "stack halves" }, members(found, now), el("div", { class: "stack" }, more)) : members(found, now),
+  ];
+}
 
 function members(found, now) {
   const all = found.states.reduce((sum, [, many]) => sum + many, 0);

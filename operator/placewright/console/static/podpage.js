@@ -1,7 +1,7 @@
 // The page of a pod: the decision as a funnel by plugin, the best nodes with their scores, and what would have to change.
 
 import { request } from "./request.js";
-import { el, fill, table } from "./element.js";
+import { el, fill, section, table } from "./element.js";
 import { KINDS } from "./nodemap.js";
 import { claimLink, groupLink, mapLink, podLink } from "./links.js";
 import { clock, count, latency, moment, plural, span } from "./words.js";
@@ -65,8 +65,6 @@ export function podPage(root, [namespace, name]) {
     leave() { here = false; },
   };
 }
-
-const section = (title, id, ...content) => el("section", { class: "panel stack tight", id }, el("h2", {}, title), ...content);
 
 export function funnel(steps) {
   const all = steps[0].left + steps[0].rejected;
