@@ -88,7 +88,7 @@ def test_a_single_seed_says_nothing_of_seeds(words: list[str], tmp_path: Path, c
     assert "±" not in out
     assert "~" not in out
     assert "seeds" not in page.read_text(encoding="utf-8")
-    assert told(words, capsys).keys() == {"scenario", "profiles", "changes"}
+    assert told(words, capsys).keys() == {"scenario", "profiles", "changes", "report"}
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "many", "1001"])

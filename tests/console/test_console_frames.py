@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -67,6 +67,10 @@ class Metropolis(OpenedFile):
         found = super().sections(rights)
         about = {**found["about"], "labels": [ZONE], "resources": ["cpu", "memory", "pods"]}
         return {**found, "about": about, "nodes": self.nodes, "loads": self.loads}
+
+    def node(self, name: str, rights: Rights) -> dict[str, Any] | None:
+        """The page of a node: for all of them that of one which the file has."""
+        return super().node("a-1", rights)
 
 
 async def test_a_hundred_thousand_nodes_are_on_the_map_and_reached_by_keyboard(chromium: int, tmp_path: Path) -> None:
