@@ -1,4 +1,4 @@
-"""`placewright bench console`: real streams in another process, of which slow ones lose theirs."""
+"""`placewright bench console`: real readers in another process; slow readers lose their streams."""
 
 from __future__ import annotations
 

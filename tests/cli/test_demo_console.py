@@ -33,7 +33,7 @@ class Output(io.StringIO):
 
     async def until(self, pattern: str) -> str:
         async with asyncio.timeout(SECONDS):
-            while (found := re.search(pattern, self.getvalue())) is None:  # noqa: ASYNC110 - a text tells nobody that it grows
+            while (found := re.search(pattern, self.getvalue())) is None:  # noqa: ASYNC110 - StringIO has no event to wait for
                 await asyncio.sleep(0.05)
         return found.group()
 

@@ -51,7 +51,7 @@ SHOTS: Final = (
 
 
 def city(path: Path) -> Path:
-    """A recording of 5,000 nodes in three zones, with pods of a dozen teams, some of which come in a quarter of an hour."""
+    """A recording of 5,000 nodes in three zones, with pods of a dozen teams. Some of the pods come within a quarter of an hour."""
     draw = random.Random(7)
     nodes, placed = list[Object](), list[Object]()
     tolerates = [{"key": "example.com/gpu", "operator": "Exists"}]

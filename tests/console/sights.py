@@ -79,7 +79,7 @@ def sights(
         Sight("time", "#/time", "document.querySelector('#charts svg, #charts canvas')", (_UNFOLD,)),
         Sight("shadows", "#/shadows", "document.querySelector('#shadows .panel')", (_UNFOLD,)),
         Sight("verdicts", f"#/cluster?pod={quote('/'.join(waiting), safe='')}", "document.querySelector('#verdicts:not([hidden])')"),
-        Sight("pod-unknown", pod_address("shop", "nobody"), "document.querySelector('#pod .empty h1, #pod .empty h1')"),
+        Sight("pod-unknown", pod_address("shop", "nobody"), "document.querySelector('#pod .empty h1')"),
     )  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def shadow(name: str, of: str) -> Object:
 
 
 def town(path: Path) -> Path:
-    """A recording of sixty nodes in three zones, with pods of many kinds, some of which are placed as it goes on."""
+    """A recording of sixty nodes in three zones, with pods of many kinds. Some pods are placed while it plays."""
     nodes = [
         node(
             f"ip-10-{i // 20}-{i % 20}-17.eu-west-1.compute.internal", cpu=(4, 16, 64)[i % 3], gpu=0 if i % 5 else 8, cordoned=i % 11 == 3,

@@ -142,7 +142,7 @@ async def test_the_world_for_the_lab_s_features_is_the_live_one(stage: Stage) ->
 
 
 def reader(stage: Stage, folder: Path, *plurals: str) -> Path:
-    """The kubeconfig of somebody who may read these kinds of the core group, and nothing else."""
+    """Make the kubeconfig of a user who may read these kinds of the core group alone."""
     create, rbac = stage.sandbox.writes.create, "rbac.authorization.k8s.io"
     create(stage.sandbox.resource("", "v1", "serviceaccounts"), "default", {"metadata": {"name": "guest"}})
     rules = [{"apiGroups": [""], "resources": list(plurals), "verbs": ["get", "list", "watch"]}]
