@@ -184,6 +184,9 @@ def test_a_file_that_nobody_saved_is_refused(folder: Path, tmp_path: Path, capsy
 
 
 @pytest.mark.usefixtures("measured")
-def test_a_folder_without_a_configuration_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_configuration_is_one_line_also_on_a_machine_without_a_control_plane(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
     assert bench(tmp_path / "empty") == 2
     assert "FOLDER: found" in capsys.readouterr().err

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from placewright.api.profile import SchedulingProfile
@@ -15,7 +17,7 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.live import LiveProfiles
-from placewright.profiles.profilestate import ProfileStanding
+from placewright.profiles.profilestate import ProfileStanding, Reason
 
 
 @pytest.mark.parametrize(("listed", "said"), [(True, 1), (False, 0)], ids=["there is none", "nobody could list them yet"])
@@ -57,6 +59,10 @@ class Reporter:
     def seen(self, profile: SchedulingProfile) -> None:
         """Not looked at."""
 
+    def uid_of(self, name: str) -> str:
+        """The uid that `made` gives."""
+        return name
+
     def forget(self, name: str) -> None:
         """Not looked at."""
 
@@ -69,6 +75,9 @@ def keeper_with(reporter: Reporter, *, writes: bool = True) -> ProfileKeeper:
 
 class Unrecorded:
     """Stands for the history."""
+
+    def saw(self, profile: Mapping[str, Any]) -> None:
+        """Nothing is recorded."""
 
     def forget(self, name: str, uid: str) -> None:
         """Nothing was recorded."""
@@ -126,3 +135,14 @@ def test_a_replica_that_is_not_active_announces_nothing() -> None:
     keeper = keeper_with(reporter := Reporter(), writes=False)
     keeper.apply(made("first", 0))
     assert reporter.noted == []
+
+
+def test_late_news_of_an_earlier_generation_does_not_take_the_refusal_of_the_newest_back() -> None:
+    keeper = keeper_with(Reporter())
+    earlier = msgspec.to_builtins(made("first", 0))
+    newest = {**earlier, "metadata": {**earlier["metadata"], "generation": 2}, "spec": {"schedulerName": "batch", "weights": "many"}}
+    for body in (earlier, newest, earlier):
+        keeper.take("MODIFIED", body)
+    (standing,) = keeper.standings().values()
+    assert (standing.observed_generation, standing.active_generation) == (2, 1)
+    assert standing.reason is Reason.INVALID_PROFILE

@@ -69,6 +69,29 @@ async def test_a_standing_that_is_over_before_the_status_is_due_is_announced_all
     assert [note for _, _, note in office.events] == ["because", "because 2", "because 3"]
 
 
+async def test_a_standing_that_comes_while_an_earlier_one_is_announced_makes_none_to_be_announced_twice(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standings = [ProfileStanding("p", "x", generation, generation, Reason.ACTIVE, f"because {generation}") for generation in range(5)]
+    record = office.record
+
+    async def another_follows(profile: ObjectMeta, kind: str, reason: str, note: str) -> None:
+        if note == "because 2":
+            office.reporter.note(standings[4])
+        await record(profile, kind, reason, note)
+
+    monkeypatch.setattr(office, "record", another_follows)
+    await office.reporter.report(standings[1], NOBODY, ())
+    office.seconds += 1.0
+    office.reporter.note(standings[2])
+    office.reporter.note(standings[3])
+    await office.reporter.report(standings[3], NOBODY, ())
+    office.seconds += 1.0
+    await office.reporter.report(standings[4], NOBODY, ())
+    assert [note for _, _, note in office.events] == ["because 1", "because 2", "because 3", "because 4"]
+    assert [status["observedGeneration"] for status in office.applied] == [1, 3, 4]
+
+
 async def test_of_a_storm_of_changes_the_last_are_announced(office: Office) -> None:
     await office.report(1)
     for generation in range(2, 1000):

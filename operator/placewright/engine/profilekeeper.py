@@ -124,8 +124,10 @@ class ProfileKeeper:
         if kind == "DELETED":
             self.remove(metadata.name, metadata.uid)
             return
-        if metadata.uid in self._gone:
-            return  # a watch that is behind shows an earlier state of a deleted profile
+        seen = self._seen.get(metadata.name)
+        earlier = seen is not None and seen.metadata.uid == metadata.uid and metadata.generation < seen.metadata.generation
+        if earlier or metadata.uid in self._gone:
+            return  # a watch that is behind shows an earlier state of a profile, which may be deleted now
         try:
             self.apply(convert(body, SchedulingProfile))
         except DecodeError as problem:
@@ -299,9 +301,12 @@ class ProfileKeeper:
 
     async def _tell(self) -> None:
         active = self.in_effect()
-        await asyncio.gather(*(self._tell_of(standing, active.get(standing.name)) for standing in self.standings().values()))
+        await asyncio.gather(*(self._tell_of(name, active.get(name)) for name in self.standings()))
 
-    async def _tell_of(self, standing: ProfileStanding, active: Active[Evaluator] | None) -> None:
+    async def _tell_of(self, name: str, active: Active[Evaluator] | None) -> None:
+        standing = self._standing(name)  # read here: a generation may have come since the gathered tasks were made
+        if standing is None:
+            return
         failures = self._watch.failures_of(standing.name, standing.active_generation)
         if active is None:
             compared = self._compared(standing.name)
@@ -326,11 +331,13 @@ class ProfileKeeper:
 
     def standings(self) -> Mapping[str, ProfileStanding]:
         """The standing of every profile, by name. An unreadable newest generation is refused, and an earlier one may be active."""
-        readable = {standing.name: standing for standing in self._live.standings()}
-        return readable | {
-            name: replace(refused, active_generation=readable[name].active_generation if name in readable else None)
-            for name, refused in self._unreadable.items()
-        }
+        return {name: standing for name in self._seen if (standing := self._standing(name)) is not None}
+
+    def _standing(self, name: str) -> ProfileStanding | None:
+        readable, refused = self._live.standing(name), self._unreadable.get(name)
+        if refused is None:
+            return readable
+        return replace(refused, active_generation=None if readable is None else readable.active_generation)
 
     def _sizes(self, scheduler_name: str) -> QueueSizes:
         sizes = self._queue.sizes(scheduler_name)

@@ -51,7 +51,8 @@ class _Report:
         shown: the status as it was first seen.
         written: the status that was written last; None when it must be written anew.
         announced: the standing of the last event.
-        unsaid: standings since then, oldest first. One that was over before the status was due is announced, too.
+        unsaid: standings since then, oldest first, which is the order of their events. One that was over before the status was due is
+            announced, too. An event is made from the first of these alone, so none is written twice.
         due: the time from which the status may be written again, seconds of the clock.
         failing: the last write failed, and a warning has said so.
         plugins: makes the condition about failing plugins.
@@ -104,9 +105,9 @@ class StatusReporter:
             known.written = None
 
     def note(self, standing: ProfileStanding) -> None:
-        """Queue a standing for an event. The next standing may follow before the event can be sent."""
+        """Queue a standing for an event, unless it is the newest one already. The next may follow before the event can be sent."""
         report = self._reports.get(standing.name)
-        if report is not None:
+        if report is not None and standing != (report.unsaid[-1] if report.unsaid else report.announced):
             report.unsaid.append(standing)
 
     def uid_of(self, name: str) -> str | None:
@@ -134,7 +135,7 @@ class StatusReporter:
         """Write the status and announce the standing, where they changed and are due. An error of the API server is logged, not raised.
 
         Args:
-            standing: of the profile now.
+            standing: of the profile at the time of the call.
             pending: the numbers of its pods in the queue.
             hints: recommendations to its author.
             shadow: how its decisions compare, for a shadow.
@@ -143,7 +144,9 @@ class StatusReporter:
         report = self._reports.get(standing.name)
         if report is None:
             return
-        await self._announce_former(report, standing)
+        self.note(standing)
+        while report.unsaid and report.unsaid[0] != standing:
+            await self._announce_next(report)
         if self._clock() < report.due:
             return
         failing = self._failing(report, standing, failures)
@@ -151,9 +154,8 @@ class StatusReporter:
         if report.written != status:
             report.due = self._clock() + WRITE_SECONDS
             await self._write(report, status)
-        await self._announce_once(report, standing)
         if report.unsaid and report.unsaid[0] == standing:
-            report.unsaid.popleft()
+            await self._announce_next(report)
 
     def _failing(self, report: _Report, standing: ProfileStanding, failures: PluginFailures | None) -> Condition | None:
         if standing.active_generation is None or failures is None:
@@ -177,14 +179,8 @@ class StatusReporter:
         report.failing = False
         report.conditions = msgspec.convert(status["conditions"], tuple[Condition, ...])
 
-    async def _announce_former(self, report: _Report, standing: ProfileStanding) -> None:
-        """Announce the queued standings but the present one, which is announced after its status is written."""
-        while len(report.unsaid) > 1 or (report.unsaid and report.unsaid[0] != standing):
-            await self._announce_once(report, report.unsaid.popleft())
-
-    async def _announce_once(self, report: _Report, standing: ProfileStanding) -> None:
-        if report.announced == standing:
-            return
+    async def _announce_next(self, report: _Report) -> None:
+        standing = report.unsaid.popleft()
         first, report.announced = report.announced is None, standing
         if first and _says(report.shown, standing):
             return  # another replica, or this one before it was started again, announced it

@@ -147,6 +147,11 @@ class LiveProfiles(Generic[R]):
         """
         return tuple(_standing(entry) for entry in self._entries.values())
 
+    def standing(self, name: str) -> ProfileStanding | None:
+        """Return the standing of a profile by its name; None if no such profile is known."""
+        entry = self._entries.get(name)
+        return None if entry is None else _standing(entry)
+
     def apply(self, profile: SchedulingProfile) -> Outcome[R]:
         """Take a new or changed profile. An error in the profile is never raised; it becomes the standing's reason and message.
 

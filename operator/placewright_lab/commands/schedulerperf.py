@@ -61,8 +61,9 @@ def _main(args: argparse.Namespace) -> int:
     if args.page:
         exchanged(page, "")  # a fault of the page is reported before hours of measuring
     known = _saved(args.save)
-    fresh = [] if args.saved else _measured(args, known)
-    wanted = [found.name for found in _wanted(args)]
+    found = _wanted(args)
+    fresh = [] if args.saved else _measured(args, found, known)
+    wanted = [each.name for each in found]
     contests = sorted((each for each in chosen([*known, *fresh]) if each.workload in wanted), key=lambda each: wanted.index(each.workload))
     run = {each.workload for each in contests}
     not_run = [name for name in wanted if name not in run]
@@ -72,11 +73,11 @@ def _main(args: argparse.Namespace) -> int:
     return int(any(turn.ended for each in contests for turn in each.turns))
 
 
-def _measured(args: argparse.Namespace, known: Sequence[Contest]) -> list[Contest]:
+def _measured(args: argparse.Namespace, wanted: Sequence[PerfWorkload | LeftOutWorkload], known: Sequence[Contest]) -> list[Contest]:
     programs = find_programs(args.assets, args.kube_scheduler)
     labels = (ours_label(), theirs_label(programs))
     done = {each.workload for each in known if each.labels == labels}
-    todo = [found for found in _wanted(args) if found.name not in done]
+    todo = [found for found in wanted if found.name not in done]
     plan = ContestPlan(programs, args.turns, args.limit, _made(programs.assets.minor))
     made = []
     with _progress(sum(isinstance(each, PerfWorkload) for each in todo) * 2 * args.turns) as (say, ended):
