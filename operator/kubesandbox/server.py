@@ -132,9 +132,7 @@ class Sandbox:
         self._spawn(self._bookmark())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -230,9 +228,7 @@ class Sandbox:
         assert self._http is not None
         loop = asyncio.get_running_loop()
         context = self.credentials.server_context()
-        self._listening = await loop.create_server(
-            self._http, "127.0.0.1", self._port, ssl=context, backlog=1024, reuse_address=True
-        )
+        self._listening = await loop.create_server(self._http, "127.0.0.1", self._port, ssl=context, backlog=1024, reuse_address=True)
         self._port = self._listening.sockets[0].getsockname()[1]
 
     def _write_kubeconfig(self) -> None:
@@ -272,6 +268,4 @@ class Sandbox:
 
 
 def _make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-    return web.BaseRequest(
-        message, payload, protocol, writer, task, asyncio.get_running_loop(), client_max_size=LARGEST_BODY
-    )
+    return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop(), client_max_size=LARGEST_BODY)

@@ -37,9 +37,7 @@ class ApiError(Exception):
         retry_after: seconds for the header `Retry-After`; None for none.
     """
 
-    def __init__(
-        self, code: int, reason: str, message: str, details: Object | None = None, retry_after: int | None = None
-    ) -> None:
+    def __init__(self, code: int, reason: str, message: str, details: Object | None = None, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
@@ -151,8 +149,7 @@ def expired(message: str) -> ApiError:
 def unsupported_media_type(content_type: str, accepted: Iterable[str]) -> ApiError:
     """415: a body in a format that the server does not read."""
     message = (
-        f"the body of the request was in an unknown format - {content_type or 'none'}"
-        f" - accepted media types include: {', '.join(accepted)}"
+        f"the body of the request was in an unknown format - {content_type or 'none'} - accepted media types include: {', '.join(accepted)}"
     )
     return ApiError(415, "UnsupportedMediaType", message)
 

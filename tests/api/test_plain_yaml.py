@@ -143,7 +143,9 @@ def test_merged_mappings_give_way_to_what_stands_beside_them_and_to_the_first_of
 
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
     | st.text(st.characters(codec="utf-8", exclude_categories=["C"]), max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b c", "é", "<<x"]), inner, max_size=3),
     max_leaves=6,
@@ -162,9 +164,7 @@ def test_several_documents_are_bounded_each_and_counted_together() -> None:
         list(documents("a: 1\n---\n" + "[" * 101))
 
 
-@pytest.mark.parametrize(
-    "text", ["a: b: c", "[1", "{a: 1", "*nobody", "&a &b x", "%TAG", "@x", "a: |x", "\t- x", '"\\q"', "? [a]\n: b\n"]
-)
+@pytest.mark.parametrize("text", ["a: b: c", "[1", "{a: 1", "*nobody", "&a &b x", "%TAG", "@x", "a: |x", "\t- x", '"\\q"', "? [a]\n: b\n"])
 def test_what_is_no_yaml_is_one_kind_of_error(text: str) -> None:
     with pytest.raises(yaml.YAMLError):
         load(text)

@@ -174,9 +174,7 @@ def reports(*containers: dict[str, Any], **rest: Any) -> dict[str, Any]:
         pytest.param(running(main(cpu="1"), status=reports(says("main", {"cpu": "3"}, cpu="2"))), 3000, id="what is set aside"),
         pytest.param(running(main(cpu="1000m"), status=reports(says("main", {"cpu": "1"}, cpu="1"))), 1000, id="other words for the same"),
         pytest.param(running(main(cpu="2"), status=reports(says("main", cpu="1"))), 2000, id="nothing set aside"),
-        pytest.param(
-            running(main(cpu="1"), status=reports({"name": "main", "allocatedResources": {"cpu": "3"}})), 1000, id="set aside"
-        ),
+        pytest.param(running(main(cpu="1"), status=reports({"name": "main", "allocatedResources": {"cpu": "3"}})), 1000, id="set aside"),
         pytest.param(running(main(), status=reports(says("main", {"cpu": "1"}, cpu="2"))), 2000, id="a wish for nothing"),
         pytest.param(running(main(cpu="1"), status=reports(says("other", {"cpu": "9"}, cpu="9"))), 1000, id="of another container"),
         pytest.param(
@@ -190,9 +188,7 @@ def reports(*containers: dict[str, Any], **rest: Any) -> dict[str, Any]:
         pytest.param(
             running(main(cpu="9"), status=reports(says("main", {"cpu": "5"}, cpu="5")), node=""), 9000, id="not of a pod on no node"
         ),
-        pytest.param(
-            running(main(cpu="1"), asks(cpu="1"), status=reports(says("main", cpu="3"))), 4000, id="each container for itself"
-        ),
+        pytest.param(running(main(cpu="1"), asks(cpu="1"), status=reports(says("main", cpu="3"))), 4000, id="each container for itself"),
         pytest.param(
             running(main(cpu="1"), status={"initContainerStatuses": [says("s", cpu="5")]}, initContainers=[named("s", sidecar(cpu="1"))]),
             6000,
@@ -203,9 +199,7 @@ def reports(*containers: dict[str, Any], **rest: Any) -> dict[str, Any]:
             2000,
             id="an ordinary init container's does not",
         ),
-        pytest.param(
-            running(main(cpu="1"), status=reports(says("main", cpu="3")), overhead={"cpu": "1"}), 4000, id="overhead is added"
-        ),
+        pytest.param(running(main(cpu="1"), status=reports(says("main", cpu="3")), overhead={"cpu": "1"}), 4000, id="overhead is added"),
     ],
 )
 def test_cpu_of_a_pod_that_is_resized_in_place(found: PodInfo, cpu: int) -> None:

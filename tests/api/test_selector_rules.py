@@ -241,8 +241,8 @@ def test_a_label_selector_is_refused_in_these_words(wrong: Requirement, said: st
     ("wrong", "said"),
     [
         (asks("Gt"), "values: Invalid value: []: for 'Gt', 'Lt' operators, exactly one value is required"),
-        (asks("Lt", "1", "2"), 'values: Invalid value: ["1", "2"]: for \'Gt\', \'Lt\' operators, exactly one value is required'),
-        (asks("Gt", "1.5"), 'values[0]: Invalid value: "1.5": for \'Gt\', \'Lt\' operators, the value must be an integer'),
+        (asks("Lt", "1", "2"), "values: Invalid value: [\"1\", \"2\"]: for 'Gt', 'Lt' operators, exactly one value is required"),
+        (asks("Gt", "1.5"), "values[0]: Invalid value: \"1.5\": for 'Gt', 'Lt' operators, the value must be an integer"),
         (asks("Gt", "+1"), f'values[0]: Invalid value: "+1": {VALUE_RULE}'),
         (asks("NotIn"), "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"),
         (asks("Exists", key="/"), f'key: Invalid value: "/": {KEY_RULE}'),

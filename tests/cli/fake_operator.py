@@ -53,9 +53,7 @@ async def serve(kubeconfig: str) -> None:
             item = await work.get()
             if isinstance(item, SchedulingProfile) and item.status.active_generation != item.metadata.generation:
                 generation = item.metadata.generation
-                await client.patch(
-                    f"{PROFILES_PATH}/{item.metadata.name}/status", {"status": {"activeGeneration": generation}}
-                )
+                await client.patch(f"{PROFILES_PATH}/{item.metadata.name}/status", {"status": {"activeGeneration": generation}})
             elif isinstance(item, Pod) and not item.spec.node_name and not item.status.conditions:
                 turn += 1
                 await place(client, item, sorted(nodes.store.values(), key=lambda n: n.metadata.name), turn, generation)

@@ -263,9 +263,7 @@ def test_each_number_of_nodes_is_measured_with_no_more_pods_than_fit(
     assert [(row["nodes"], row["mode"]) for row in json.loads(capsys.readouterr().out)] == [(100, "burst"), (5000, "burst")]
 
 
-def test_the_table_names_both_and_the_ratio(
-    assets: Path, recorded: Recorded, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_names_both_and_the_ratio(assets: Path, recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "against", "--backlog"]) == 0
     out = capsys.readouterr().out
     assert "1,000 nodes, 3,000 pods, backlog, one wave each" in out
@@ -310,9 +308,7 @@ def test_a_wrong_option_is_one_line(capsys: pytest.CaptureFixture[str], argument
 
 
 @pytest.mark.usefixtures("recorded")
-def test_without_assets_it_says_what_to_set(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_assets_it_says_what_to_set(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     assert VARIABLE in refused(capsys, [])
@@ -348,9 +344,7 @@ def test_only_linux_tells_what_processes_use(capsys: pytest.CaptureFixture[str],
 
 
 @pytest.mark.usefixtures("assets")
-def test_a_measurement_that_fails_is_one_line_and_exit_code_1(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_measurement_that_fails_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(programs: ContenderPrograms, plan: Plan) -> WaveComparison:
         raise WaveFailed("kube-scheduler 1.20: it ended by itself: panic")
 

@@ -137,9 +137,7 @@ async def test_an_operator_on_this_machine_is_shown_the_kubeconfigs_token_and_on
         assert "is not on this machine, so the kubeconfig's token is not sent there; give --token" in ran.err
 
 
-def test_a_kubeconfig_without_a_token_is_said_before_the_operator_is_asked(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_kubeconfig_without_a_token_is_said_before_the_operator_is_asked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     besides = {"clusters": [{"name": "c", "cluster": {"server": "https://c"}}], "users": [{"name": "u", "user": {}}]}
     path = tmp_path / "config"
     contexts = [{"name": "a", "context": {"cluster": "c", "user": "u"}}]

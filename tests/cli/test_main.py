@@ -29,9 +29,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
         (["demo", "--pods", "/nowhere/at-all.yaml"], "/nowhere/at-all.yaml: cannot be read: No such file or directory"),
     ],
 )
-def test_wrong_arguments_are_one_line_and_exit_code_2(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_arguments_are_one_line_and_exit_code_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     said = lines(capsys)
     assert len(said) == 1
@@ -44,9 +42,7 @@ def test_a_wrong_manifest_is_one_line_and_exit_code_2(tmp_path: Path, capsys: py
     file = tmp_path / "pod.yaml"
     file.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 5}\n")
     assert main(["demo", "--pods", str(file)]) == 2
-    assert lines(capsys) == [
-        f"placewright: error: {file}: document 1 (Pod/p): spec.containers: found 5; allowed a list or nothing"
-    ]
+    assert lines(capsys) == [f"placewright: error: {file}: document 1 (Pod/p): spec.containers: found 5; allowed a list or nothing"]
 
 
 def test_a_kubeconfig_that_is_not_there_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:

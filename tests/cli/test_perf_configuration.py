@@ -118,12 +118,16 @@ def test_gates_of_the_workload_go_before_those_of_the_test_case(write: Write) ->
 
 
 def test_strategies_for_nodes(write: Write) -> None:
-    found = only(write(case(
-        "  - opcode: createNodes\n    count: 2\n    labelNodePrepareStrategy: {labelKey: zone, labelValues: [a, b]}\n"
-        "  - opcode: createNodes\n    count: 2\n    uniqueNodeLabelStrategy: {labelKey: host}\n"
-        "  - opcode: createNodes\n    count: 2\n    nodeAllocatableStrategy:\n"
-        "      nodeAllocatable: {attachable: '39'}\n      csiNodeAllocatable: {driver: {count: 39}}\n      migratedPlugins: [old]\n"
-    )))
+    found = only(
+        write(
+            case(
+                "  - opcode: createNodes\n    count: 2\n    labelNodePrepareStrategy: {labelKey: zone, labelValues: [a, b]}\n"
+                "  - opcode: createNodes\n    count: 2\n    uniqueNodeLabelStrategy: {labelKey: host}\n"
+                "  - opcode: createNodes\n    count: 2\n    nodeAllocatableStrategy:\n"
+                "      nodeAllocatable: {attachable: '39'}\n      csiNodeAllocatable: {driver: {count: 39}}\n      migratedPlugins: [old]\n"
+            )
+        )
+    )
     labelled, unique, allocatable = (each.preparation for each in found.operations if isinstance(each, CreateNodes))
     assert (labelled.label_key, labelled.label_values) == ("zone", ("a", "b"))
     assert unique.unique_label_key == "host"
@@ -220,9 +224,7 @@ def test_a_workload_with_something_unknown_is_left_out_by_name(write: Write, ope
         ("  defaultPodTemplatePath: no.yaml\n", "", "defaultPodTemplatePath names no.yaml"),
     ],
 )
-def test_what_a_test_case_asks_for_beside_its_operations_is_known_or_named(
-    write: Write, fields: str, workload: str, said: str
-) -> None:
+def test_what_a_test_case_asks_for_beside_its_operations_is_known_or_named(write: Write, fields: str, workload: str, said: str) -> None:
     assert said in why(write(case("", fields=fields, workload=workload)))
 
 

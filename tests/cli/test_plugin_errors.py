@@ -80,9 +80,7 @@ def test_evaluate_ends_with_one_line_and_exit_code_2(
     assert capsys.readouterr().err.splitlines() == [f"placewright: error: {said}"]
 
 
-def test_simulate_says_why_pods_are_pending(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_simulate_says_why_pods_are_pending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     cluster, profile = files(tmp_path)
     monkeypatch.setattr(simulate, "installed_plugins", lambda: [Raises])
     assert main(["simulate", "-f", cluster, "--profile", profile, "-o", "json"]) == 0

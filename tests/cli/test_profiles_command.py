@@ -156,9 +156,7 @@ async def test_show_of_an_unknown_profile_is_one_line(desk: Desk) -> None:
     assert ran.err == "placewright: error: there is no profile 'nobody'; placewright profiles list shows all\n"
 
 
-def test_a_file_is_shown_without_any_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_is_shown_without_any_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     path = tmp_path / "profile.yaml"
     path.write_text(yaml.safe_dump(manifest("web", weights={"ImageLocality": 4})))

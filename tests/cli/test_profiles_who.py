@@ -61,9 +61,7 @@ async def test_a_namespace_that_does_not_exist_yet_has_no_labels_but_its_name(de
     assert ran.out.splitlines()[0] == 'pod new/web: profile "low" (schedulerName "low")'
 
 
-async def test_workloads_are_asked_about_by_their_template(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_workloads_are_asked_about_by_their_template(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}}
     nightly = {"jobTemplate": {"spec": {"template": template}}}
     job = {"kind": "CronJob", "metadata": {"name": "nightly", "namespace": "red"}, "spec": nightly}

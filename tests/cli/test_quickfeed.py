@@ -20,7 +20,6 @@ PODS = "/api/v1/namespaces/default/pods"
 DEADLINE = 20.0
 
 
-
 @pytest.fixture
 async def client() -> AsyncIterator[ApiClient]:
     async with Sandbox(SandboxOptions(nodes=1)) as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as made:

@@ -230,9 +230,7 @@ def test_what_the_file_comes_to_can_be_written(file: Path, never: None, tmp_path
         (["--config=/none.yaml"], "/none.yaml: cannot be read: No such file or directory"),
     ],
 )
-def test_a_flag_that_could_have_no_effect_is_one_line(
-    words: list[str], line: str, never: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_flag_that_could_have_no_effect_is_one_line(words: list[str], line: str, never: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert refused(capsys, *words).startswith(line)
 
 

@@ -105,16 +105,12 @@ def test_small_clusters_come_first_and_each_workload_is_a_line_on_stderr(
         (["--labels=-performance"], ["Large/500Nodes"]),
     ],
 )
-def test_workloads_are_chosen_by_name_size_and_label(
-    folder: Path, measured: Measured, options: list[str], asked: list[str]
-) -> None:
+def test_workloads_are_chosen_by_name_size_and_label(folder: Path, measured: Measured, options: list[str], asked: list[str]) -> None:
     assert bench(folder, *options) == 0
     assert measured.asked == asked
 
 
-def test_what_was_saved_is_not_measured_again(
-    folder: Path, measured: Measured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_saved_is_not_measured_again(folder: Path, measured: Measured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "kept.jsonl"
     assert bench(folder, "--workloads", "/500Nodes", "--save", kept) == 0
     assert bench(folder, "--save", kept) == 0
@@ -149,9 +145,7 @@ def test_a_page_without_a_place_for_figures_is_refused_before_anything_is_measur
     assert measured.asked == []
 
 
-def test_a_turn_that_did_not_end_is_told_and_ends_with_1(
-    folder: Path, measured: Measured, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_turn_that_did_not_end_is_told_and_ends_with_1(folder: Path, measured: Measured, capsys: pytest.CaptureFixture[str]) -> None:
     measured.ended = "not at its end after 600 s"
     assert bench(folder, "--workloads", "/500Nodes") == 1
     said = capsys.readouterr()

@@ -19,8 +19,7 @@ PODS = (
     "p-2,9000,1024,0,0,,LS,Pending,60,500,\n"
 )
 PROFILE = (
-    "apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {name: %s}\n"
-    "spec: {schedulerName: default-scheduler, %s}\n"
+    "apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {name: %s}\nspec: {schedulerName: default-scheduler, %s}\n"
 )
 
 
@@ -89,9 +88,7 @@ def test_the_table_has_a_line_for_each_profile_and_says_why_pods_wait(
     assert "     1  Insufficient cpu\n        such as: 0/2 nodes are available: 2 Insufficient cpu." in out
 
 
-def test_profiles_of_one_name_are_told_apart_by_their_files(
-    capsys: pytest.CaptureFixture[str], trace: list[str], tmp_path: Path
-) -> None:
+def test_profiles_of_one_name_are_told_apart_by_their_files(capsys: pytest.CaptureFixture[str], trace: list[str], tmp_path: Path) -> None:
     base, head = profile_file(tmp_path, "web", file="base.yaml"), profile_file(tmp_path, "web", file="head.yaml")
     names = [one["profile"] for one in simulated(capsys, *trace, "--profile", base, "--profile", head)["profiles"]]
     assert names == [f"web ({base})", f"web ({head})"]

@@ -59,9 +59,7 @@ def written(folder: Path, text: str, name: str = "profiles.yaml") -> str:
 
 def profile(name: str = "p", **spec: Any) -> str:
     spec = {"schedulerName": "batch", **spec}
-    return yaml.safe_dump(
-        {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": spec}
-    )
+    return yaml.safe_dump({"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": spec})
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str, code: int) -> str:
@@ -200,9 +198,7 @@ def test_what_only_the_api_server_would_refuse_is_refused_too(tmp_path: Path, ca
     assert said.endswith("spec.plugins.score.disabled: found 101 of them; allowed at most 100 items")
 
 
-def test_standard_input_is_a_file_too(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_standard_input_is_a_file_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with Path(written(tmp_path, profile(paused=3))).open() as source:
         monkeypatch.setattr("sys.stdin", source)
         assert told(capsys, "-", code=2).startswith("<stdin>:6:11: spec.paused: ")

@@ -131,9 +131,7 @@ class Model:
             "offers": offered,
             "limit": _amount(found, "pods"),
             "pods": sorted(pod.uid for pod in pods),
-            "requests": {
-                resource: total for resource in everywhere if (total := sum(pod.requests.get(resource, 0) for pod in pods))
-            },
+            "requests": {resource: total for resource in everywhere if (total := sum(pod.requests.get(resource, 0) for pod in pods))},
             "scoring": (sum(pod.scoring_cpu for pod in pods), sum(pod.scoring_memory for pod in pods)),
             "free": [not any(_clash(port, taken) for taken in ports) for port in PORTS],
             "tallies": [sum(each.selects(pod.pairwise_key, pod.labels) for pod in pods) for each in SELECTIONS],

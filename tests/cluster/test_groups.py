@@ -21,9 +21,7 @@ ROWS = 5
 
 
 def pod(namespace: str, app: str, *, terminating: bool = False, carries: bool = False) -> PodInfo:
-    meta = ObjectMeta(
-        namespace=namespace, labels={"app": app}, deletion_timestamp="2026-01-01T00:00:00Z" if terminating else None
-    )
+    meta = ObjectMeta(namespace=namespace, labels={"app": app}, deletion_timestamp="2026-01-01T00:00:00Z" if terminating else None)
     affinity = Affinity(pod_affinity=PodAffinity()) if carries else None
     return PodInfo(Pod(metadata=meta, spec=PodSpec(affinity=affinity)))
 
@@ -57,9 +55,7 @@ def test_a_tally_is_what_a_recount_would_be(seed: int) -> None:
                 one, row = placed.pop(dice.randrange(len(placed)))
                 counts.add(one, row, -1)
             else:
-                one = pod(
-                    dice.choice("abc"), dice.choice("xyz"), terminating=dice.random() < 0.2, carries=dice.random() < 0.3
-                )
+                one = pod(dice.choice("abc"), dice.choice("xyz"), terminating=dice.random() < 0.2, carries=dice.random() < 0.3)
                 row = dice.randrange(ROWS)
                 placed.append((one, row))
                 counts.add(one, row, 1)

@@ -38,4 +38,3 @@ def test_keys_that_no_node_has_or_has_any_more_keep_no_memory() -> None:
     columns.set_row(0, {})
     assert {id(columns.column("zone"))} == asked
     assert columns.column("zone").get(0) is None
-

@@ -61,7 +61,7 @@ def test_a_patch_of_the_difference_leads_from_one_value_to_the_other(seed: int) 
 
 
 def test_the_kubectl_line_is_read_by_a_shell_as_the_patch_and_nothing_else() -> None:
-    patch = {"spec": {"pluginConfig": [{"name": "it's \"quoted\" $(rm -rf ~) `id` \u202e\n\\", "args": {}}]}}
+    patch = {"spec": {"pluginConfig": [{"name": 'it\'s "quoted" $(rm -rf ~) `id` \u202e\n\\', "args": {}}]}}
     line = kubectl_line("web.shop", patch)
     assert line.isascii() and line.isprintable()
     *command, body = shlex.split(line)

@@ -31,9 +31,7 @@ def scheduler() -> Path:
 
 
 @pytest.mark.parametrize("mode", [[], ["--backlog"]])
-def test_both_schedulers_bind_every_pod_and_are_measured(
-    scheduler: Path, capsys: pytest.CaptureFixture[str], mode: list[str]
-) -> None:
+def test_both_schedulers_bind_every_pod_and_are_measured(scheduler: Path, capsys: pytest.CaptureFixture[str], mode: list[str]) -> None:
     arguments = ["--kube-scheduler", str(scheduler), "--nodes", "20", "--pods", "60", "--waves", "1", "-o", "json", *mode]
     assert main(["bench", "against", *arguments]) == 0
     (compared,) = json.loads(capsys.readouterr().out)

@@ -295,9 +295,7 @@ async def _with_theirs(plane: ControlPlane, *, knows: bool) -> Run:
     async with _stage(plane.kubeconfig) as (client, watch, server):
         assets = plane.assets
         profile, settings = {"schedulerName": "placewright"}, {"extenders": extenders(server.url, knows=knows)}
-        scheduler = KubeScheduler(
-            assets.kube_scheduler, assets.minor, plane.kubeconfig, plane.folder, profile=profile, settings=settings
-        )
+        scheduler = KubeScheduler(assets.kube_scheduler, assets.minor, plane.kubeconfig, plane.folder, profile=profile, settings=settings)
         with scheduler:
             try:
                 return await Play(client, watch, server).perform()

@@ -23,11 +23,7 @@ def given() -> set[Right]:
     """(group, resource, verb) of the shipped roles."""
     rules = [*the_shipped("ClusterRole")["rules"], *the_shipped("Role")["rules"]]
     return {
-        (group, resource, verb)
-        for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
+        (group, resource, verb) for rule in rules for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]
     }
 
 

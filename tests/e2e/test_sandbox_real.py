@@ -121,9 +121,7 @@ async def test_a_pod_that_gets_a_node_runs_there(tmp_path: Path) -> None:
 
 
 @on_linux
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)], ids=str
-)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)], ids=str)
 async def test_it_ends_with_all_that_it_runs(tmp_path: Path, number: signal.Signals, code: int) -> None:
     async with sandbox(tmp_path / "config", "--nodes", "0") as process:
         lines = await said(process)

@@ -406,5 +406,3 @@ async def test_over_any_history_deaths_are_counted_exactly_and_ordinary_pods_nev
             await replica.waits(1)
             if clean:
                 await replica.keeper.end_term()
-
-

@@ -23,7 +23,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak-seconds", type=float, default=4.0, help="how long the soak takes")
     parser.addoption("--soak-rate", type=float, default=40.0, help="pods a second in the soak")
 
-
     parser.addoption("--upgrade-from", default="", help="a commit, or a folder with a checkout; without it the upgrade is from this code")
 
 

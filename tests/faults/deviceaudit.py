@@ -128,9 +128,7 @@ def leaks(history: History, devices: DeviceHistory) -> list[str]:
     ]  # fmt: skip
 
 
-def unaccounted(
-    history: History, devices: DeviceHistory, wanted: Mapping[str, int], counts: Collection[int]
-) -> dict[str, str]:
+def unaccounted(history: History, devices: DeviceHistory, wanted: Mapping[str, int], counts: Collection[int]) -> dict[str, str]:
     """By uid of a pod with claims that waits, what is wrong with that, or nothing.
 
     `wanted`: by uid, how many devices all its claims ask for, which may be any of a node. `counts`: how many nodes there were at any time.

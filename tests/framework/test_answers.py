@@ -331,7 +331,7 @@ def test_a_hint_is_one_of_two(answer: QueueingHint) -> None:
 def test_keys_of_one_queue_compare_with_the_first_of_them() -> None:
     check = answers.sort_key()
     assert [check(key, ()) for key in [(1, "a"), (0, "b"), (2,), (1, "c")]] == [(1, "a"), (0, "b"), (2,), (1, "c")]
-    assert refused(check, ("b", 1)) == 'found "(\'b\', 1)"; allowed a tuple that compares with those of other pods, such as [(1, \'a\')]'
+    assert refused(check, ("b", 1)) == "found \"('b', 1)\"; allowed a tuple that compares with those of other pods, such as [(1, 'a')]"
     assert check((7, "z"), ()) == (7, "z"), "one that was refused is not what others are held against"
     assert answers.sort_key()(("b", 1), ()) == ("b", 1), "each queue has its own"
 

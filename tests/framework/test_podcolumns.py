@@ -55,9 +55,7 @@ def both(rows: str) -> dict[str, list[str]]:
 # --- what makes a row stale -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("reads", "asked"), [(Reads.NODE, {}), (Reads.NODE_AND_ITS_PODS, both("b")), (Reads.CLUSTER, both("a b c"))]
-)
+@pytest.mark.parametrize(("reads", "asked"), [(Reads.NODE, {}), (Reads.NODE_AND_ITS_PODS, both("b")), (Reads.CLUSTER, both("a b c"))])
 def test_a_pod_that_comes_concerns_the_row_of_its_node_where_pods_are_read(reads: Reads, asked: dict[str, list[str]]) -> None:
     kept = Kept(reads)
     kept.scene.place(pod("x"), "b")
@@ -420,4 +418,3 @@ def test_columns_kept_through_any_history_are_the_sums_over_nodes(seed: int) -> 
         for _ in range(world.dice.choice((0, 1, 1, 1, 2, 7))):
             world.happen()
         assert_evaluated_as_summed(world, evaluator)
-

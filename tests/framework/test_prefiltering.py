@@ -126,9 +126,7 @@ def test_a_pod_that_is_refused_is_shown_to_no_filter() -> None:
     assert picky.asked("filter") == []
 
 
-@pytest.mark.parametrize(
-    ("refusal", "pending"), [(unschedulable("no"), set()), (unresolvable("no"), set()), (PENDING, {"A"})]
-)
+@pytest.mark.parametrize(("refusal", "pending"), [(unschedulable("no"), set()), (unresolvable("no"), set()), (PENDING, {"A"})])
 def test_a_refusal_stands_for_all_nodes_and_blames_one_plugin(refusal: Status, pending: set[str]) -> None:
     evaluator = bare(Script("A").pre_filters(refusal), Script("B").pre_filters(nodes="a")).evaluator()
     diagnosis = evaluator.diagnose(evaluator.evaluate(pod("p")))

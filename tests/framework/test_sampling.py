@@ -144,8 +144,10 @@ def test_what_is_found_in_windows_is_what_is_found_among_all_nodes(seed: int) ->
     dice = random.Random(seed)
     percentage = dice.choice((1, 40, 60))
     script = sized().signs(lambda pod: pod.labels["size"])
-    wide = Script("Wide", reads=Reads.CLUSTER).scores(lambda name, _: int(name[1:]) % 5).filters(
-        lambda name, _: NO if name.endswith("3") else SUCCESS
+    wide = (
+        Script("Wide", reads=Reads.CLUSTER)
+        .scores(lambda name, _: int(name[1:]) % 5)
+        .filters(lambda name, _: NO if name.endswith("3") else SUCCESS)
     )
     world = scene(script, wide, percentage=percentage)
     world.cluster.remove_node(NodeName("n11"))

@@ -72,8 +72,7 @@ def test_a_torn_file_is_used_or_refused(words: tuple[str, ...], content: bytes, 
 
 BOMBS = {
     "laughs": "kind: Policy\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9) if i else 'x'}]\n" for i in range(30)),
-    "merges": "kind: Policy\na0: &a0 {x: 1}\n"
-    + "".join(f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 9)}]}}\n" for i in range(1, 30)),
+    "merges": "kind: Policy\na0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 9)}]}}\n" for i in range(1, 30)),
     "nesting": "[" * 50_000,
     "nesting after a kind": "kind: SchedulingProfile\nspec: " + '{"a":' * 50_000,
     "in itself": "kind: List\nitems: &a [{kind: List, items: *a}]\n",

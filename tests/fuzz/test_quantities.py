@@ -11,8 +11,16 @@ from fuzz.effort import bounded, fuzz, outcome
 from placewright.api.quantity import LARGEST_AMOUNT, QuantityError, ceil_milli, ceil_units, nano
 
 _SUFFIXES = {
-    "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
-    "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000),
+    "": 1,
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "P": 10**15,
+    "E": 10**18,
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
     **{f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", start=1)},
 }
 _DIGITS = frozenset("0123456789")

@@ -267,9 +267,7 @@ class Running:
 
 
 @asynccontextmanager
-async def operator(
-    stage: Stage, options: EngineOptions = FAST, stand_beside: StandBeside = nothing_beside
-) -> AsyncIterator[Running]:
+async def operator(stage: Stage, options: EngineOptions = FAST, stand_beside: StandBeside = nothing_beside) -> AsyncIterator[Running]:
     """An operator at work on this stage, ended in order if the test did not end it."""
     stop = asyncio.Event()
     engine = build_engine(load_config(str(stage.sandbox.kubeconfig)), options, stand_beside)

@@ -116,6 +116,7 @@ def test_a_profile_with_thousands_of_faults_costs_no_more_than_one_with_a_hundre
         return convert(document, kind, **more)
 
     monkeypatch.setattr(difflib, "get_close_matches", counted)
+
     def looking(group: str) -> Any:
         looked.append(group)
         return entry_points(group=group)

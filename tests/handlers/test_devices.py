@@ -126,7 +126,7 @@ async def test_what_a_binding_that_fails_had_is_free_again() -> None:
         at.stage.sandbox.faults.add(Rule(code=403, method="POST", path="/pods/first/binding"))
         at.pod("first", {"resourceClaimName": "mine"})
         async with operator(at.stage):
-            await at.stage.until(lambda: ("first" in at.users("mine")), "the claim is written")
+            await at.stage.until(lambda: "first" in at.users("mine"), "the claim is written")
             await at.stage.until(lambda: not at.taken(), "the device is free again")
             at.stage.delete_pod("first")
             at.pod("second", {"resourceClaimName": "other"})

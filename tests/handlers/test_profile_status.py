@@ -148,9 +148,7 @@ async def test_conditions_that_others_add_are_no_reason_to_write(office: Office)
     assert len(office.applied) == 1
 
 
-async def test_a_status_that_could_not_be_written_is_tried_again_and_said_once(
-    office: Office, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_status_that_could_not_be_written_is_tried_again_and_said_once(office: Office, caplog: pytest.LogCaptureFixture) -> None:
     office.refuse = ApiError(403, "Forbidden", "cannot patch resource schedulingprofiles/status")
     with caplog.at_level(logging.WARNING):
         for _ in range(3):

@@ -167,9 +167,7 @@ async def test_what_broke_is_logged(stage: Stage, caplog: pytest.LogCaptureFixtu
     assert "scheduler broke" in caplog.text
 
 
-def test_an_operator_that_broke_has_exit_code_1(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_operator_that_broke_has_exit_code_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def breaks(*_: object) -> None:
         raise EngineBroken("scheduler was cancelled; the operator ends, to be started again")
 
@@ -227,9 +225,7 @@ def away_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if " is away: " in record.message or " is back after " in record.message]
 
 
-async def test_an_api_server_that_is_away_at_the_start_is_waited_for_and_said_once(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_api_server_that_is_away_at_the_start_is_waited_for_and_said_once(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     stage.sandbox.faults.refuse_connections(0.3)
     async with operator(stage):
         names = stage.pods(3)
@@ -239,9 +235,7 @@ async def test_an_api_server_that_is_away_at_the_start_is_waited_for_and_said_on
     assert "is back" in back
 
 
-async def test_an_api_server_that_goes_away_later_loses_no_pod_and_is_said_once(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_api_server_that_goes_away_later_loses_no_pod_and_is_said_once(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     async with operator(stage) as running:
         names = stage.pods(5)
         await stage.until(lambda: stage.placed(*names) and stage.events(names[-1]) and running.agrees_with(stage))

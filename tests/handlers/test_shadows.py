@@ -195,4 +195,3 @@ async def test_a_paused_shadow_decides_nothing(stage: Stage) -> None:
         await stage.until(lambda: stage.placed(*names))
         assert len(running.engine.shadows) == 0
     assert told(stage) == {}
-

@@ -106,6 +106,7 @@ def forking() -> Iterator[Warm]:
 
 async def seconds_to_first_bind(shift: Shift, leader: str, event: Callable[[], None]) -> float:
     """How long after `event` the first pod is bound while that one leads; pods come all the time."""
+
     async def come() -> None:
         while True:
             shift.stage.pods(1)

@@ -62,9 +62,7 @@ class Scene:
         self.told: list[tuple[str, str]] = []
         self.cluster = Cluster()
         self.queue = SchedulingQueue(lambda name: Policy() if name in self.live else None, lambda: self.now)
-        self.unclaimed = UnclaimedPods(
-            self.queue, self.cluster, lambda: self.live, self.standings, self, self.remembered, lambda: self.now
-        )
+        self.unclaimed = UnclaimedPods(self.queue, self.cluster, lambda: self.live, self.standings, self, self.remembered, lambda: self.now)
         self.cluster.set_node(convert({"metadata": {"name": "node"}, "status": {"allocatable": {"cpu": "9", "pods": "99"}}}, Node))
 
     def standings(self) -> Mapping[str, ProfileStanding]:

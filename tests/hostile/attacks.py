@@ -28,6 +28,7 @@ _FAILURE_THRESHOLD: Final = 3
 #: What a node says of itself, each a storm of its own.
 _ROOM: Final = ("3", "4", "8", "16")
 
+
 class Dice(Random):
     """Where an attack has sizes to choose from, the first variant takes what did most harm before there was a bound, the others any."""
 

@@ -84,7 +84,6 @@ class Manifests:
         named = self.applications[application].files
         return {path: self.files[path] for name in named for path in sorted(self.files) if path == name or path.startswith(f"{name}/")}
 
-
     def written(self, folder: Path) -> Path:
         """The folder, with all files in it."""
         for path, text in self.files.items():

@@ -498,6 +498,7 @@ async def test_a_victim_that_is_gone_ends_the_attempt() -> None:
 
 async def test_an_api_server_that_does_not_answer_is_not_blamed_on_the_extender() -> None:
     async with world(node_cache_capable=True, http_timeout=0.2) as (extender, server, api):
+
         async def never(_: web.Request) -> web.StreamResponse:
             await api.open.wait()
             return web.Response()

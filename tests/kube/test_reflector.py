@@ -134,9 +134,7 @@ async def test_410_as_the_status_of_the_watch_lists_again(watching: Watching) ->
 
 
 async def test_pages_that_expire_half_way_are_listed_as_a_whole_and_nothing_is_told_twice(watching: Watching) -> None:
-    watching.lists(
-        answer(listing(node("a"), following="more")), refuse(410, "Expired"), answer(listing(node("a"), node("b")))
-    )
+    watching.lists(answer(listing(node("a"), following="more")), refuse(410, "Expired"), answer(listing(node("a"), node("b"))))
     watching.watches()
     watching.group.start()
     await watching.sink.until_synced()
@@ -202,9 +200,7 @@ async def test_a_list_of_garbage_is_asked_for_again(watching: Watching) -> None:
     assert watching.reflector.counts.malformed == 1
 
 
-async def test_a_bad_object_is_logged_once_and_counted_and_the_others_go_on(
-    watching: Watching, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_bad_object_is_logged_once_and_counted_and_the_others_go_on(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
     bad = node("bad", "1", spec={"taints": 7})
     watching.lists(answer(listing(node("a"), bad)))
     watching.watches(stream(event("MODIFIED", bad), event("MODIFIED", bad), event("ADDED", node("c", "12")), watching.forever))
@@ -268,9 +264,7 @@ async def test_a_sink_that_fails_on_one_object_still_hears_of_the_others(watchin
     assert watching.reflector.counts.sink_errors == 1
 
 
-async def test_a_forbidden_collection_is_said_once_and_named_as_not_synced(
-    watching: Watching, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_forbidden_collection_is_said_once_and_named_as_not_synced(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
     watching.lists(refuse(403, "Forbidden"))
     with caplog.at_level(logging.WARNING):
         watching.group.start()

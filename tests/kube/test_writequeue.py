@@ -163,9 +163,7 @@ class SharedDesk(Desk):
     def __init__(self) -> None:
         super().__init__()
         self.stuck = asyncio.Event()
-        self.queue = WriteQueue(
-            self.write, self.broken.append, clock=lambda: self.now, namespace_of=lambda item: item.partition("/")[0]
-        )
+        self.queue = WriteQueue(self.write, self.broken.append, clock=lambda: self.now, namespace_of=lambda item: item.partition("/")[0])
 
     async def write(self, item: str) -> None:
         await super().write(item)

@@ -53,9 +53,7 @@ priorities = st.builds(priority_of, moments, tails) | st.integers(-(2**63), 2**6
 
 
 @given(moments, tails, st.lists(priorities, max_size=5))
-def test_a_newcomer_outranks_no_replica_that_is_there_however_far_its_clock_is_behind(
-    moment: int, tail: int, there: list[int]
-) -> None:
+def test_a_newcomer_outranks_no_replica_that_is_there_however_far_its_clock_is_behind(moment: int, tail: int, there: list[int]) -> None:
     newcomer = junior_to(Replica("us", priority_of(moment, tail)), there)
     assert newcomer.identity == "us" and -(2**63) < newcomer.priority < 0
     possible = [each for each in there if -(2**62) < each < 0]  # there is room below these

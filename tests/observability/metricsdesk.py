@@ -80,9 +80,7 @@ class Watched(Running):
 
 
 @asynccontextmanager
-async def watched(
-    stage: Stage, options: EngineOptions = FAST
-) -> AsyncIterator[Watched]:
+async def watched(stage: Stage, options: EngineOptions = FAST) -> AsyncIterator[Watched]:
     """Started before anything has happened, as `/metrics` is."""
     stop = asyncio.Event()
     access = load_config(str(stage.sandbox.kubeconfig))

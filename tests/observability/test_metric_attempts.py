@@ -289,5 +289,3 @@ async def test_a_hostile_name_stays_within_its_label(name: str) -> None:
     assert seen.value(ATTEMPTS, result="scheduled", profile=name) == 1
     assert seen.value("scheduler_queue_incoming_pods_total", queue=name, event=name) == 1
     assert "hacked" not in seen.families
-
-

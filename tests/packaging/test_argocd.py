@@ -57,7 +57,12 @@ def test_a_generation_that_nobody_has_looked_at_is_in_progress_whatever_was_said
 
 def test_the_component_adds_the_script_to_argo_cd_s_configuration(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "placewright")
-    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"}, "data": {"url": "https://cd"}}
+    theirs = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "argocd-cm", "namespace": "argocd"},
+        "data": {"url": "https://cd"},
+    }
     (tmp_path / "theirs.yaml").write_text(yaml.safe_dump(theirs))
     root = {"resources": ["theirs.yaml"], "components": ["placewright"], "generatorOptions": {"disableNameSuffixHash": True}}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(root))

@@ -128,9 +128,7 @@ def test_the_role_lets_the_scheduler_read_what_it_reflects_and_nothing_else(mani
     nobody = cast(Any, None)
     reflectors = reflected_core(nobody, nobody, lambda: None)
     Discovery(nobody, nobody, reflectors, 3600.0).adopt(Shortfall(None, ServedResources(Everything())))
-    reflected = {
-        (path[2] if path[1] == "apis" else "", path[-1]) for each in reflectors.members for path in [each.source.path.split("/")]
-    }
+    reflected = {(path[2] if path[1] == "apis" else "", path[-1]) for each in reflectors.members for path in [each.source.path.split("/")]}
     readable = {
         (group, resource)
         for rule in one(manifests, "ClusterRole")["rules"]

@@ -28,7 +28,6 @@ ADDED = {"job", "instance"}
 OF_THE_PROCESS = {"up": set[str](), "process_cpu_seconds_total": set[str](), "process_resident_memory_bytes": set[str]()}
 
 
-
 def exported() -> dict[str, set[str]]:
     """By name of a series, the labels it has."""
     found = dict(OF_THE_PROCESS)
@@ -51,10 +50,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 def series_of(expression: str) -> list[tuple[str, set[str]]]:
     """(name, labels that it is asked by) of every selector; each of ours has braces."""
-    return [
-        (name, set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers)))
-        for name, matchers in re.findall(r"(\w+)\{([^}]*)\}", expression)
-    ]
+    return [(name, set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))) for name, matchers in re.findall(r"(\w+)\{([^}]*)\}", expression)]
 
 
 @pytest.mark.parametrize(("where", "expression"), [pytest.param(*each, id=f"{each[0]}: {each[1][:40]}") for each in expressions()])

@@ -133,7 +133,7 @@ def test_every_rule_has_a_planted_sentence() -> None:
     ids=["docstring", "comment", "comment-of-a-value"],
 )
 def test_a_phrase_that_is_broken_over_two_lines_is_found(tmp_path: Path, module: str) -> None:
-    assert findings(tmp_path, module) == ['"of which": two sentences, or \'whose\'']
+    assert findings(tmp_path, module) == ["\"of which\": two sentences, or 'whose'"]
 
 
 def test_the_finding_names_the_line() -> None:

@@ -62,11 +62,7 @@ def verdicts(plugin: Pairwise, cluster: Cluster, pod: PodInfo) -> dict[str, Stat
     if not status.ok:
         return {str(cluster.names[row]): status for row in rows}
     rejected = rows[~plugin.filter(state, pod, cluster, rows)]
-    said = {
-        str(cluster.names[row]): verdict
-        for verdict, group in plugin.explain(state, pod, cluster, rejected)
-        for row in group
-    }
+    said = {str(cluster.names[row]): verdict for verdict, group in plugin.explain(state, pod, cluster, rejected) for row in group}
     assert set(said) == {cluster.names[row] for row in rejected}
     return said
 

@@ -103,9 +103,7 @@ def happen(world: World, dice: Dice, spec: Spec) -> None:
         case 8:
             world.set_namespace(dice.choice(NAMESPACES), dice.choice([{}, {"env": "prod"}, {"env": "dev"}]))
         case 9 if dice.maybe(0.5):
-            world.set_service(
-                dice.choice(NAMESPACES), dice.choice("st"), dice.choice([None, {"app": "a"}, dice.labels()])
-            )
+            world.set_service(dice.choice(NAMESPACES), dice.choice("st"), dice.choice([None, {"app": "a"}, dice.labels()]))
         case _:
             world.set_replica_set(dice.choice(NAMESPACES), "rs", dice.selector())
 

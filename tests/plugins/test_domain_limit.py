@@ -429,7 +429,8 @@ def test_what_would_have_to_change_names_the_domain_and_its_pods() -> None:
     placed = [web(name).on("a-0") for name in "xyz"]
     case = PluginCase(DomainLimit, args={"limits": [{"selector": WEB, "topologyKey": ZONE, "max": 3}]}, nodes=zones("a"), pods=placed)
     assert _remedy(case, web("new")) == (
-        f"1 pod fewer in {ZONE}=a, which has 3 of at most 3 pods: default/x, default/y, default/z", ("default/x",)
+        f"1 pod fewer in {ZONE}=a, which has 3 of at most 3 pods: default/x, default/y, default/z",
+        ("default/x",),
     )
     more = [web(f"p{i}").on("a-0") for i in range(9)]
     case = PluginCase(DomainLimit, args={"limits": [{"selector": WEB, "topologyKey": ZONE, "max": 8}]}, nodes=zones("a"), pods=more)

@@ -298,9 +298,7 @@ def test_terms_that_do_not_parse_refuse_an_incoming_pod_and_are_ignored_on_a_pla
     broken = term(labelSelector={"matchExpressions": [{"key": "app", "operator": "Near"}]})
     cluster = two_zones(pod("p", on="a", **apart(broken)))
     assert said_of(cluster, pod("new")) == {}
-    status = (
-        build(InterPodAffinity, cluster).pre_filter(CycleState(), info(pod("new", **apart(broken))), cluster).status
-    )
+    status = build(InterPodAffinity, cluster).pre_filter(CycleState(), info(pod("new", **apart(broken))), cluster).status
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.message.startswith("parsing pod: requiredAntiAffinityTerms: ")
 
@@ -389,8 +387,5 @@ def test_only_nodes_that_come_into_reach_are_worth_another_try(
 def test_a_node_that_leaves_the_domain_of_a_wary_pod_is_worth_another_try() -> None:
     wary = pod("p", on="a", **apart(term()))
     before, after = (node("b", zone=zone).build() for zone in "12")
-    assert (
-        hint(pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after, wary, node("a", zone="1"))
-        is QueueingHint.QUEUE
-    )
+    assert hint(pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after, wary, node("a", zone="1")) is QueueingHint.QUEUE
     assert hint(pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is QueueingHint.SKIP

@@ -184,4 +184,3 @@ def test_kinds_of_preemptors_beyond_the_bound_are_forgotten(monkeypatch: pytest.
     for priority in range(10, 30):
         full.told(full.long_lived, waiting("a", priority))
     assert len(full.long_lived.checker.kept._kept) == 3
-

@@ -117,10 +117,12 @@ def test_news_of_a_pod_that_no_term_means_asks_nobody_that_waits() -> None:
     blues = ZONE_TERM | {"labelSelector": {"matchLabels": {"color": "blue"}}}
     wants_blue = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [blues]}}
     spreads = {**blues, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
-    waiting = read({
-        "metadata": {"name": "p", "namespace": "home", "uid": "1", "labels": {"color": "blue"}},
-        "spec": {"affinity": wants_blue, "topologySpreadConstraints": [spreads]},
-    })
+    waiting = read(
+        {
+            "metadata": {"name": "p", "namespace": "home", "uid": "1", "labels": {"color": "blue"}},
+            "spec": {"affinity": wants_blue, "topologySpreadConstraints": [spreads]},
+        }
+    )
     grey, blue = (
         read({"metadata": {"name": "q", "namespace": "home", "uid": "2", "labels": {"color": color}}, "spec": {"nodeName": "n"}})
         for color in ("grey", "blue")

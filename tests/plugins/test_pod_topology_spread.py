@@ -59,11 +59,7 @@ class Scalar:
             return [c | {"selector": self._merged(c)} for c in own if c["whenUnsatisfiable"] == action]
         defaults = self.args["defaultConstraints"] if self.args else SYSTEM
         selector = self._default_selector()
-        return (
-            []
-            if empty(selector)
-            else [c | {"selector": selector} for c in defaults if c["whenUnsatisfiable"] == action]
-        )
+        return [] if empty(selector) else [c | {"selector": selector} for c in defaults if c["whenUnsatisfiable"] == action]
 
     def _merged(self, constraint: Body) -> Body | None:
         wanted = {key: self.labels[key] for key in constraint.get("matchLabelKeys") or () if key in self.labels}
@@ -88,9 +84,7 @@ class Scalar:
         owned = self.world.replica_sets.get(f"{namespace}/rs")
         if self.pod["metadata"].get("ownerReferences") and owned and owned["spec"]["selector"]:
             more = owned["spec"]["selector"]
-            as_expressions = [
-                {"key": k, "operator": "In", "values": [v]} for k, v in more.get("matchLabels", {}).items()
-            ]
+            as_expressions = [{"key": k, "operator": "In", "values": [v]} for k, v in more.get("matchLabels", {}).items()]
             selector["matchExpressions"] = as_expressions + more.get("matchExpressions", [])
         return selector
 
@@ -195,9 +189,7 @@ def newcomer(dice: Dice) -> Body:
     pod = dice.pod("new", spec)
     pod["metadata"]["deletionTimestamp"] = None
     if dice.maybe(0.5):
-        pod["metadata"]["ownerReferences"] = [
-            {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "rs", "controller": True}
-        ]
+        pod["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "rs", "controller": True}]
     return pod
 
 
@@ -393,9 +385,7 @@ def test_only_pods_that_count_are_worth_another_try(old: PodMaker | None, new: P
 def test_an_own_new_toleration_is_worth_another_try_where_taints_are_honoured() -> None:
     honouring = pod("new", **spread(nodeTaintsPolicy="Honor"))
     tolerant = pod("new", **spread(nodeTaintsPolicy="Honor"), tolerations=[{"operator": "Exists"}])
-    assert (
-        hint(honouring, EventResource.POD, Action.UPDATE_POD_TOLERATION, info(honouring), info(tolerant)) is QueueingHint.QUEUE
-    )
+    assert hint(honouring, EventResource.POD, Action.UPDATE_POD_TOLERATION, info(honouring), info(tolerant)) is QueueingHint.QUEUE
 
 
 @pytest.mark.parametrize(

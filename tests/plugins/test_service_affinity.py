@@ -241,9 +241,7 @@ def test_what_could_move_the_labels_of_its_service_wakes_a_pod_and_nothing_else(
 def a_rejected_pod() -> scheduling.World:
     """The only room is in the south, and the pod's Service has its first pod in the north."""
     world = scheduling.World(ServiceAffinity, pluginConfig=[{"name": "ServiceAffinity", "args": HALLS}])
-    world.nodes(
-        scheduling.node("full").labels(hall="north").offers(pods="1"), scheduling.node("south").labels(hall="south")
-    )
+    world.nodes(scheduling.node("full").labels(hall="north").offers(pods="1"), scheduling.node("south").labels(hall="south"))
     world.pods(scheduling.pod("first").labels(app="web").on("full"))
     world.intake.cluster_object(service("web", "default"))
     world.pods(scheduling.pod("second").labels(app="web"))

@@ -15,9 +15,7 @@ STARTS, REJECTIONS = "node-start-rate.yaml", "node-rejections.yaml"
 
 def create(stage: Stage, name: str, scheduler: str, **metadata: Any) -> None:
     spec = {"schedulerName": scheduler, "containers": [{"name": "main", "image": "example.test/main"}]}
-    stage.sandbox.writes.create(
-        stage.sandbox.resource("", "v1", "pods"), "default", {"metadata": {"name": name, **metadata}, "spec": spec}
-    )
+    stage.sandbox.writes.create(stage.sandbox.resource("", "v1", "pods"), "default", {"metadata": {"name": name, **metadata}, "spec": spec})
 
 
 def of_job(name: str) -> Object:

@@ -35,8 +35,10 @@ CASES = [
     (enabled("filter", {"name": "Zzz"}), 'spec.plugins.filter.enabled[0].name: found "Zzz"; allowed a known plugin'),
     (
         enabled("multiPoint", {"name": "PodTopologySpread"}),
-        ('spec.plugins.multiPoint.enabled[0].name: found "PodTopologySpread"; allowed a plugin of this version, '
-        "which does not have PodTopologySpread yet"),
+        (
+            'spec.plugins.multiPoint.enabled[0].name: found "PodTopologySpread"; allowed a plugin of this version, '
+            "which does not have PodTopologySpread yet"
+        ),
     ),
     (
         enabled("score", {"name": "NodeName"}),
@@ -124,8 +126,10 @@ CASES = [
     ),
     (
         config("NodeResourcesFit", {"ignoredResource": []}),
-        ("spec.pluginConfig[0].args.ignoredResource: found an unknown field; "
-        "allowed ignoredResources, topWeight, perZone (did you mean 'ignoredResources'?)"),
+        (
+            "spec.pluginConfig[0].args.ignoredResource: found an unknown field; "
+            "allowed ignoredResources, topWeight, perZone (did you mean 'ignoredResources'?)"
+        ),
     ),
     (config("NodeName", {"x": 1}), "spec.pluginConfig[0].args.x: found an unknown field; allowed no fields"),
     (config("NodeResourcesFit", {"topWeight": "4"}), 'spec.pluginConfig[0].args.topWeight: found "4"; allowed a whole number'),

@@ -66,9 +66,11 @@ def test_null_means_absent() -> None:
 CASES = {
     "an unknown field of spec": (
         MANIFEST + "spec: {weigths: {}}",
-        ("a.yaml: spec.weigths: found an unknown field; allowed schedulerName, preset, plugins, pluginConfig, percentageOfNodesToScore, "
-        "weights, backoff, giveUpAfterSeconds, fairness, extenders, pods, preemption, paused, mode, shadows, shadow "
-        "(did you mean 'weights'?)"),
+        (
+            "a.yaml: spec.weigths: found an unknown field; allowed schedulerName, preset, plugins, pluginConfig, percentageOfNodesToScore, "
+            "weights, backoff, giveUpAfterSeconds, fairness, extenders, pods, preemption, paused, mode, shadows, shadow "
+            "(did you mean 'weights'?)"
+        ),
     ),
     "an unknown field deep inside": (
         CONFIG + "profiles: [{plugins: {score: {enable: []}}}]",

@@ -172,9 +172,9 @@ def test_later_versions_say_the_strategy_themselves(version: str) -> None:
 
 def test_default_constraints_without_a_type_are_a_list() -> None:
     constraint = {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
-    args: Any = effect(
-        one("v1beta1", pluginConfig=[{"name": "PodTopologySpread", "args": {"defaultConstraints": [constraint]}}])
-    ).args["PodTopologySpread"]
+    args: Any = effect(one("v1beta1", pluginConfig=[{"name": "PodTopologySpread", "args": {"defaultConstraints": [constraint]}}])).args[
+        "PodTopologySpread"
+    ]
     assert [one.topology_key for one in args.defaults] == ["zone"]
 
 

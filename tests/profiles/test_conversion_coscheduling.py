@@ -81,7 +81,7 @@ def test_settings_without_a_counterpart_are_told_one_by_one() -> None:
     told = [finding for finding in conversion.findings if finding.loss is Loss.SETTING]
     assert {finding.path for finding in told} == {"profiles[0].pluginConfig"}
     assert [finding.text for finding in told] == [
-        "Coscheduling: \"podGroupBackoffSeconds\" 5: a group backs off as a pod does; the profile's backoff says how long",
+        'Coscheduling: "podGroupBackoffSeconds" 5: a group backs off as a pod does; the profile\'s backoff says how long',
         'Coscheduling: "podGroupRejectPercentage" 30: a group is decided as a whole, and refused as a whole',
         'Coscheduling: "somethingNew" [1]: there is no such setting here',
     ]

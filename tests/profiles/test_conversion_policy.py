@@ -170,9 +170,7 @@ def test_the_symmetric_weight_is_an_argument_of_inter_pod_affinity() -> None:
     assert args.hard_pod_affinity_weight == 42
 
 
-@pytest.mark.parametrize(
-    ("written", "seconds"), [(100_000_000, 0.1), (5_000_000_000, 5.0), (1_500, 1.5e-6), ("7s", 7.0), (0, 5.0)]
-)
+@pytest.mark.parametrize(("written", "seconds"), [(100_000_000, 0.1), (5_000_000_000, 5.0), (1_500, 1.5e-6), ("7s", 7.0), (0, 5.0)])
 @pytest.mark.parametrize("spelling", ["enableHttps", "enableHTTPS"])
 def test_extenders_are_taken_along_with_timeouts_in_nanoseconds(written: int | str, seconds: float, spelling: str) -> None:
     extender = {

@@ -110,7 +110,9 @@ def test_a_resource_is_managed_once_in_all_extenders() -> None:
 def test_every_problem_of_every_extender_is_told() -> None:
     found = problems(extender(urlPrefix="x", httpTimeout="soon"), extender(weight=-1))
     assert [line.split(":")[0] for line in found] == [
-        "spec.extenders[0].urlPrefix", "spec.extenders[0].httpTimeout", "spec.extenders[1].weight"
+        "spec.extenders[0].urlPrefix",
+        "spec.extenders[0].httpTimeout",
+        "spec.extenders[1].weight",
     ]
 
 
@@ -156,7 +158,10 @@ def test_those_that_may_fail_are_called_last_and_keep_their_place_in_messages() 
     names = ("a", "b", "c", "d")
     settings = resolved(*(extender(filterVerb=name, ignorable=name in "ac") for name in names))
     assert [(one.filter_verb, one.field) for one in settings] == [
-        ("b", "spec.extenders[1]"), ("d", "spec.extenders[3]"), ("a", "spec.extenders[0]"), ("c", "spec.extenders[2]")
+        ("b", "spec.extenders[1]"),
+        ("d", "spec.extenders[3]"),
+        ("a", "spec.extenders[0]"),
+        ("c", "spec.extenders[2]"),
     ]
 
 
@@ -226,7 +231,11 @@ def test_the_schema_takes_what_the_reader_takes_and_says_no_to_what_it_can_see()
 
     assert accepted(extender(httpTimeout="1m0.5s", tlsConfig={"caFile": "/ca"}, managedResources=[{"name": "example.com/gpu"}], weight=3))
     refused: list[dict[str, Any]] = [
-        {"httpTimeout": "5"}, {"urlPrefix": "ftp://x"}, {"weight": -1}, {"managedResources": [{}]}, {"tlsConfig": {"ca": ""}}
+        {"httpTimeout": "5"},
+        {"urlPrefix": "ftp://x"},
+        {"weight": -1},
+        {"managedResources": [{}]},
+        {"tlsConfig": {"ca": ""}},
     ]
     for wrong in refused:
         assert not accepted(extender(**wrong)), wrong

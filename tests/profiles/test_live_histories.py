@@ -65,9 +65,7 @@ def test_the_oldest_profile_with_a_good_generation_has_the_name_and_its_last_goo
             metadata = {"uid": str(entry.uid), "generation": entry.generation, "creationTimestamp": f"2026-01-01T00:00:00Z{name}"}
             live.apply(profile(entry.spec, name, **metadata))
         assert dict(held) == held_as, "what a cycle took hold of stays as it was"
-        expected = {
-            SCHEDULER_NAMES[each]: (each, one.good) for each, one in sorted(known.items(), reverse=True) if one.good is not None
-        }
+        expected = {SCHEDULER_NAMES[each]: (each, one.good) for each, one in sorted(known.items(), reverse=True) if one.good is not None}
         assert {key: active.evaluator for key, active in live.active.items()} == expected
         for swap in swaps:
             before = swap.before.evaluator if swap.before else None

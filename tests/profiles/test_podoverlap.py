@@ -55,9 +55,7 @@ def selects(pods: ProfilePods, labels: dict[str, str], namespace: dict[str, str]
 @given(one=profiles_pods, other=profiles_pods)
 def test_two_profiles_can_select_one_pod_exactly_where_a_search_finds_one(one: Spec, other: Spec) -> None:
     first, second = convert(one, ProfilePods), convert(other, ProfilePods)
-    found = any(
-        selects(first, labels, namespace) and selects(second, labels, namespace) for labels in LABELS for namespace in NAMESPACES
-    )
+    found = any(selects(first, labels, namespace) and selects(second, labels, namespace) for labels in LABELS for namespace in NAMESPACES)
     assert can_both_select(first, second) is found
     assert can_both_select(second, first) is found
 
@@ -105,7 +103,10 @@ def test_equal_priorities_that_can_meet_stall_both_with_both_names_and_both_stay
 @pytest.mark.parametrize(
     "pods",
     [
-        app("db", priority=4), app("batch", priority=5), {"allowedNamespaces": ["red"]}, None,
+        app("db", priority=4),
+        app("batch", priority=5),
+        {"allowedNamespaces": ["red"]},
+        None,
         app("db", priority=5, allowedNamespaces=["red"]),
     ],
     ids=["another priority", "other pods", "no selector", "nothing", "other namespaces"],

@@ -228,9 +228,7 @@ def test_a_pod_on_a_node_helps_only_spread_in_its_namespace_and_affinity_that_it
 
 @pytest.mark.parametrize("event", [ASSIGNED_POD_ADD, RELABELLED])
 @pytest.mark.parametrize("events", [[ON_ANY_POD], None])
-def test_a_plugin_that_narrows_nothing_hears_of_every_pod_on_a_node(
-    event: ClusterEvent, events: list[ClusterEventWithHint] | None
-) -> None:
+def test_a_plugin_that_narrows_nothing_hears_of_every_pod_on_a_node(event: ClusterEvent, events: list[ClusterEventWithHint] | None) -> None:
     world = World(FakePolicy(interests={"Theirs": events, "Spread": [interest(EventResource.POD, Action.ALL, always, in_its_namespace)]}))
     world.rejected(pod("theirs"), "Theirs")
     world.rejected(pod("both"), "Theirs", "Spread")

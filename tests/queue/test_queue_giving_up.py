@@ -289,5 +289,3 @@ def test_a_member_with_a_scheduling_gate_neither_waits_nor_keeps_the_others() ->
     one, two = members("a", "b")
     room.waits(one, two.gates("quota"))
     assert room.after(60) == ["a"]
-
-

@@ -25,8 +25,7 @@ async def settled(done: Callable[[], bool]) -> None:
 def owned(name: str, *owners: Object) -> Object:
     content = config_map(name)
     content["metadata"]["ownerReferences"] = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
-        for owner in owners
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]} for owner in owners
     ]
     return content
 

@@ -22,7 +22,7 @@ def body(api_version: str, kind: str, raw: bytes) -> bytes:
 
 
 def test_a_namespace_is_read() -> None:
-    metadata = (part(1, "team") + part(11, part(1, "a") + part(2, "b")) + part(11, part(1, "c") + part(2, "d")) + part(8, b""))
+    metadata = part(1, "team") + part(11, part(1, "a") + part(2, "b")) + part(11, part(1, "c") + part(2, "d")) + part(8, b"")
     sent = body("v1", "Namespace", part(1, metadata) + part(2, b"") + part(9, b""))
     assert decode_protobuf(sent) == {
         "apiVersion": "v1",
@@ -54,11 +54,7 @@ def test_a_negative_number_is_read() -> None:
 
 
 def test_numbers_and_texts_of_a_budget() -> None:
-    spec = (
-        part(1, part(1, 0) + part(2, 2))
-        + part(3, part(1, 1) + part(3, "50%"))
-        + part(2, part(1, part(1, "a") + part(2, "b")))
-    )
+    spec = part(1, part(1, 0) + part(2, 2)) + part(3, part(1, 1) + part(3, "50%")) + part(2, part(1, part(1, "a") + part(2, "b")))
     found = decode_protobuf(body("policy/v1", "PodDisruptionBudget", part(2, spec)))
     assert found["spec"] == {"minAvailable": 2, "maxUnavailable": "50%", "selector": {"matchLabels": {"a": "b"}}}
 

@@ -322,9 +322,7 @@ async def test_a_pod_that_waited_too_long_is_rejected_by_the_most_impatient_plug
     assert binding is not None
     world.now += 90
     assert await binding is False
-    assert world.status.written[0][2] == (
-        "0/1 nodes are available: 1 rejected due to timeout after waiting 1m30s at plugin P0."
-    )
+    assert world.status.written[0][2] == ("0/1 nodes are available: 1 rejected due to timeout after waiting 1m30s at plugin P0.")
     assert world.queue.rejections("default-scheduler") == {"P0": 1}
 
 
@@ -454,9 +452,7 @@ async def test_a_pod_that_came_and_went_on_a_node_while_its_answer_got_lost_is_i
 
 
 @pytest.mark.parametrize("answer", [CONFLICT, UNKNOWN])
-async def test_a_pod_that_somebody_else_bound_meanwhile_is_left_alone(
-    answer: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_pod_that_somebody_else_bound_meanwhile_is_left_alone(answer: Exception, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     script = Script()
     world = one_pod(script).nodes(node("b").cordoned())

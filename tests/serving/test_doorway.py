@@ -48,9 +48,7 @@ async def much(_question: Question) -> Answer:
 
 
 @asynccontextmanager
-async def served(
-    tls: ssl.SSLContext | None, answer_much: Callable[[Question], Coroutine[Any, Any, Answer]] = much
-) -> AsyncIterator[int]:
+async def served(tls: ssl.SSLContext | None, answer_much: Callable[[Question], Coroutine[Any, Any, Answer]] = much) -> AsyncIterator[int]:
     routes = Routes(Endpoint(path, answer, Audience.EVERYBODY) for path, answer in (("/livez", livez), ("/much", answer_much)))
     opened = bind(LOOPBACK, 0, "--port")
     port: int = opened.getsockname()[1]
@@ -205,9 +203,7 @@ def test_all_whose_requests_are_complete_in_one_turn_are_answered(loop: str, sma
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-def test_who_reads_no_answer_makes_room_for_others_within_some_turns(
-    loop: str, small_rooms: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_reads_no_answer_makes_room_for_others_within_some_turns(loop: str, small_rooms: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as many as there are places ask for much at once and read nothing of it. No beat passes."""
     monkeypatch.setattr(module, "BEAT_SECONDS", DEADLINE)
 

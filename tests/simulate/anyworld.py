@@ -116,9 +116,7 @@ class World:
         meta = self._meta(name, uid=f"uid-{name}", labels=self._labels(), creationTimestamp="2026-01-01T00:00:00Z")
         if dice.random() < 0.4:
             kind, owner = dice.choice([("ReplicaSet", "owner-rs"), ("StatefulSet", "owner-ss")])
-            meta["ownerReferences"] = [
-                {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
-            ]
+            meta["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}]
         if self._of_limits.random() < 0.3:
             meta["annotations"][LIMITS] = self._limit()
         status = {"phase": "Running" if node else "Pending", "startTime": f"2026-01-01T00:00:0{dice.randrange(9)}Z", "message": SECRET}

@@ -80,8 +80,7 @@ def asked(world: OfflineCluster) -> list[tuple[Any, ...]]:
 
     pod_groups = [of(pod.pod_group) for pod in sorted(world.pending.values(), key=lambda pod: pod.pod_group.form if pod.pod_group else "")]
     return [
-        (group.ref.form, group.min_member, group.timeout_seconds, bool(group.topology_key), group.topology_required)
-        for group in pod_groups
+        (group.ref.form, group.min_member, group.timeout_seconds, bool(group.topology_key), group.topology_required) for group in pod_groups
     ]
 
 

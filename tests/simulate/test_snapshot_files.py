@@ -78,19 +78,19 @@ WRONG = {
         lines(header(placewright="recording")),
         "line 1: placewright: found 'recording'; allowed snapshot (placewright simulate --record reads this file)",
     ),
-    "newer": (
-        lines(header(version=2)), "line 1: version: found 2; allowed version 1 of the format, or a newer Placewright to read it"
-    ),
+    "newer": (lines(header(version=2)), "line 1: version: found 2; allowed version 1 of the format, or a newer Placewright to read it"),
     "older": (lines(header(version=0)), "line 1: version: found 0; allowed version 1 of the format"),
     "version of another type": (lines(header(version="1")), "line 1: found"),
     "counts": (lines(header(counts={"Pod": 2}), POD), "'Pod': found '1 objects'; allowed 2, as its header says: it is not whole"),
     "counts of a wrong type": (lines(header(counts=[])), "line 1: Header: Expected `object`, got `array` - at `$.counts`"),
     "half a line": (lines(header(), NODE) + lines(POD)[:-9], "line 3: found"),
     "unknown kind": (
-        lines(header(), NODE, {"kind": "Secret", "metadata": {"name": "s"}}), "line 3: kind: found 'Secret'; allowed one of CSI"
+        lines(header(), NODE, {"kind": "Secret", "metadata": {"name": "s"}}),
+        "line 3: kind: found 'Secret'; allowed one of CSI",
     ),
     "wrong type": (
-        lines(header(), NODE | {"spec": {"taints": 3}}), "line 2: found 'Expected `array | null`, got `int` - at `$.spec.taints`'; allowed"
+        lines(header(), NODE | {"spec": {"taints": 3}}),
+        "line 2: found 'Expected `array | null`, got `int` - at `$.spec.taints`'; allowed",
     ),
     "no metadata": (lines(header(), {"kind": "Node"}), "line 2: found 'Object missing required field `metadata`'"),
     "no name": (lines(header(), {"kind": "Node", "metadata": {}}), "line 2: metadata.name: found ''; allowed a name"),

@@ -79,9 +79,7 @@ def make_credentials() -> Credentials:
     authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority = _authority(authority_key)
     certificate = _server_certificate(authority, authority_key, server_key)
-    key = server_key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    key = server_key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return Credentials(
         authority.public_bytes(serialization.Encoding.PEM),
         certificate.public_bytes(serialization.Encoding.PEM),

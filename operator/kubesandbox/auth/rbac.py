@@ -145,11 +145,7 @@ def _covers(rule: Object, asked: Asked) -> bool:
     if asked.path:
         return any(_path_matches(each, asked.path) for each in rule.get("nonResourceURLs") or ())
     names = rule.get("resourceNames")
-    return (
-        _has(rule, "apiGroups", asked.group)
-        and _names_resource(rule, asked.resource)
-        and (not names or asked.name in names)
-    )
+    return _has(rule, "apiGroups", asked.group) and _names_resource(rule, asked.resource) and (not names or asked.name in names)
 
 
 def _has(rule: Object, field: str, wanted: str) -> bool:

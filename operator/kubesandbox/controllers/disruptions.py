@@ -41,11 +41,7 @@ class Disruptions:
         labels = pod["metadata"].get("labels") or {}
         if namespace in self._outdated:
             self._refresh(namespace)
-        return [
-            budget
-            for budget in self._store.listed(self._budgets.key, namespace)
-            if _covers(budget.object)(labels)
-        ]
+        return [budget for budget in self._store.listed(self._budgets.key, namespace) if _covers(budget.object)(labels)]
 
     def _on_change(self, change: Change) -> None:
         subject = change.current or change.previous

@@ -195,9 +195,7 @@ def completed_status(pod: Object, now: str) -> Object:
     containers = (pod.get("spec") or {}).get("containers") or []
     ended = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now}}
     conditions = [
-        {**each, "status": "False", "reason": "PodCompleted"}
-        if each.get("type") in ("Ready", "ContainersReady")
-        else each
+        {**each, "status": "False", "reason": "PodCompleted"} if each.get("type") in ("Ready", "ContainersReady") else each
         for each in status.get("conditions") or []
     ]
     statuses = [_container(each, ended, ready=False) for each in containers]

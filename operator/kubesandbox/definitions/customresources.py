@@ -115,9 +115,7 @@ def _accept(status: Object, now: str) -> None:
         ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
     ):
         if not any(condition.get("type") == kind for condition in conditions):
-            conditions.append(
-                {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
-            )
+            conditions.append({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
 
 
 def _required(path: str) -> Fault:
@@ -202,9 +200,7 @@ def _faults_of_type(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
     kind = schema.get("type")
     loose = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if kind is None and not loose:
-        yield Fault(
-            f"{path}.type", "FieldValueRequired", "Required value: must not be empty for specified object fields"
-        )
+        yield Fault(f"{path}.type", "FieldValueRequired", "Required value: must not be empty for specified object fields")
     elif kind is not None and kind not in _SIMPLE_TYPES:
         shown = ", ".join(f'"{each}"' for each in sorted(_SIMPLE_TYPES))
         yield Fault(f"{path}.type", "FieldValueNotSupported", f'Unsupported value: "{kind}": supported values: {shown}')

@@ -128,9 +128,7 @@ def _deep(fields: FieldSet) -> FieldSet:
 
 def _take_over(owners: _Owners, manager: Manager, changed: FieldSet, force: bool) -> None:
     """Take `changed` from all other managers if forced; refuse otherwise."""
-    contested = {
-        other: changed & owned.fields for other, owned in owners.items() if other != manager and changed & owned.fields
-    }
+    contested = {other: changed & owned.fields for other, owned in owners.items() if other != manager and changed & owned.fields}
     if contested and not force:
         raise _conflict(contested, owners)
     for other, fields in contested.items():
@@ -143,10 +141,7 @@ def _conflict(contested: dict[Manager, FieldSet], owners: _Owners) -> ApplyConfl
     for other in sorted(contested, key=str):
         using = f" using {other.api_version} at {owners[other].time}" if other.operation == UPDATE else ""
         fields = [text(path) for path in sorted(contested[other])]
-        causes += [
-            {"reason": "FieldManagerConflict", "message": f"conflict with {other}{using}", "field": field}
-            for field in fields
-        ]
+        causes += [{"reason": "FieldManagerConflict", "message": f"conflict with {other}{using}", "field": field} for field in fields]
         lines.append(f"conflicts with {other}{using}:\n" + "\n".join(f"- {field}" for field in fields))
     if len(causes) == 1:
         message = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"

@@ -144,9 +144,7 @@ def _compare(old: Any, new: Any, shape: Shape, path: FieldPath, found: _Sets) ->
         found[1].add(path)
 
 
-def _compare_children(
-    old: Object, new: Object, path: FieldPath, found: _Sets, names: dict[str, tuple[str, Shape]]
-) -> None:
+def _compare_children(old: Object, new: Object, path: FieldPath, found: _Sets, names: dict[str, tuple[str, Shape]]) -> None:
     for name, (element, child) in names.items():
         inner = (*path, element)
         if element.startswith("k:") and (name not in old or name not in new):

@@ -113,9 +113,7 @@ def _json(current: Object, patch: object) -> Object:
 
 def _apply(current: Object | None, patch: object, terms: PatchTerms) -> Object:
     if not terms.field_manager:
-        raise PatchInvalid(
-            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
-        )
+        raise PatchInvalid('PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch')
     if not isinstance(patch, dict) or not patch.get("apiVersion") or not patch.get("kind"):
         raise PatchInvalid("invalid object type: an apply patch is an object with apiVersion and kind", code=400)
     if not isinstance(patch.get("metadata", {}), dict):

@@ -52,9 +52,7 @@ class Webhooks:
 
     store: Store
 
-    def wants(
-        self, resource: ResourceType, subresource: str, operation: str, configurations: GroupResource = VALIDATING
-    ) -> list[Object]:
+    def wants(self, resource: ResourceType, subresource: str, operation: str, configurations: GroupResource = VALIDATING) -> list[Object]:
         """The webhooks to ask about such a write, in order of their configurations' names."""
         found = sorted(self.store.listed(configurations), key=lambda each: each.name)
         hooks = (hook for each in found for hook in each.object.get("webhooks") or ())

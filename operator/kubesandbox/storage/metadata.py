@@ -119,9 +119,7 @@ def check_name(resource: ResourceType, name: str) -> None:
     pattern = _PATH_SEGMENT if resource.group in _FREE_NAMES else _NAME
     if len(name) <= 253 and pattern.fullmatch(name):
         return
-    wanted = (
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', at most 253"
-    )
+    wanted = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', at most 253"
     raise invalid(resource, name, [("metadata.name", f'Invalid value: "{name[:260]}": {wanted}')])
 
 

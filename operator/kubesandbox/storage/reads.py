@@ -84,9 +84,7 @@ class Reads:
             raise status.not_found(resource, name)
         return found
 
-    def page(
-        self, resource: ResourceType, namespace: str | None, matches: Predicate | None, options: ListOptions
-    ) -> Page:
+    def page(self, resource: ResourceType, namespace: str | None, matches: Predicate | None, options: ListOptions) -> Page:
         """One page of a list. Raises ApiError 410 when its snapshot is gone, 400 for a bad token."""
         if options.token:
             return self._continued(options)
@@ -133,9 +131,7 @@ class Reads:
     def encode_page(self, view: View, page: Page) -> bytes:
         """The JSON of a list, from the bytes that the store holds; as on the real server only custom items say their kind."""
         resource = view.resource
-        head = _encode(
-            {"kind": resource.collection_kind, "apiVersion": resource.api_version, "metadata": page.metadata}
-        )
+        head = _encode({"kind": resource.collection_kind, "apiVersion": resource.api_version, "metadata": page.metadata})
         # Joined bytes instead of one encoded document: objects are encoded once, when they are written.
         items = [view.encode(each) for each in page.objects]
         if resource.custom:

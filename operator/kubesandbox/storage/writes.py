@@ -99,9 +99,7 @@ class Writes:
     admission: Admission
     orphaned: set[str] = field(default_factory=set)
 
-    def create(
-        self, resource: ResourceType, namespace: str, sent: object, options: WriteOptions | None = None
-    ) -> Stored:
+    def create(self, resource: ResourceType, namespace: str, sent: object, options: WriteOptions | None = None) -> Stored:
         """Stores a new object. Raises ApiError 400, 403, 404 (no such namespace), 409 or 422."""
         options = options or WriteOptions()
         new = meta.check_object(resource, namespace, sent)
@@ -120,9 +118,7 @@ class Writes:
             return Stored(namespace, name, self.store.version, new)
         return self.store.put(resource.key, namespace, name, new)
 
-    def replace(
-        self, resource: ResourceType, namespace: str, name: str, sent: object, options: WriteOptions | None = None
-    ) -> Stored:
+    def replace(self, resource: ResourceType, namespace: str, name: str, sent: object, options: WriteOptions | None = None) -> Stored:
         """Stores `sent` in place of the current object (its status only, through that subresource)."""
         options = options or WriteOptions()
         current = self.current(resource, namespace, name)
@@ -162,9 +158,7 @@ class Writes:
         silent = replace(options, manager="", named=False) if applying else options
         return self._update(resource, current, new, silent), False
 
-    def delete(
-        self, resource: ResourceType, namespace: str, name: str, options: DeleteOptions | None = None
-    ) -> tuple[Stored, bool]:
+    def delete(self, resource: ResourceType, namespace: str, name: str, options: DeleteOptions | None = None) -> tuple[Stored, bool]:
         """Deletes, or begins to: answers (last content, whether it is gone).
 
         An object with finalizers, a running pod and a namespace stay, marked with a deletionTimestamp.
@@ -188,9 +182,7 @@ class Writes:
         marked = self.admission.on_deletion_begun(resource, marked)
         return self.store.put(resource.key, namespace, name, marked), False
 
-    def modify(
-        self, resource: ResourceType, namespace: str, name: str, change: Callable[[Object], None]
-    ) -> Stored | None:
+    def modify(self, resource: ResourceType, namespace: str, name: str, change: Callable[[Object], None]) -> Stored | None:
         """A write by the server itself: `change` edits a private copy; None when there is no such object.
 
         A change that changes nothing is not stored.
@@ -209,9 +201,7 @@ class Writes:
             raise not_found(resource, name)
         return found
 
-    def _patched(
-        self, resource: ResourceType, name: str, current: Object | None, request: PatchRequest, options: WriteOptions
-    ) -> Object:
+    def _patched(self, resource: ResourceType, name: str, current: Object | None, request: PatchRequest, options: WriteOptions) -> Object:
         terms = PatchTerms(
             kind=resource.kind,
             now=self.identity.now(),
@@ -334,8 +324,4 @@ def _keep(old: Object, new: Object, part: str) -> Object:
 
 
 def _deletion_is_due(metadata: Object) -> bool:
-    return (
-        "deletionTimestamp" in metadata
-        and not metadata.get("finalizers")
-        and metadata.get("deletionGracePeriodSeconds", 0) == 0
-    )
+    return "deletionTimestamp" in metadata and not metadata.get("finalizers") and metadata.get("deletionGracePeriodSeconds", 0) == 0

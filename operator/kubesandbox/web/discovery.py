@@ -84,9 +84,7 @@ def _no_schema(_resource: ResourceType) -> Mapping[str, Any] | None:
 class Discovery:
     """The documents about one registry; encoded ones are kept until the registry changes."""
 
-    def __init__(
-        self, registry: ResourceRegistry, schemas: SchemaSource = _no_schema, version: ServerVersion | None = None
-    ) -> None:
+    def __init__(self, registry: ResourceRegistry, schemas: SchemaSource = _no_schema, version: ServerVersion | None = None) -> None:
         self._registry = registry
         self._schemas = schemas
         self._version = version or ServerVersion()
@@ -149,9 +147,7 @@ class Discovery:
         return None
 
     def _group(self, group: str) -> Object:
-        versions = [
-            {"groupVersion": f"{group}/{version}", "version": version} for version in self._registry.groups()[group]
-        ]
+        versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in self._registry.groups()[group]]
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
     def _types(self, group: str, version: str) -> Object | None:

@@ -65,9 +65,7 @@ class ObjectRequests:
         await self._ask_webhooks(found, query, write, user)
         return write(query)
 
-    def _write(
-        self, request: web.BaseRequest, found: Route, body: bytes, user: User, content_type: str = ""
-    ) -> Callable[[Query], Answer]:
+    def _write(self, request: web.BaseRequest, found: Route, body: bytes, user: User, content_type: str = "") -> Callable[[Query], Answer]:
         """Build the function that carries the request out with given parameters, so that it can be rehearsed with `dryRun`."""
         content_type, agent = content_type or request.headers.get("Content-Type", ""), request.headers.get("User-Agent", "")
         if request.method == "PATCH":
@@ -153,9 +151,7 @@ class ObjectRequests:
     def _put(self, found: Route, query: Query, sent: object, agent: str, user: User) -> Answer:
         _require_name(found)
         options = self._guarded(found, queries.write_options(query, found.subresource, agent, "UpdateOptions"), user, "update")
-        return self._shown(
-            found.resource, self.writes.replace(found.resource, found.scope, found.name, sent, options), 200
-        )
+        return self._shown(found.resource, self.writes.replace(found.resource, found.scope, found.name, sent, options), 200)
 
     def _guarded(self, found: Route, options: WriteOptions, user: User, verb: str) -> WriteOptions:
         """Only the status of claims is guarded, and not from administrators."""
@@ -165,9 +161,7 @@ class ObjectRequests:
 
     def _patch(self, found: Route, query: Query, body: bytes, content_type: str, agent: str, user: User) -> Answer:
         _require_name(found)
-        request = PatchRequest(
-            queries.content(body, content_type), queries.patch_type(content_type), queries.flag(query, "force")
-        )
+        request = PatchRequest(queries.content(body, content_type), queries.patch_type(content_type), queries.flag(query, "force"))
         options = self._guarded(found, queries.write_options(query, found.subresource, agent, "PatchOptions"), user, "patch")
         if request.force and request.content_type != APPLY_PATCH:
             raise status.invalid_options("PatchOptions", "force", "Forbidden: may not be specified for non-apply patch")
@@ -191,9 +185,7 @@ class ObjectRequests:
 
     def _delete_collection(self, found: Route, query: Query, sent: object) -> Answer:
         options = queries.delete_options(query, sent)
-        page = self.reads.page(
-            found.resource, found.namespace, self._selection(found, query), queries.list_options(query)
-        )
+        page = self.reads.page(found.resource, found.namespace, self._selection(found, query), queries.list_options(query))
         for each in page.objects:
             self.writes.delete(found.resource, each.namespace, each.name, options)
         view = self.views.plain(found.resource)

@@ -103,8 +103,7 @@ def _operation_v2(resource: ResourceType) -> Object:
     return {
         "operationId": f"patch{resource.version}{resource.kind}",
         "parameters": [
-            {"name": name, "in": "query", "description": about, "type": kind, "uniqueItems": True}
-            for name, kind, about in _QUERY
+            {"name": name, "in": "query", "description": about, "type": kind, "uniqueItems": True} for name, kind, about in _QUERY
         ],
         "responses": {"200": {"description": "OK"}},
         "x-kubernetes-action": "patch",

@@ -190,16 +190,13 @@ _MESSAGES: Final[Mapping[str, _Message]] = MappingProxyType(
         "namespaceSpec": _message("finalizers=1:text[]"),
         "Eviction": _message("metadata=1:objectMeta deleteOptions=2:DeleteOptions"),
         "DeleteOptions": _message(
-            "gracePeriodSeconds=1:int preconditions=2:preconditions orphanDependents=3:bool propagationPolicy=4 "
-            "dryRun=5:text[]"
+            "gracePeriodSeconds=1:int preconditions=2:preconditions orphanDependents=3:bool propagationPolicy=4 dryRun=5:text[]"
         ),
         "preconditions": _message("uid=1 resourceVersion=2"),
         "Binding": _message("metadata=1:objectMeta target=2:objectReference"),
         "objectReference": _message("kind=1 namespace=2 name=3 uid=4 apiVersion=5 resourceVersion=6 fieldPath=7"),
         "SelfSubjectAccessReview": _message("metadata=1:objectMeta spec=2:accessReviewSpec status=3:ignored"),
-        "accessReviewSpec": _message(
-            "resourceAttributes=1:resourceAttributes nonResourceAttributes=2:nonResourceAttributes"
-        ),
+        "accessReviewSpec": _message("resourceAttributes=1:resourceAttributes nonResourceAttributes=2:nonResourceAttributes"),
         "resourceAttributes": _message("namespace=1 verb=2 group=3 version=4 resource=5 subresource=6 name=7"),
         "nonResourceAttributes": _message("path=1 verb=2"),
         "TokenRequest": _message("metadata=1:objectMeta spec=2:tokenSpec status=3:ignored"),
@@ -207,9 +204,7 @@ _MESSAGES: Final[Mapping[str, _Message]] = MappingProxyType(
         "boundObject": _message("kind=1 apiVersion=2 name=3 uid=4"),
         "ConfigMap": _message("metadata=1:objectMeta data=2:map immutable=4:bool"),
         "ServiceAccount": _message("metadata=1:objectMeta automountServiceAccountToken=4:bool"),
-        "PriorityClass": _message(
-            "metadata=1:objectMeta value=2:int globalDefault=3:bool description=4 preemptionPolicy=5"
-        ),
+        "PriorityClass": _message("metadata=1:objectMeta value=2:int globalDefault=3:bool description=4 preemptionPolicy=5"),
         "PodDisruptionBudget": _message("metadata=1:objectMeta spec=2:budgetSpec status=3:ignored"),
         "budgetSpec": _message("minAvailable=1:intOrString selector=2:labelSelector maxUnavailable=3:intOrString"),
         "labelSelector": _message("matchLabels=1:map matchExpressions=2:requirement[]"),
@@ -231,8 +226,7 @@ _MESSAGES: Final[Mapping[str, _Message]] = MappingProxyType(
             "nodeSelector=7:map serviceAccountName=8 nodeName=10 schedulerName=19 priorityClassName=24"
         ),
         "container": _message(
-            "name=1 image=2 command=3:text[] args=4:text[] ports=6:containerPort[] resources=8:quantities "
-            "imagePullPolicy=14"
+            "name=1 image=2 command=3:text[] args=4:text[] ports=6:containerPort[] resources=8:quantities imagePullPolicy=14"
         ),
         "containerPort": _message("name=1 hostPort=2:int containerPort=3:int protocol=4"),
         "quantities": _message("limits=1:quantityMap requests=2:quantityMap"),

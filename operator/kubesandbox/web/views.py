@@ -123,10 +123,7 @@ def table(
     carries the column definitions: `with_definitions` False leaves them out of the later ones.
     """
     shown = columns_of(kind, columns)
-    rows = [
-        {"cells": [_cell(column, obj, now) for column in shown], "object": _included(obj, include_object)}
-        for obj in objects
-    ]
+    rows = [{"cells": [_cell(column, obj, now) for column in shown], "object": _included(obj, include_object)} for obj in objects]
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",

@@ -23,8 +23,6 @@ ResourceList = dict[str, RawQuantity]
 Labels = dict[str, str]
 
 
-
-
 class KubeObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
     """Base of all structs: camelCase in JSON, not tracked by the garbage collector, because there are no cycles."""
 

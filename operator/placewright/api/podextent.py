@@ -269,4 +269,3 @@ def _node_terms(affinity: NodeAffinity | None) -> Iterator[NodeSelectorTerm]:
     yield from (required.node_selector_terms or ()) if required else ()
     for weighted in affinity.preferred_during_scheduling_ignored_during_execution or ():
         yield weighted.preference
-

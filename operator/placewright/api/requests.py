@@ -63,11 +63,7 @@ def is_scalar_resource(name: str) -> bool:
     Returns:
         True for hugepages, volumes of in-tree plugins, and everything in a domain.
     """
-    return (
-        is_extended_resource(name)
-        or name.startswith(("hugepages-", "attachable-volumes-"))
-        or "kubernetes.io/" in name
-    )
+    return is_extended_resource(name) or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
 
 
 def is_native_or_scalar(name: str) -> bool:
@@ -268,11 +264,7 @@ def _total(spec: PodSpec, defaults: Mapping[str, int], at_pod_level: Mapping[str
 
 def _pod_level(spec: PodSpec) -> Nanos:
     requests = (spec.resources.requests if spec.resources else None) or {}
-    return {
-        name: nano(quantity)
-        for name, quantity in requests.items()
-        if name in (CPU, MEMORY) or name.startswith("hugepages-")
-    }
+    return {name: nano(quantity) for name, quantity in requests.items() if name in (CPU, MEMORY) or name.startswith("hugepages-")}
 
 
 def _container(container: Container, defaults: Mapping[str, int]) -> Nanos:

@@ -208,5 +208,3 @@ class CSIStorageCapacity(KubeObject, frozen=True):
     storage_class_name: str = ""
     capacity: RawQuantity | None = None
     maximum_volume_size: RawQuantity | None = None
-
-

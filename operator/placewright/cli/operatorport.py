@@ -123,9 +123,7 @@ def add_operator_port_options(parser: argparse.ArgumentParser) -> Group:
     """
     group = parser.add_argument_group("operator")
     group.add_argument("--server", metavar="URL", help="its HTTPS port, forwarded to this machine (default: kubectl forwards it)")
-    group.add_argument(
-        "--token", metavar="TOKEN", help="bearer token for it (default: the kubeconfig's, if --server is on this machine)"
-    )
+    group.add_argument("--token", metavar="TOKEN", help="bearer token for it (default: the kubeconfig's, if --server is on this machine)")
     group.add_argument(
         "--operator-namespace", default=DEFAULT_NAMESPACE, metavar="NAME", help="where the operator runs (default: %(default)s)"
     )

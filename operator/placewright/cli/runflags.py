@@ -181,5 +181,3 @@ def _rate(text: str) -> float:
     if not rate <= _MOST_REQUESTS or rate < 0:
         raise argparse.ArgumentTypeError(f"found {text!r}; allowed a number from 0 (no limit) to {_MOST_REQUESTS}")
     return rate
-
-

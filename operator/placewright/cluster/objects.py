@@ -175,4 +175,3 @@ class ClusterObjects:
         """
         namespace = self.namespaces.get(name)
         return (namespace.metadata.labels if namespace else None) or _NO_LABELS
-

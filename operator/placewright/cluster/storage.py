@@ -20,13 +20,10 @@ from placewright.api.storage import (
 from placewright.cluster.journal import Log
 
 #: The kinds kept here.
-StorageObject = (
-    PersistentVolume | PersistentVolumeClaim | StorageClass | CSINode | CSIDriver | VolumeAttachment | CSIStorageCapacity
-)
+StorageObject = PersistentVolume | PersistentVolumeClaim | StorageClass | CSINode | CSIDriver | VolumeAttachment | CSIStorageCapacity
 STORAGE_KINDS: Final = (PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver, VolumeAttachment, CSIStorageCapacity)
 #: Changed keys of each kind that are remembered; a reader that is further behind reads all objects. Bounded, as tenants choose the keys.
 _CHANGES: Final = 8192
-
 
 
 class Named(Protocol):

@@ -351,9 +351,7 @@ def _for_good(problem: Exception) -> bool:
     return isinstance(problem, ApiError) and problem.status in _REFUSALS
 
 
-def _bounded(
-    known: Iterable[tuple[DecisionMark, float]], now: float
-) -> tuple[list[tuple[DecisionMark, float]], list[DecisionMark]]:
+def _bounded(known: Iterable[tuple[DecisionMark, float]], now: float) -> tuple[list[tuple[DecisionMark, float]], list[DecisionMark]]:
     """Split marks into kept ones and surplus: old marks, and beyond the bounds those marks whose last death is longest ago."""
     kept: list[tuple[DecisionMark, float]] = []
     surplus: list[DecisionMark] = []
@@ -366,4 +364,3 @@ def _bounded(
             of_namespace[mark.pod.namespace] = many + 1
             kept.append((mark, at))
     return kept, surplus
-

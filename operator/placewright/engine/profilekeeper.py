@@ -312,9 +312,7 @@ class ProfileKeeper:
             compared = self._compared(standing.name)
             await self._reporter.report(standing, self._sizes(standing.scheduler_name), (), compared, failures)
             return
-        await self._reporter.report(
-            standing, self._sizes(active.profile.scheduler_name), self.advice_on(active), failures=failures
-        )
+        await self._reporter.report(standing, self._sizes(active.profile.scheduler_name), self.advice_on(active), failures=failures)
 
     def in_effect(self) -> Mapping[str, Active[Evaluator]]:
         """The generations in effect, by name of the profile."""

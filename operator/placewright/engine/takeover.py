@@ -180,7 +180,6 @@ class Takeover:
             self._began.set()
             _logger.info("term %d begins, prepared in %.2f s", term, time.monotonic() - since)
 
-
     async def _prepare_in_time(self, term: int) -> bool:
         """Prepare the term. Returns False where that took too long, and the lead was lost or interrupted meanwhile."""
         now = time.monotonic()

@@ -137,9 +137,7 @@ class RemedyPlugin(FilterPlugin[ArgsT], ABC):
         """
         return None
 
-    def passes_after(
-        self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows
-    ) -> BoolColumn:
+    def passes_after(self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows) -> BoolColumn:
         """Judge rows as they would be once other filters' remedies have changed their nodes.
 
         Args:

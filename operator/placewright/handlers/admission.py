@@ -201,9 +201,7 @@ class AdmissionServer(kopf.WebhookServer):
         if not options.configuration:
             return
         try:
-            await until_answered(
-                lambda: apply_webhook(self._client, options.configuration, config, options.failure_policy), RetryBackoff()
-            )
+            await until_answered(lambda: apply_webhook(self._client, options.configuration, config, options.failure_policy), RetryBackoff())
             _logger.info("profiles are checked before they are stored: ValidatingWebhookConfiguration %s", options.configuration)
         except ApiError as refused:
             _logger.warning(

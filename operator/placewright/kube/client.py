@@ -134,9 +134,7 @@ class ApiClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.close()
 
     def sending(self, traffic: Traffic) -> Self:
@@ -251,9 +249,7 @@ class ApiClient:
         """
         return await self.request("PUT", path, body, params=params, content_type=content_type)
 
-    async def patch(
-        self, path: str, body: Body, params: Params = NO_PARAMS, content_type: str = MERGE_PATCH
-    ) -> bytes:
+    async def patch(self, path: str, body: Body, params: Params = NO_PARAMS, content_type: str = MERGE_PATCH) -> bytes:
         """Change parts of an object; see `request`.
 
         Args:
@@ -309,9 +305,10 @@ class ApiClient:
         await self.pacing.turn(self.traffic)
         sent = self.away.clock()
         try:
-            async with self._guarded.ending(f"{method} {path}", data), self._send(
-                method, path, params, data, content_type, self._timeout, accept
-            ) as answer:
+            async with (
+                self._guarded.ending(f"{method} {path}", data),
+                self._send(method, path, params, data, content_type, self._timeout, accept) as answer,
+            ):
                 return await answer.read()
         finally:
             for listener in self._listeners:
@@ -412,9 +409,10 @@ class ApiClient:
     async def _write(self, method: str, path: str, data: bytes | GuardedBody, content_type: str) -> None:
         connection = await self._connection()
         if connection is None:
-            async with self._guarded.ending(f"{method} {path}", data), self._send(
-                method, path, NO_PARAMS, data, content_type, self._timeout
-            ) as answer:
+            async with (
+                self._guarded.ending(f"{method} {path}", data),
+                self._send(method, path, NO_PARAMS, data, content_type, self._timeout) as answer,
+            ):
                 await answer.read()
             return
         assert self._pool is not None
@@ -436,9 +434,7 @@ class ApiClient:
         except CannotConnect:
             return None
 
-    async def _exchange(
-        self, connection: KeptConnection, method: str, path: str, request: bytes, data: bytes | GuardedBody
-    ) -> None:
+    async def _exchange(self, connection: KeptConnection, method: str, path: str, request: bytes, data: bytes | GuardedBody) -> None:
         asked = self.away.clock()
         try:
             if isinstance(data, GuardedBody):

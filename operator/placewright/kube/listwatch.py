@@ -191,7 +191,8 @@ class Wire(Generic[T]):
 
     def __init__(self, kind: type[T]) -> None:
         items: Any = msgspec.defstruct(
-            f"{kind.__name__}Page", [("metadata", _ListMeta, _ListMeta()), ("items", list[kind] | None, None)]  # type: ignore[valid-type]
+            f"{kind.__name__}Page",
+            [("metadata", _ListMeta, _ListMeta()), ("items", list[kind] | None, None)],  # type: ignore[valid-type]
         )
         event: Any = msgspec.defstruct(f"{kind.__name__}Event", [("type", ChangeType), ("object", kind)])
         self.kind = kind
@@ -297,9 +298,7 @@ def _metadata(raw: msgspec.Raw) -> ObjectMeta:
         found = _IDENTITY.decode(raw).metadata
     except DECODE_ERRORS as error:
         raise Malformed(f"an object without metadata: {error}") from None
-    return ObjectMeta(
-        name=found.name, namespace=found.namespace, uid=found.uid, resource_version=found.resource_version
-    )
+    return ObjectMeta(name=found.name, namespace=found.namespace, uid=found.uid, resource_version=found.resource_version)
 
 
 def object_key(metadata: ObjectMeta) -> ObjectKey:

@@ -181,9 +181,7 @@ class SpecChange:
     quick: bool
 
 
-def last_author(
-    managed: Sequence[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = (), change: SpecChange | None = None
-) -> Author:
+def last_author(managed: Sequence[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = (), change: SpecChange | None = None) -> Author:
     """Find the manager that changed `spec` last: of the managers with a new entry, the latest.
 
     A quick `change` without a new entry is attributed to the latest manager that owns a changed field. Any other change without a new entry

@@ -306,9 +306,7 @@ class Reflector(Generic[T]):
         self.counts.watches += 1
         before = self.counts.events
         try:
-            async with self._until_asked_to_list(), self._client.stream(
-                self.source.path, params, limit=seconds + _WATCH_GRACE
-            ) as stream:
+            async with self._until_asked_to_list(), self._client.stream(self.source.path, params, limit=seconds + _WATCH_GRACE) as stream:
                 splitter = LineSplitter()
                 while chunk := await stream.readany():
                     for line in splitter.feed(chunk):

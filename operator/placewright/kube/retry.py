@@ -111,9 +111,7 @@ async def until_answered(call: Callable[[], Awaitable[T]], backoff: RetryBackoff
     return await with_retries(call, sys.maxsize, backoff, sleep)
 
 
-async def with_retries(
-    call: Callable[[], Awaitable[T]], attempts: int, backoff: RetryBackoff, sleep: Sleep = asyncio.sleep
-) -> T:
+async def with_retries(call: Callable[[], Awaitable[T]], attempts: int, backoff: RetryBackoff, sleep: Sleep = asyncio.sleep) -> T:
     """Repeat `call` while its errors are temporary.
 
     Only for requests that may be carried out twice: a lost answer does not mean that nothing happened.

@@ -216,4 +216,3 @@ def _kept(metadata: ObjectMeta) -> dict[str, Any]:
     if metadata.annotations:
         kept["annotations"] = dict(metadata.annotations)
     return kept
-

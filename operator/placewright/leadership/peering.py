@@ -362,9 +362,7 @@ async def ensure_peering(client: ApiClient, name: str = PEERING_NAME) -> bool:
     else:
         return False
     try:
-        await client.post(
-            PEERINGS_PATH, {"apiVersion": "kopf.dev/v1", "kind": "ClusterKopfPeering", "metadata": {"name": name}}
-        )
+        await client.post(PEERINGS_PATH, {"apiVersion": "kopf.dev/v1", "kind": "ClusterKopfPeering", "metadata": {"name": name}})
     except ApiError as error:
         if error.status == CONFLICT:
             return False

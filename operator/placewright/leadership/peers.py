@@ -287,9 +287,7 @@ class Peers:
         return kept
 
     def _judge(self, now: Moment) -> Verdict:
-        above = {
-            identity: one for identity, one in self._seen.items() if one.record.priority > self._priority and one.expires > now
-        }
+        above = {identity: one for identity, one in self._seen.items() if one.record.priority > self._priority and one.expires > now}
         if above:
             return Verdict(False, min(one.expires for one in above.values()), f"{_first(above)} has precedence")
         own = [one.expires for one in self._seen.values() if self._is_ours(one)]

@@ -50,6 +50,7 @@ _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_E
 _EXPORTER: Final = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 _TALKATIVE: Final = (_EXPORTER, "opentelemetry.sdk._shared_internal")
 
+
 class _SampledAttempt(NamedTuple):
     """An attempt in OpenTelemetry's queue, in place of its spans, which the exporting thread makes.
 

@@ -36,9 +36,9 @@ from placewright.queue.nominator import Nominator
 from placewright.scheduler.cycle import SchedulingCycle
 
 #: The structs of all kinds that placement reads, and of profiles, by kind; `struct_of` tells kinds of one name apart.
-STRUCTS: Final[Mapping[str, type[Any]]] = {
-    kind.__name__: kind for kind in (Node, Pod, *KINDS) if kind not in POD_GROUPS.values()
-} | {KIND: SchedulingProfile}
+STRUCTS: Final[Mapping[str, type[Any]]] = {kind.__name__: kind for kind in (Node, Pod, *KINDS) if kind not in POD_GROUPS.values()} | {
+    KIND: SchedulingProfile
+}
 #: The names of all kinds that placement reads, and of profiles.
 KNOWN: Final = frozenset({*STRUCTS, POD_GROUP})
 

@@ -49,9 +49,7 @@ class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNor
         needed = tuple(NeededToleration(taint.key, taint.value or "", taint.effect) for taint in taints)
         return [Remedy(self.name, RemedyKind.TOLERATION, text, tolerations=needed)]
 
-    def passes_after(
-        self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows
-    ) -> BoolColumn:
+    def passes_after(self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows) -> BoolColumn:
         """The taint of a cordoned node goes with its cordon."""
         cordoned, tolerations = RemedyKind.UNCORDON in kinds, TolerationSet(pod.pod.spec.tolerations or ())
         return cluster.taints.where(rows, lambda taints: not _untolerated(taints, tolerations, cordoned=cordoned))

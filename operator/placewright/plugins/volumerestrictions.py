@@ -33,9 +33,7 @@ from placewright.plugins.shared import podclaims
 
 NAME: Final = "VolumeRestrictions"
 REASON_DISK: Final = "node(s) had no available disk"
-REASON_ONE_POD: Final = (
-    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
-)
+REASON_ONE_POD: Final = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 
 _DISK: Final = unschedulable(REASON_DISK)
 _ONE_POD: Final = unschedulable(REASON_ONE_POD)

@@ -59,9 +59,7 @@ def resolve_args(
             given[config.name] = _args_of(catalogue[config.name], config.args or {}, f"{path}.args", problems)
         elif config.name not in DEFAULT_PLUGINS and config.name not in PACKAGES:
             problems.append(Problem(f"{path}.name", in_json(config.name), known_plugin(config.name, catalogue, on_disk)))
-    return {
-        name: given[name] if name in given else _defaults_of(catalogue[name], problems) for name in names if name in catalogue
-    }
+    return {name: given[name] if name in given else _defaults_of(catalogue[name], problems) for name in names if name in catalogue}
 
 
 def _defaults_of(plugin: type[Plugin], problems: list[Problem]) -> object:

@@ -161,9 +161,7 @@ def may_use(namespace: str, profile: SchedulingProfile) -> bool:
     return pods is None or pods.allowed_namespaces is None or namespace in pods.allowed_namespaces
 
 
-def assigned_profile(
-    pod: NewPod, profiles: Iterable[SchedulingProfile], never_in: Collection[str] = NEVER_IN
-) -> SchedulingProfile | None:
+def assigned_profile(pod: NewPod, profiles: Iterable[SchedulingProfile], never_in: Collection[str] = NEVER_IN) -> SchedulingProfile | None:
     """Choose the profile that a pod is given.
 
         assigned_profile(NewPod("team-a", labels={"app": "web"}), profiles)

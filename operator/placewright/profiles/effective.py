@@ -60,9 +60,7 @@ def effective_plugins(profile: ResolvedProfile) -> tuple[EffectivePlugin, ...]:
 
 def _plugin(profile: ResolvedProfile, name: str) -> EffectivePlugin:
     origins = profile.origins
-    points = {
-        point: origins.plugins.get(point, {}).get(name, Origin.DEFAULT) for point in ExtensionPoint if name in profile.at(point)
-    }
+    points = {point: origins.plugins.get(point, {}).get(name, Origin.DEFAULT) for point in ExtensionPoint if name in profile.at(point)}
     weight = profile.weights.get(name)
     said = origins.args.get(name, {})
     return EffectivePlugin(

@@ -394,8 +394,10 @@ def _does(profile: SchedulingProfile) -> str:
     """The effect of a profile in effect, as a clause for its status."""
     spec = profile.spec
     if spec.is_shadow:
-        return "nothing is decided: spec.paused is true" if spec.paused else (
-            f"generation {profile.metadata.generation} decides the pods of profile {spec.shadows!r}, too, and binds none"
+        return (
+            "nothing is decided: spec.paused is true"
+            if spec.paused
+            else (f"generation {profile.metadata.generation} decides the pods of profile {spec.shadows!r}, too, and binds none")
         )
     if spec.paused:
         return "no new pods are taken: spec.paused is true"

@@ -101,17 +101,13 @@ def _default(name: str, catalogue: Catalogue) -> PluginRef:
     return PluginRef(name=name, weight=catalogue[name].default_weight)
 
 
-def _expand_at(
-    point: ExtensionPoint, own: PluginSet, multi_point: Sequence[PluginRef], catalogue: Catalogue
-) -> tuple[str, ...]:
+def _expand_at(point: ExtensionPoint, own: PluginSet, multi_point: Sequence[PluginRef], catalogue: Catalogue) -> tuple[str, ...]:
     enabled = [ref.name for ref in own.enabled or ()]
     disabled = {ref.name for ref in own.disabled or ()}
     if ALL in disabled:
         return tuple(enabled)
     expanded = [
-        ref.name
-        for ref in multi_point
-        if ref.name in catalogue and ref.name not in disabled and point.implemented_by(catalogue[ref.name])
+        ref.name for ref in multi_point if ref.name in catalogue and ref.name not in disabled and point.implemented_by(catalogue[ref.name])
     ]
     # The point's own order goes first: that is how a profile runs one plugin before the others at one point.
     overriding = [name for name in enabled if name in expanded]
@@ -146,9 +142,7 @@ def origins_of(spec: ProfileSpec, points: Mapping[ExtensionPoint, Iterable[str]]
 def _plugins(spec: ProfileSpec, point: ExtensionPoint, names: Iterable[str]) -> Mapping[str, Origin]:
     own = _named(spec.plugins.multi_point) | _named(plugin_set(spec.plugins, point))
     lent = set(find_preset(spec.preset).adds)
-    return MappingProxyType(
-        {name: Origin.PLUGINS if name in own else Origin.PRESET if name in lent else Origin.DEFAULT for name in names}
-    )
+    return MappingProxyType({name: Origin.PLUGINS if name in own else Origin.PRESET if name in lent else Origin.DEFAULT for name in names})
 
 
 def _weight(spec: ProfileSpec, name: str) -> Origin:

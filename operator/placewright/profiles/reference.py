@@ -56,8 +56,7 @@ def reference(catalogue: Catalogue) -> str:
     parts = [
         _INTRODUCTION,
         "## spec\n\n" + _fields(_spec_fields(spec)),
-        "### Extension points\n\n"
-        f"Each of them, and `multiPoint`, has `enabled` and `disabled`, above as `{_POINTS}`.\n\n" + _points(spec),
+        f"### Extension points\n\nEach of them, and `multiPoint`, has `enabled` and `disabled`, above as `{_POINTS}`.\n\n" + _points(spec),
         "### Rules across fields\n\nHeld by the API server from Kubernetes 1.25 on, and by the operator everywhere.\n\n" + _rules(spec),
         "## Presets\n\n" + _presets(),
         "## status\n\n" + _fields(_walk(status, "status")),

@@ -70,9 +70,7 @@ def _placing(scheduler: str, profiles: Sequence[SchedulingProfile]) -> Schedulin
     return min(serving, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name), default=None)
 
 
-def _why(
-    profile: SchedulingProfile, mine: SchedulingProfile | None, pod: NewPod, found: SchedulingProfile | None, alone: str
-) -> str:
+def _why(profile: SchedulingProfile, mine: SchedulingProfile | None, pod: NewPod, found: SchedulingProfile | None, alone: str) -> str:
     if profile is mine and found is None:
         return _names(pod)
     if alone:

@@ -152,9 +152,7 @@ class QueuedPod:
             if self.pod_group is not None:
                 self.pod_group.gated.pop(self.uid, None)
 
-    def record_failure(
-        self, now: float, unschedulable: AbstractSet[str], pending: AbstractSet[str], *, filtered: bool = False
-    ) -> None:
+    def record_failure(self, now: float, unschedulable: AbstractSet[str], pending: AbstractSet[str], *, filtered: bool = False) -> None:
         """Note a failed attempt: a rejection when plugins are named, otherwise an error.
 
         Args:

@@ -136,4 +136,3 @@ class SuspectPods:
             return
         if queue.place_of(queued.uid) in (SubQueue.ACTIVE, SubQueue.BACKOFF):
             self._put(queue, queued, Requeue.AFTER_BACKOFF, SET_APART)
-

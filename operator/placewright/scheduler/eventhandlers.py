@@ -64,9 +64,7 @@ _SELECTING: Final = (Service, ReplicationController, ReplicaSet, StatefulSet)
 #: The event resource of each kind whose changes may help rejected pods. No plugin listens for disruption budgets.
 _EVENT_RESOURCES: Final = {
     kind.__name__: EventResource(kind.__name__) for kind in (*_SELECTING, Namespace, *STORAGE_KINDS, *DEVICE_KINDS)
-} | {
-    kind.__name__: EventResource.POD_GROUP for kind in GROUP_KINDS
-}
+} | {kind.__name__: EventResource.POD_GROUP for kind in GROUP_KINDS}
 #: All others are kinds that plugins declare.
 _OUR_KINDS: Final[frozenset[type[Any]]] = frozenset(KINDS)
 

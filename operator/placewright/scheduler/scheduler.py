@@ -286,9 +286,7 @@ class Scheduler:
         self.given_up = GiveUpReports(queue, cluster.pod_groups, profiles, voices, lead, clock)
         self.binding = BindingCycle(cluster, queue, self.waiting, failures, ports.events, ports.observers, self.counts)
         self.evictions = Evictions(cluster, clock, ports.since_1970, queue.first_tried)
-        preemption = Preemption(
-            cluster, queue, self.binding, ports.evictor, ports.events, ports.status, lead, self.evictions, ports.sleep
-        )
+        preemption = Preemption(cluster, queue, self.binding, ports.evictor, ports.events, ports.status, lead, self.evictions, ports.sleep)
         self.attempts = Attempts(cluster, clock, ports.observers, failures, preemption, self.counts, self.beside)
         reserver = Reserver(cluster, queue, self.waiting, self.counts)
         self._extended = ExtendedCycle(cluster, cycle, lambda: lead.active)
@@ -468,4 +466,3 @@ class Scheduler:
         self._task_ended.set()
         if not task.cancelled() and task.exception() is not None:
             _logger.error("background work of the scheduler failed", exc_info=task.exception())
-

@@ -179,7 +179,7 @@ class FakeClaimWriter(WatchingPort):
 
 def _ready(allocation: AllocationResult | None) -> Iterator[DeviceStatus]:
     """Yield what drivers report of devices that have conditions to meet before a pod is bound."""
-    for device in (() if allocation is None else allocation.devices.results or ()):
+    for device in () if allocation is None else allocation.devices.results or ():
         if device.binding_conditions:
             conditions = tuple(DeviceCondition(type=kind, status="True") for kind in device.binding_conditions)
             yield DeviceStatus(device.driver, device.pool, device.device, device.share_id, conditions)

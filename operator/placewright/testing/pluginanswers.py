@@ -162,9 +162,7 @@ class PluginQuestions:
 
     def _explain(self, pod: PodInfo, found: PodAnswers, rejected: Rows) -> None:
         plugin, state, cluster = self._plugin, found.state, self._cluster
-        groups: list[Rejection] = self._timed(
-            "explain", lambda: plugin.explain(state, pod, cluster, rejected), promise=Promise.EXPLAIN
-        )
+        groups: list[Rejection] = self._timed("explain", lambda: plugin.explain(state, pod, cluster, rejected), promise=Promise.EXPLAIN)
         self._tally.saw(Promise.EXPLAIN)
         for status, rows in groups:
             found.rejected |= {self._name(row): status for row in rows.tolist()}

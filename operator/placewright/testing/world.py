@@ -350,9 +350,7 @@ class World:
         moments = [(self.now // _UNSCHEDULABLE_BEAT + 1) * _UNSCHEDULABLE_BEAT]
         backoff = self.queue.next_backoff_expiry
         # Never the present second, whose backoffs are flushed already: the clock would stand still.
-        moments += [
-            float(max(math.ceil(due), math.floor(self.now) + 1)) for due in (backoff, self.queue.alarms.next) if due is not None
-        ]
+        moments += [float(max(math.ceil(due), math.floor(self.now) + 1)) for due in (backoff, self.queue.alarms.next) if due is not None]
         if self.time.next_timer is not None:
             moments.append(self.time.next_timer)
         deadline = self.queue.giving_up.next_deadline()

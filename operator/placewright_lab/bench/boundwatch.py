@@ -77,9 +77,7 @@ class BoundWatch:
         self._reading = asyncio.create_task(self._read(answer), name="watch of bound pods")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._reading.cancel()
         await asyncio.gather(self._reading, return_exceptions=True)
         await self._session.close()

@@ -123,9 +123,7 @@ async def _burst(feed: Feed, tracker: Tracker, pods: Sequence[Manifest]) -> list
     return tracker.times()
 
 
-def _summed_up(
-    nodes: int, assigned: int, pods: int, times: list[tuple[float, float]], cpu: tuple[float, float], resident: int
-) -> EndToEnd:
+def _summed_up(nodes: int, assigned: int, pods: int, times: list[tuple[float, float]], cpu: tuple[float, float], resident: int) -> EndToEnd:
     p50, p99 = percentiles([bound - created for created, bound in times])
     span = max(bound for _, bound in times) - min(created for created, _ in times) if times else float("inf")
     return EndToEnd(nodes, assigned, pods, len(times), len(times) / span, p50, p99, *cpu, resident)

@@ -170,7 +170,8 @@ def _rejected(waiting: int) -> Iterator[Moves]:
     kinds: dict[str, Callable[[Stage], list[News]]] = {
         "a node that holds any of them is added": lambda stage: [lambda: stage.intake.node(_made(_node("another")))],
         "a node is added that holds none": lambda stage: [
-            (lambda i=i: stage.intake.node(_made(_node(f"small-{i}", cpu=500)))) for i in range(_FEW)  # type: ignore[misc]
+            (lambda i=i: stage.intake.node(_made(_node(f"small-{i}", cpu=500))))
+            for i in range(_FEW)  # type: ignore[misc]
         ],
         "a node's allocatable grows": lambda stage: [lambda: stage.intake.node(_made(_node(_NODE, cpu=64_000)))],
         "a pod on a node is deleted": lambda stage: [lambda: stage.intake.assigned_pod_gone("running")],
@@ -252,7 +253,9 @@ def _gated(gated: int) -> Iterator[Moves]:
     running = [_read(_running(f"running-{index}", f"node-{index}")) for index in range(1000)]
     yield _measured("pods are bound beside them", stage, [lambda p=p: stage.intake.assigned_pod(p) for p in running])  # type: ignore[misc]
     yield _measured(
-        "pods are deleted beside them", stage, [lambda p=p: stage.intake.assigned_pod_gone(p.uid) for p in running]  # type: ignore[misc]
+        "pods are deleted beside them",
+        stage,
+        [lambda p=p: stage.intake.assigned_pod_gone(p.uid) for p in running],  # type: ignore[misc]
     )
     opened = [_read(_without_gate(pod.name)) for pod in stage.pods if pod.pod.spec.scheduling_gates]
     yield _measured("their gates are opened", stage, [lambda p=p: stage.intake.unscheduled_pod(p) for p in opened])  # type: ignore[misc]

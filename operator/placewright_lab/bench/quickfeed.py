@@ -81,9 +81,7 @@ class QuickFeed:
         await self._connect()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for connection in self._connections:
             connection.close()
         self._connections = []

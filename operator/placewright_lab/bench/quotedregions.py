@@ -188,9 +188,8 @@ def _against(figures: Figures) -> str:
     fewer = ", ".join(f"{row['pods']:,} at {row['nodes']:,} nodes" for row in rows if row["pods"] < most)
     waves = f"{most:,} pods a wave ({fewer})" if fewer else f"{most:,} pods a wave"
     machine = "in turns on one real API server, with etcd, API server and the feed on the same cores"
-    return (
-        f"Against {theirs}, {machine}; `bench against`, {waves}:\n\n"
-        + _table([f"ours / {theirs}'s", *(f"{row['nodes']:,} nodes" for row in rows)], lines)
+    return f"Against {theirs}, {machine}; `bench against`, {waves}:\n\n" + _table(
+        [f"ours / {theirs}'s", *(f"{row['nodes']:,} nodes" for row in rows)], lines
     )
 
 

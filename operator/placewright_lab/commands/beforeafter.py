@@ -123,11 +123,10 @@ def _notes(trees: TwoTrees, tolerance: int) -> Iterator[str]:
     yield from (f"the benchmark of {trees.after.name} measured both: {each}" for each in trees.borrowed)
     yield from (
         f"different work: {named(one.what)}: placed {_placed(one, 0)} before, {_placed(one, 1)} after"
-        for one in trees.measured if not one.same_work
+        for one in trees.measured
+        if not one.same_work
     )
-    yield from (
-        f"slower by more than {tolerance} %: {named(one.what)}: {one.ratio - 1:+.1%}" for one in trees.lost(tolerance / 100)
-    )
+    yield from (f"slower by more than {tolerance} %: {named(one.what)}: {one.ratio - 1:+.1%}" for one in trees.lost(tolerance / 100))
 
 
 def _placed(one: BeforeAfter, side: int) -> str:

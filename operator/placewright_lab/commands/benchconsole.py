@@ -78,4 +78,3 @@ def _console_row(m: ConsoleCost) -> dict[str, Any]:
         "longest": round(m.median("longest") * 1000, 1),
         "MB/s read": round(m.median("read") / 1e6 / m.median("seconds"), 2),
     }
-

@@ -58,9 +58,7 @@ def main(args: argparse.Namespace) -> int:
 
         _write(args.report, "", "a")
     say_not_asked(tried, "compare")
-    simulations = [
-        SimulationRun(each.name, each.declared, seed) for seed in range(args.seed, args.seed + args.seeds) for each in tried
-    ]
+    simulations = [SimulationRun(each.name, each.declared, seed) for seed in range(args.seed, args.seed + args.seeds) for each in tried]
     with outcomes_of(Sweep(scenario, registry, args.which), simulations, args.jobs) as outcomes:
         runs = iter(lambda: list(islice(outcomes, len(tried))), [])
         comparison = compare(scenario.source, next(runs), runs)

@@ -219,6 +219,6 @@ def _things_to_try(scenario: DemoScenario, kubeconfig: Path, log: Path) -> list[
         "  kubectl get schedprof",
         "  kubectl get pods -o wide | head",
         "  kubectl run web --image=nginx && kubectl get pod web -o yaml | grep -A3 annotations",
-        f"  kubectl patch schedprof {scenario.profile} --type merge -p '{{\"spec\":{{\"weights\":{{\"NodeResourcesFit\":0}}}}}}'",
+        f'  kubectl patch schedprof {scenario.profile} --type merge -p \'{{"spec":{{"weights":{{"NodeResourcesFit":0}}}}}}\'',
         f"  tail -f {log}",
     ]

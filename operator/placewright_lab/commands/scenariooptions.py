@@ -103,9 +103,7 @@ def _recorded(file: Path, schedulers: set[str]) -> Scenario:
     return recording.scenario
 
 
-def candidates(
-    paths: Sequence[Path], registry: Registry, snapshot: Path | None = None, record: Path | None = None
-) -> list[Candidate]:
+def candidates(paths: Sequence[Path], registry: Registry, snapshot: Path | None = None, record: Path | None = None) -> list[Candidate]:
     """The profiles of each file. Without files: of the snapshot or the recording, or else kube-scheduler's default profile.
 
     Raises `InputError` for a file without profiles, `ProfileError` for profiles that could not come into effect.

@@ -123,8 +123,7 @@ def _made(minor: int) -> dict[str, str]:
     return {
         "commit": stamp.commit[:12] + "+" * stamp.commit.endswith("+") or "unknown",
         "machine": (
-            f"{stamp.cores} cores of {stamp.cpu}, {stamp.memory_bytes / 2**30:.0f} GiB, "
-            "shared by API server, etcd, scheduler and benchmark"
+            f"{stamp.cores} cores of {stamp.cpu}, {stamp.memory_bytes / 2**30:.0f} GiB, shared by API server, etcd, scheduler and benchmark"
         ),
         "versions": f"API server 1.{minor}, {versions}",
         "measured": stamp.date,

@@ -70,18 +70,20 @@ class ConsoleServer:
     async def serving(self) -> AsyncIterator[None]:
         """Serve for as long as the context is open."""
         app = web.Application(middlewares=[self._guarded], client_max_size=_LARGEST_BODY)
-        app.add_routes([
-            web.post(SESSION, self._session),
-            self._data("feed", self._feed),
-            self._data("node", self._node),
-            self._data("pod", self._pod),
-            self._data("group", self._group),
-            self._data("claim", self._claim),
-            self._data("verdicts", self._verdicts),
-            *(() if self._what_if is None else self._what_if.routes()),
-            web.get("/{page}", self._page),
-            web.get("/", self._page),
-        ])
+        app.add_routes(
+            [
+                web.post(SESSION, self._session),
+                self._data("feed", self._feed),
+                self._data("node", self._node),
+                self._data("pod", self._pod),
+                self._data("group", self._group),
+                self._data("claim", self._claim),
+                self._data("verdicts", self._verdicts),
+                *(() if self._what_if is None else self._what_if.routes()),
+                web.get("/{page}", self._page),
+                web.get("/", self._page),
+            ]
+        )
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_END_SECONDS)
         await runner.setup()
         # A group, so that an error of the publisher ends the console: pages that stand still would look like a quiet cluster.

@@ -48,9 +48,7 @@ class ControllerManager:
         self._child = Child(self._program, flags, self._running.folder)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._child is not None:
             self._child.end()
 

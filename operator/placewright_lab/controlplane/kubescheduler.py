@@ -72,9 +72,7 @@ class KubeScheduler:
         self._child = Child(self._program, flags, self._folder)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._child is not None:
             self._child.end()
 

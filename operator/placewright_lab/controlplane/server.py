@@ -75,9 +75,7 @@ class ControlPlane:
             self._closing = undo.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         # The processes first: their last writes would make the removal of the folder fail.
         self._end()
         self._closing.close()

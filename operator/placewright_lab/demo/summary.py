@@ -137,9 +137,7 @@ def _use(room: NDArray[np.float64], requested: NDArray[np.float64]) -> Use:
     return Use(int(have.sum()), float(share.min()), float(share.mean()), float(share.max()), float(share.std()))
 
 
-def _generations(
-    placed: Mapping[PodKey, TrackedPod], use: Callable[[Mapping[PodKey, TrackedPod]], dict[str, Use]]
-) -> list[Generation]:
+def _generations(placed: Mapping[PodKey, TrackedPod], use: Callable[[Mapping[PodKey, TrackedPod]], dict[str, Use]]) -> list[Generation]:
     groups: dict[tuple[str, int], dict[PodKey, TrackedPod]] = {}
     for key, fate in placed.items():
         groups.setdefault(fate.decided_by, {})[key] = fate

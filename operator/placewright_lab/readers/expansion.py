@@ -159,10 +159,7 @@ def _replicated(
 ) -> list[Manifest]:
     owner = owner or source.workload
     prefix = owner["metadata"]["name"]
-    return [
-        _pod(source, f"{prefix}-{suffix(owner_uid(owner), index, length=5)}", template, labels, owner)
-        for index in range(count)
-    ]
+    return [_pod(source, f"{prefix}-{suffix(owner_uid(owner), index, length=5)}", template, labels, owner) for index in range(count)]
 
 
 def _deployment(source: _Source) -> Expanded:

@@ -22,9 +22,7 @@ from placewright_lab.readers.podcheck import check_node, check_pod
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _RBAC_NAME: Final = re.compile(r"[^/%]+")
-_WORKLOADS: Final = frozenset(
-    {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob"}
-)
+_WORKLOADS: Final = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob"})
 _READY_MADE_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 
 

@@ -208,7 +208,7 @@ def _named(claim: ResourceClaim, uid: str) -> bool:
 
 def _ready(allocation: AllocationResult | None) -> Iterator[DeviceStatus]:
     """The drivers' reports on devices that need preparation."""
-    for device in (() if allocation is None else allocation.devices.results or ()):
+    for device in () if allocation is None else allocation.devices.results or ():
         if device.binding_conditions:
             conditions = tuple(DeviceCondition(type=kind, status="True") for kind in device.binding_conditions)
             yield DeviceStatus(device.driver, device.pool, device.device, device.share_id, conditions)

@@ -193,7 +193,6 @@ class SeenFile:
         refuse_twice(self._seen, where, identity.kind, struct, identity.metadata)
         self._counts[identity.kind] = self._counts.get(identity.kind, 0) + 1
 
-
     def _served(self, item: Any) -> Seen:
         owners = item.metadata.owner_references
         if not owners:

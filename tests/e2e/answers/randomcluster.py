@@ -102,9 +102,7 @@ class Dice(random.Random):
         }
         if self.maybe(0.2):
             resources[GPU] = self.choice(("1", "4"))
-        images = [
-            {"names": [name, name + "-alias"], "sizeBytes": size} for name, size in _IMAGES.items() if self.maybe(0.4)
-        ]
+        images = [{"names": [name, name + "-alias"], "sizeBytes": size} for name, size in _IMAGES.items() if self.maybe(0.4)]
         return {"allocatable": resources, "capacity": resources, "images": _tagged(images)}
 
     def pod(self, name: str) -> Object:

@@ -182,9 +182,7 @@ async def _settled(watch: Watch, pod: Object, *, only_placed: bool = False) -> O
     while True:
         event = await watch.next()
         seen: Object = event["object"]
-        if seen["metadata"]["uid"] == pod["metadata"]["uid"] and (
-            seen["spec"].get("nodeName") or (_message(seen) and not only_placed)
-        ):
+        if seen["metadata"]["uid"] == pod["metadata"]["uid"] and (seen["spec"].get("nodeName") or (_message(seen) and not only_placed)):
             return {"kind": "Pod", **seen}
 
 

@@ -54,9 +54,7 @@ def soft_scores(scene: Scene, version: Version) -> ByNode:
     return dict.fromkeys(feasible, 0) | _normalised(whole)
 
 
-def _points(
-    scene: Scene, constraint: _Constraint, considered: list[str], needed: list[_Constraint]
-) -> dict[str, float]:
+def _points(scene: Scene, constraint: _Constraint, considered: list[str], needed: list[_Constraint]) -> dict[str, float]:
     """What one constraint gives each node: its domain's pods, weighted by the number of domains, and the skew that is allowed anyway."""
     key = constraint.key
     domain = {name: _label(scene, name, key) or "" for name in scene.nodes}
@@ -87,10 +85,7 @@ def allowed(scene: Scene, version: Version) -> frozenset[str]:
             if domain in counts:
                 counts[domain] += constraint.count(scene, name)
         limit = constraint.max_skew + min(counts.values(), default=0) - constraint.selector.matches(scene.pod.labels)
-        nodes = {
-            name for name in nodes
-            if (domain := _label(scene, name, constraint.key)) is not None and counts.get(domain, 0) <= limit
-        }
+        nodes = {name for name in nodes if (domain := _label(scene, name, constraint.key)) is not None and counts.get(domain, 0) <= limit}
     return frozenset(nodes)
 
 
@@ -106,9 +101,7 @@ class _Constraint:
     def count(self, scene: Scene, node: str) -> int:
         """The pods there that it means; pods on their way out do not count."""
         return sum(
-            pod.namespace == scene.pod.namespace
-            and pod.pod.metadata.deletion_timestamp is None
-            and self.selector.matches(pod.labels)
+            pod.namespace == scene.pod.namespace and pod.pod.metadata.deletion_timestamp is None and self.selector.matches(pod.labels)
             for pod in scene.on_nodes[node]
         )
 

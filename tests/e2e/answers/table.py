@@ -50,9 +50,7 @@ BALANCE: Final = Change(
     rules.balanced_by_difference,
     rules.balanced_by_what_it_changes,
 )
-IMAGES: Final = Change(
-    "later versions count the images of init containers", rules.images_of_containers, rules.images_of_all_containers
-)
+IMAGES: Final = Change("later versions count the images of init containers", rules.images_of_containers, rules.images_of_all_containers)
 LOWEST: Final = Change(
     "later versions normalise between lowest and highest sum, also where all are positive or all negative",
     rules.affinity_from_zero,

@@ -104,7 +104,6 @@ class Judge:
         if len(found) > 1 or None in found:
             self.breaches.append(f"{at}: {group} stands in {sorted(map(str, found))}")
 
-
     def could_ever_stand(self, group: str) -> bool:
         """Whether enough members fit on the empty cluster, all of them in one domain if that is required; by trying everything."""
         notes = self.groups[group]["metadata"].get("annotations") or {}

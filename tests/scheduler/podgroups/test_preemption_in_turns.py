@@ -152,5 +152,3 @@ def _without_lead(world: World, leading: list[bool]) -> Any:
             """At once."""
 
     return type(handler)(handler.queue, handler.events, handler.status, Lead())
-
-

@@ -70,9 +70,7 @@ def main(args: argparse.Namespace) -> int:
     return 1 if counts[Level.FAIL] else 0
 
 
-async def diagnosed(
-    access: ClusterAccess, namespace: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
-) -> list[CheckResult]:
+async def diagnosed(access: ClusterAccess, namespace: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> list[CheckResult]:
     """Run all checks.
 
     Args:

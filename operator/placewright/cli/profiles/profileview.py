@@ -149,5 +149,3 @@ def _extenders(profile: ResolvedProfile) -> Table:
         settings = {name: value for name, value in extender_fields(extender).items() if name != "urlPrefix"}
         made.add_row(plain(extender.url_prefix), lines(f"{name}: {compact(value)}" for name, value in settings.items()))
     return made
-
-

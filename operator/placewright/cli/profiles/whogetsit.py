@@ -80,9 +80,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _answers(
-    client: ApiClient, args: argparse.Namespace, subjects: list[_Subject] | None
-) -> tuple[list[tuple[str, WhoGets]], str]:
+async def _answers(client: ApiClient, args: argparse.Namespace, subjects: list[_Subject] | None) -> tuple[list[tuple[str, WhoGets]], str]:
     if subjects is None:
         subjects = [await _from_cluster(client, args.pod)]
     profiles, giving = await asyncio.gather(list_profiles(client), _is_giving(client))

@@ -171,6 +171,7 @@ class Compared(Generic[T]):
         kind: the struct that objects are decoded into.
         comparison: with the belief.
     """
+
     path: str
     selector: str
     kind: type[T]

@@ -94,9 +94,7 @@ class PluginInCall:
         profile, generation: of the SchedulingProfile that runs it.
     """
 
-    def __init__(
-        self, plugin: str, profile: ResolvedProfile, guarding: Guarding | None = None, cluster: Cluster | None = None
-    ) -> None:
+    def __init__(self, plugin: str, profile: ResolvedProfile, guarding: Guarding | None = None, cluster: Cluster | None = None) -> None:
         guarding = guarding or Guarding()
         self.plugin = plugin
         self.profile = profile.name

@@ -296,9 +296,7 @@ class ProfileHandle:
             return None
         return self._evaluator.checker.kept.of(purpose, state, pod, AnswerByRow)
 
-    def evaluator(
-        self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], extenders: Sequence[Extender] = ()
-    ) -> Evaluator:
+    def evaluator(self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], extenders: Sequence[Extender] = ()) -> Evaluator:
         """Build the profile's plugins around this handle.
 
         Args:

@@ -182,9 +182,7 @@ class SampledColumns(PodColumns):
         totals[self._rows[among]] = total
         return totals, summaries
 
-    def local_score(
-        self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: object
-    ) -> tuple[IntColumn, IntColumn]:
+    def local_score(self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: object) -> tuple[IntColumn, IntColumn]:
         """Implements `PodColumns.local_score`; the rows are among the rows that were found."""
         raw = self._sampled[plugin.name][np.searchsorted(self._rows, rows)]
         return raw, raw if summary is None else plugin.normalise(state, raw, summary)

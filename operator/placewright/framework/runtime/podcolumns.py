@@ -445,9 +445,7 @@ class PodColumns:
         check_range(plugin, scores[feasible], self._runtime.failures)
         return scores
 
-    def local_score(
-        self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: Hashable | None
-    ) -> tuple[IntColumn, IntColumn]:
+    def local_score(self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: Hashable | None) -> tuple[IntColumn, IntColumn]:
         """Return the scores of one local plugin.
 
         Args:

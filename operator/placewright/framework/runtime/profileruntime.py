@@ -306,9 +306,7 @@ class ProfileRuntime:
         """
         return [plugin for plugin in self.pre_bind if plugin.pre_bind_pre_flight(state, pod, node).code is not Code.SKIP]
 
-    async def run_pre_bind(
-        self, state: CycleState, pod: PodInfo, node: NodeName, plugins: Sequence[PreBindPlugin] | None = None
-    ) -> Status:
+    async def run_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName, plugins: Sequence[PreBindPlugin] | None = None) -> Status:
         """Run the PreBind plugins in order; the first failure ends it.
 
         Args:
@@ -436,4 +434,3 @@ def _interests(events: Sequence[ClusterEventWithHint] | None) -> Sequence[Cluste
 
 def _wants(events: Iterable[ClusterEventWithHint], action: Action) -> bool:
     return any(e.event.resource is EventResource.NODE and e.event.action & action for e in events)
-

@@ -117,9 +117,7 @@ class ClusterAccess:
             self._rejected = False
 
 
-def load_config(
-    kubeconfig: str | None = None, context: str | None = None, environ: Mapping[str, str] = os.environ
-) -> ClusterAccess:
+def load_config(kubeconfig: str | None = None, context: str | None = None, environ: Mapping[str, str] = os.environ) -> ClusterAccess:
     """Find the cluster: the file named, else `KUBECONFIG`, else `~/.kube/config`, else the pod's service account.
 
     An exec plugin that the file names is run.
@@ -166,7 +164,8 @@ def _in_cluster(
     environ: Mapping[str, str], token_file: str = SERVICE_TOKEN_FILENAME, ca_file: str = SERVICE_CERT_FILENAME
 ) -> ClusterAccess:
     loader = InClusterConfigLoader(  # type: ignore[no-untyped-call]
-        token_filename=token_file, cert_filename=ca_file, environ=dict(environ))
+        token_filename=token_file, cert_filename=ca_file, environ=dict(environ)
+    )
 
     def read() -> ClusterAccess:
         try:

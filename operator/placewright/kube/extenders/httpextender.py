@@ -254,9 +254,7 @@ class HttpExtender:
                 raise ExtenderError(f"extender {who} claims a filtered node {_quoted(node)} which is not found in the input node list")
         return kept
 
-    def _victims_on(
-        self, node: NodeName, meta: MetaVictims, asked: Mapping[NodeName, NodeVictims], pods_on: PodsOn | None
-    ) -> NodeVictims:
+    def _victims_on(self, node: NodeName, meta: MetaVictims, asked: Mapping[NodeName, NodeVictims], pods_on: PodsOn | None) -> NodeVictims:
         try:
             there = pods_on(node) if pods_on is not None else asked[node].pods
         except KeyError:

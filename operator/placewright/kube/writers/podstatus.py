@@ -384,9 +384,7 @@ def _as_json(condition: Condition) -> dict[str, Any]:
     return body
 
 
-async def patch_pod_status(
-    client: ApiClient, pod: PodInfo, status: dict[str, Any], guarded: Guard, version: str = ""
-) -> Pod:
+async def patch_pod_status(client: ApiClient, pod: PodInfo, status: dict[str, Any], guarded: Guard, version: str = "") -> Pod:
     """Patch a pod's status (strategic merge).
 
     Args:

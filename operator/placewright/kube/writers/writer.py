@@ -157,9 +157,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         """
         super().__init__(client, may_write, **timing)
         self._workers = workers
-        self._queue: WriteQueue[K, V] = WriteQueue(
-            self._write, self._broke, self._not_before, self._clock, self._namespace_of
-        )
+        self._queue: WriteQueue[K, V] = WriteQueue(self._write, self._broke, self._not_before, self._clock, self._namespace_of)
 
     def start(self) -> None:
         """Start the workers; needs a running event loop. Items that were queued before are written then."""

@@ -163,12 +163,14 @@ GROUP_STATUS_WRITES: Final = counter(
     "outcome",
 )
 WRITER_RESTARTS: Final = counter(
-    "placewright_writer_restarts_total", "How often what writes 'events', 'status' or 'group status' began anew after an error of its own.",
+    "placewright_writer_restarts_total",
+    "How often what writes 'events', 'status' or 'group status' began anew after an error of its own.",
     "writer",
 )
 REPAIRS: Final = counter(
     "placewright_reconciler_repairs_total",
-    "What was believed of the cluster, turned out wrong, and was put right; docs/reconciler.md has the kinds.", "kind",
+    "What was believed of the cluster, turned out wrong, and was put right; docs/reconciler.md has the kinds.",
+    "kind",
 )
 FORGOTTEN: Final = counter(
     "placewright_forgotten_pods_total",

@@ -132,9 +132,7 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         return (interest(EventResource.POD, Action.DELETE, _never),)
 
 
-def _among(
-    cluster: Cluster, pod: PodInfo, limits: VictimLimits | None, victims: Mapping[NodeName, NodeVictims]
-) -> PostFilterResult:
+def _among(cluster: Cluster, pod: PodInfo, limits: VictimLimits | None, victims: Mapping[NodeName, NodeVictims]) -> PostFilterResult:
     """The result when extenders left these nodes, perhaps with other victims. Pods that cannot stay without these leave, too."""
     if not victims:
         return PostFilterResult(unschedulable("preemption: no candidate node for preemption"))

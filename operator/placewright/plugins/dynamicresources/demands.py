@@ -196,9 +196,7 @@ def check_size(demand: ClaimDemand, counts: Sequence[Sequence[int]]) -> None:
     """Refuse a claim whose requests, by the least that each may come to, want more than a claim can get. Raises `DemandError`."""
     least = sum(min(each) for each in counts)
     if least > MAX_RESULTS:
-        raise DemandError(
-            f"claim {demand.key}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
-        )
+        raise DemandError(f"claim {demand.key}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}")
 
 
 def _count(where: str, path: str, wish: Wish) -> int:

@@ -120,8 +120,15 @@ TIMED_OUT: Final = "device binding timeout: context deadline exceeded"
 
 
 class DynamicResources(
-    PreEnqueuePlugin[DynamicResourcesArgs], PreFilterPlugin, RowwiseFilter, RemedyPlugin, PostFilterPlugin, PreScorePlugin, MaxNormalised,
-    ReservePlugin, PreBindPlugin,
+    PreEnqueuePlugin[DynamicResourcesArgs],
+    PreFilterPlugin,
+    RowwiseFilter,
+    RemedyPlugin,
+    PostFilterPlugin,
+    PreScorePlugin,
+    MaxNormalised,
+    ReservePlugin,
+    PreBindPlugin,
 ):
     """Keeps pods to nodes where their claims have, or can get, devices."""
 

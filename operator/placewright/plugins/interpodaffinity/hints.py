@@ -115,9 +115,7 @@ def after_node_is_gone(
     own: OwnTerms, aversions: Callable[[PodInfo], Iterable[Term]], pod: PodInfo, left: Iterable[PodInfo], objects: ClusterObjects
 ) -> QueueingHint:
     """A node went with its pods: they count no more, although they are not deleted yet."""
-    return _hint(
-        any(_unwanted(own, each, None) or _bans(aversions(each), pod, objects) or _may_be_first(own, each, None) for each in left)
-    )
+    return _hint(any(_unwanted(own, each, None) or _bans(aversions(each), pod, objects) or _may_be_first(own, each, None) for each in left))
 
 
 def after_namespace_change(pod: PodInfo, old: Namespace | None, new: Namespace | None) -> QueueingHint:

@@ -195,9 +195,7 @@ class Matcher:
         return self._compiled.recall((namespace, owner.affinity), lambda: compile_terms(affinity, namespace))
 
 
-def _facing(
-    terms: Iterable[CarriedTerm], namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
-) -> FacingTerms:
+def _facing(terms: Iterable[CarriedTerm], namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> FacingTerms:
     banning: dict[str, set[AffinityCarrier]] = {}
     pulling: dict[str, dict[AffinityCarrier, int]] = {}
     for carried in terms:

@@ -53,9 +53,7 @@ class Term:
             return self.namespaces
         if selector.matches(NO_LABELS):
             return None
-        return self.namespaces.union(
-            name for name, ns in namespaces.items() if selector.matches(ns.metadata.labels or NO_LABELS)
-        )
+        return self.namespaces.union(name for name, ns in namespaces.items() if selector.matches(ns.metadata.labels or NO_LABELS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,9 +289,7 @@ def _bid(pod: PodInfo) -> Mapping[str, int]:
     return {**pod.requests, CPU: pod.scoring_cpu, MEMORY: pod.scoring_memory}
 
 
-def _grouped(
-    rows: Rows, reasons: Sequence[str], flags: Sequence[BoolColumn], everywhere: BoolColumn | None = None
-) -> list[Rejection]:
+def _grouped(rows: Rows, reasons: Sequence[str], flags: Sequence[BoolColumn], everywhere: BoolColumn | None = None) -> list[Rejection]:
     """Rows by their combination of failures; the last flag says that no preemption can help.
 
     `everywhere`: a column that is True in all rows; flags that are this very object tell no rows apart, and cost nothing.

@@ -113,9 +113,7 @@ class Layouts:
     def __init__(self) -> None:
         self._memory = NodeMemory()
 
-    def of(
-        self, constraints: Sequence[Constraint], require_all: bool, pod: PodInfo, wishes: bytes, cluster: Cluster
-    ) -> Layout:
+    def of(self, constraints: Sequence[Constraint], require_all: bool, pod: PodInfo, wishes: bytes, cluster: Cluster) -> Layout:
         """Find the layout for constraints; it is kept while no node changes.
 
         Args:
@@ -136,9 +134,7 @@ class Layouts:
         )
 
 
-def _lay_out(
-    memory: NodeMemory, constraints: Sequence[Constraint], require_all: bool, pod: PodInfo, cluster: Cluster
-) -> Layout:
+def _lay_out(memory: NodeMemory, constraints: Sequence[Constraint], require_all: bool, pod: PodInfo, cluster: Cluster) -> Layout:
     places = [domains(memory, cluster, c.key) for c in constraints]
     complete = cluster.present.copy()
     for place in places:

@@ -149,9 +149,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
         try:
             constraints = self._constraints(pod, HARD, cluster)
         except SelectorError as problem:
-            return PreFilterResult(
-                error(f"get constraints from pod: obtaining pod's hard topology spread constraints: {problem}")
-            )
+            return PreFilterResult(error(f"get constraints from pod: obtaining pod's hard topology spread constraints: {problem}"))
         if not constraints:
             return _NO_CONSTRAINTS
         layout = self._layouts.of(constraints, True, pod, placement_wishes(pod), cluster)
@@ -204,9 +202,7 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
                 found.append(Remedy(self.name, kind, text, topology_key=constraint.key, max_skew=standing.skew))
         return found
 
-    def passes_after(
-        self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows
-    ) -> BoolColumn:
+    def passes_after(self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows) -> BoolColumn:
         """Implements `RemedyPlugin.passes_after`: once a node is changed, its own pods may count, too."""
         passes = self.filter(state, pod, cluster, rows)
         for place, row in enumerate(rows.tolist()):

@@ -60,9 +60,7 @@ def read_configuration(
     return list(configured_profiles(msgspec.structs.replace(config, profiles=rewritten))), settings
 
 
-def _rewritten(
-    profile: ConfigProfile, older: str | None, path: str, catalogue: Catalogue, findings: ConversionFindings
-) -> ConfigProfile:
+def _rewritten(profile: ConfigProfile, older: str | None, path: str, catalogue: Catalogue, findings: ConversionFindings) -> ConfigProfile:
     draft = Draft(without_placements(profile.plugins, f"{path}.plugins", findings.setting), profile.plugin_config)
     _refuse_repeated_configs(profile, path)
     if older:

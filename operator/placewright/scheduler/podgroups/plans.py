@@ -103,9 +103,7 @@ class Planner:
                 to_free += shortage
         return Plan(nodes, to_free) if len(nodes) == group.needed else None
 
-    def _row_for(
-        self, group: Group, pod: PodInfo, within: frozenset[NodeName] | None, dry_run: DryRunCluster
-    ) -> tuple[int, float] | None:
+    def _row_for(self, group: Group, pod: PodInfo, within: frozenset[NodeName] | None, dry_run: DryRunCluster) -> tuple[int, float] | None:
         """Return the least overfull node that could hold the pod, and the share by which it is too full."""
         for row, shortage in self._by_shortage(pod, within):
             name = self.cluster.names[row]

@@ -57,9 +57,7 @@ class PodGroupScheduler:
         bindings: members being bound beyond one for each group, which is one task of the scheduler.
     """
 
-    def __init__(
-        self, members: MemberCycle, attempts: Attempts, binding: BindingCycle, status: GroupStatusWriter, start: Start
-    ) -> None:
+    def __init__(self, members: MemberCycle, attempts: Attempts, binding: BindingCycle, status: GroupStatusWriter, start: Start) -> None:
         """Start without groups.
 
         Args:
@@ -413,9 +411,7 @@ def _asks_extenders(group: Group) -> bool:
     return any(group.evaluator.runtime.extenders_for(attempt.pod) for attempt in group.attempts)
 
 
-def _with_its_group(
-    group: Group, own: FitError | None, message: str, uid: str, room: GroupRoom, elsewhere: AbstractSet[str]
-) -> FitError:
+def _with_its_group(group: Group, own: FitError | None, message: str, uid: str, room: GroupRoom, elsewhere: AbstractSet[str]) -> FitError:
     """Combine a member's own failure with its group's, and add the node where room is made for it.
 
     A member that waits only for its group comes back with the member that something else keeps waiting.

@@ -284,7 +284,7 @@ class PerfRun:
                 rounds[slot] = []
             else:
                 made = [f"{path}/{await self._made(path, manifest)}" for path, manifest in served]
-                rounds[slot:slot + 1] = [made]
+                rounds[slot : slot + 1] = [made]
             count += 1
 
     async def _made(self, path: str, manifest: Manifest) -> str:
