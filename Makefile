@@ -22,18 +22,18 @@ demo: $(READY) ## An embedded cluster, the scheduler at work on it, a profile ch
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 
 test: $(READY) ## The tests, but for those that take long and show no more of a feature (docs/tests.md)
-	@$(PYTEST) --chosen $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 unit: $(READY) ## The tests of the core and the golden cases
 	@$(PYTEST) -m unit $(ARGS)
 
 test-all: $(READY) ## All tests
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) --all $(ARGS)
 
 # Each run adds a line to the report; the table is made of them (docs/faults.md).
 faults: $(READY) ## The fault tests, five seeds each, and a table of what they found
 	@mkdir -p build && rm -f build/faults.jsonl
-	@$(BIN)/pytest tests/faults --seeds 5 --report build/faults.jsonl $(ARGS); code=$$?; \
+	@$(BIN)/pytest --all tests/faults --seeds 5 --report build/faults.jsonl $(ARGS); code=$$?; \
 		cd tests && ../$(BIN)/python -m faults.report ../build/faults.jsonl; exit $$code
 
 soak: $(READY) ## Ten minutes at 200 pods a second with churn

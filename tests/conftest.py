@@ -29,7 +29,7 @@ FOREIGN = "KUBECONFIG_E2E"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--real", action="store_true", help=f"use the API server of {VARIABLE}, and run tests/e2e too")
-    parser.addoption("--chosen", action="store_true", help="of the tiers process and long, only what tests/choice.py names")
+    parser.addoption("--all", action="store_true", help="of the tiers process and long, too, every test, not the choice of tests/choice.py")
     parser.addoption("--report", type=Path, default=None, help="tests with faults append a line of JSON for each run")
 
 
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(variable, None)
     for tier in TIERS:
         config.addinivalue_line("markers", f"{tier}: set by tests/tiers.py, which says what it means")
-    config.pluginmanager.register(Tiers(only_chosen=config.getoption("--chosen")), "tiers")
+    config.pluginmanager.register(Tiers(every_test=config.getoption("--all") or config.getoption("--real")), "tiers")
     if config.option.markexpr == "unit":
         take_few()
         hypothesis.settings.register_profile("few", hypothesis.settings.get_profile("untimed"), max_examples=cases(100))

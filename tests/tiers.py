@@ -8,8 +8,9 @@
 | `long` | the same for longer: faults with several replicas, the soak, pages of the documentation command by command, benchmarks |
 
 The tables below decide, never a mark beside a test. Tests of the first two tiers fail where they open what their tier must not, so the
-tables cannot fall behind the tests. `make unit` runs the first tier, `make test` the first two whole and the choice (`choice.py`) of the
-others, `make test-all` everything: also the cases of tests that take real data, where that lies beside the checkout (`inputs/real.py`).
+tables cannot fall behind the tests. `make unit` runs the first tier. `make test`, and `pytest` without arguments, run the first two whole
+and the choice (`choice.py`) of the others. `make test-all` (`pytest --all`) runs everything: also the cases of tests that take real data,
+where that lies beside the checkout (`inputs/real.py`). A file that a command names, or a tier that it asks for, is run whole.
 """
 
 from __future__ import annotations
@@ -174,8 +175,8 @@ def _names(node_id: str) -> Iterator[str]:
 class Tiers:
     """The part of pytest that knows tiers. In a run with several processes, each worker selects and the first process reports."""
 
-    def __init__(self, *, only_chosen: bool) -> None:
-        self._only_chosen = only_chosen
+    def __init__(self, *, every_test: bool) -> None:
+        self._every_test = every_test
         #: How many tests of each tier were left out, of those that were asked for.
         self._left: Counter[str] = Counter()
         self._forbidden: frozenset[str] = frozenset()
@@ -194,11 +195,13 @@ class Tiers:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Mark each test with its tier; of the slow tiers keep what is chosen."""
+        every = self._every_test or bool(config.option.markexpr)
+        named = {(config.invocation_params.dir / each.partition("::")[0]).resolve() for each in config.args}
         left = []
         for item in items:
             tier = tier_of(item.nodeid)
             item.add_marker(tier)
-            if self._only_chosen and tier in {"process", "long"} and not chosen(item.nodeid):
+            if not every and tier in {"process", "long"} and not chosen(item.nodeid) and item.path not in named:
                 left.append(item)
                 self._left[tier] += 1
         if left:

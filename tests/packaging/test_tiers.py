@@ -141,11 +141,11 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
         import tiers
 
         def pytest_addoption(parser):
-            parser.addoption("--chosen", action="store_true")
+            parser.addoption("--all", action="store_true")
 
         def pytest_configure(config):
             for tier in tiers.TIERS: config.addinivalue_line("markers", tier)
-            config.pluginmanager.register(tiers.Tiers(only_chosen=config.getoption("--chosen")))
+            config.pluginmanager.register(tiers.Tiers(every_test=config.getoption("--all")))
     """)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))  # for workers
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # what other plugins are installed costs a second a run
@@ -154,15 +154,33 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "two workers"])
 def test_a_run_says_what_it_ran_what_it_left_and_why_it_skipped(suite: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    ran = suite.runpytest_inprocess("-q", "-p", "no:cacheprovider", "--chosen", *workers)
+    ran = suite.runpytest_inprocess("-q", "-p", "no:cacheprovider", *workers)
     lines = [re.sub(r" \(\d+ s of work\)", "", line) for line in ran.outlines]
     assert "tiers: unit 2, server 2, process 1 of 2, long 1 of 2" in lines
     assert "left for `make test-all`: 1 process and 1 long" in lines
     assert "skipped: 3: needs a moon" in lines
 
 
+@pytest.mark.parametrize(
+    ("asked", "soak", "left"),
+    [
+        (("tests/faults", "tests/kubectl"), 0, ["left for `make test-all`: 1 process and 1 long"]),
+        (("--all",), 1, []),
+        (("tests/faults/test_soak.py",), 1, []),
+        (("tests/faults/test_soak.py::test_that_is_left",), 1, []),
+    ],
+    ids=["rooms", "all", "a file", "a test"],
+)
+def test_slow_tests_run_where_they_are_named_or_all_are_asked_for(
+    suite: pytest.Pytester, asked: tuple[str, ...], soak: int, left: list[str]
+) -> None:
+    ran = suite.runpytest_inprocess("-v", "-p", "no:cacheprovider", *asked)
+    assert sum("test_soak.py::test_that_is_left PASSED" in line for line in ran.outlines) == soak
+    assert [line for line in ran.outlines if line.startswith("left for")] == left
+
+
 def test_a_test_that_opens_what_its_tier_must_not_fails(suite: pytest.Pytester) -> None:
-    ran = suite.runpytest_inprocess("-p", "no:cacheprovider", "-rE")
+    ran = suite.runpytest_inprocess("-p", "no:cacheprovider", "-rE", "--all")
     failed = {line.partition(" - ")[0] for line in ran.outlines if line.startswith("ERROR tests")}
     assert failed == {
         "ERROR tests/queue/test_of_the_core.py::test_that_listens",
