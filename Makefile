@@ -10,7 +10,7 @@ ARGS :=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit test-all faults soak e2e conformance figures lint prose types imports generate generated check clean
+.PHONY: help demo test unit test-all faults soak e2e conformance figures durations lint prose types imports generate generated check clean
 
 help: ## What there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -57,9 +57,14 @@ conformance: $(READY) ## Upstream's own end-to-end tests of scheduling, on a rea
 figures: $(READY) ## Measure what the README and the docs quote, and write it there
 	@$(BIN)/python -m placewright_lab.bench.quotedfigures measure $(ARGS)
 
-lint: $(READY) ## Style, by ruff, and words, by .ci/prose.toml
+lint: $(READY) ## Layout and style, by ruff, and words, by .ci/prose.toml
+	@$(BIN)/ruff format --quiet --diff operator tests manifests examples .ci
 	@$(BIN)/ruff check --quiet operator tests manifests examples .ci
 	@$(BIN)/python .ci/prose.py
+
+# Takes as long as all targets that it measures.
+durations: $(READY) ## Measure how long the checks take, and write it to docs/tests.md
+	@$(BIN)/python .ci/durations.py
 
 # ARGS is another checkout, to compare with.
 prose: $(READY) ## Measure docstrings and comments, by room
@@ -67,7 +72,7 @@ prose: $(READY) ## Measure docstrings and comments, by room
 
 types: $(READY) ## Types, by mypy --strict
 	@$(BIN)/mypy
-	@$(BIN)/mypy --no-error-summary manifests/helm/generate.py manifests/components/monitoring/dashboard.py .ci/prose.py
+	@$(BIN)/mypy --no-error-summary manifests/helm/generate.py manifests/components/monitoring/dashboard.py .ci/prose.py .ci/durations.py
 
 imports: $(READY) ## Which room may import which
 	@$(BIN)/lint-imports --no-logo --no-cache

@@ -20,7 +20,7 @@ README = (ROOT / "README.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 PACKAGES = {name: ROOT / "operator" / name for name in ("placewright", "placewright_lab")}
 PACKAGE = PACKAGES["placewright"]
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def test_the_profile_in_the_readme_can_run() -> None:
@@ -67,3 +67,38 @@ def test_the_architecture_s_table_names_every_room(package: str) -> None:
     rooms = {folder.name for folder in PACKAGES[package].iterdir() if (folder / "__init__.py").is_file()}
     section = ARCHITECTURE.partition(f"\n### {package}:")[2].partition("\n##")[0]
     assert set(re.findall(r"^\| `([a-z]+)` \|", section, re.MULTILINE)) == rooms
+
+
+def test_the_durations_of_the_checks_stand_in_one_place() -> None:
+    page = ROOT / "docs" / "tests.md"
+    region = re.search(r"<!-- durations -->\n(.*?)<!-- end of durations -->", page.read_text(), re.DOTALL)
+    assert region
+    assert set(re.findall(r"^\| `make ([a-z0-9-]+)` \| \d+ (?:s|min) \|$", region[1], re.MULTILINE)) >= {
+        "lint",
+        "types",
+        "unit",
+        "test",
+        "test-all",
+    }
+    elsewhere = re.compile(r"make (?:lint|types|unit|test|test-all|check)\b.*\b\d+ (?:s|min|minutes)\b")
+    for file in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        text = file.read_text().replace(region[0], "")
+        assert [line for line in text.splitlines() if elsewhere.search(line)] == [], file.name
+
+
+def test_each_hook_of_contributors_runs_what_make_runs() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    for hook in repository["hooks"]:
+        program, *words = hook["entry"].split()
+        pattern = r"(?: --\w+)* ".join(re.escape(word) for word in (program.replace(".venv/bin", "$(BIN)"), *words))
+        assert re.search(pattern, makefile), hook["id"]
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yaml")), ids=lambda file: file.stem)
+def test_a_template_of_an_issue_names_its_fields(file: Path) -> None:
+    template = yaml.safe_load(file.read_text())
+    assert {"name", "description", "body"} == set(template)
+    ids = [field["id"] for field in template["body"]]
+    assert len(ids) == len(set(ids)) > 0
+    assert all(field["attributes"]["label"] for field in template["body"])
