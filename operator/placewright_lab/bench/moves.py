@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from placewright.api.decode import convert
@@ -170,8 +171,7 @@ def _rejected(waiting: int) -> Iterator[Moves]:
     kinds: dict[str, Callable[[Stage], list[News]]] = {
         "a node that holds any of them is added": lambda stage: [lambda: stage.intake.node(_made(_node("another")))],
         "a node is added that holds none": lambda stage: [
-            (lambda i=i: stage.intake.node(_made(_node(f"small-{i}", cpu=500))))
-            for i in range(_FEW)  # type: ignore[misc]
+            partial(stage.intake.node, _made(_node(f"small-{i}", cpu=500))) for i in range(_FEW)
         ],
         "a node's allocatable grows": lambda stage: [lambda: stage.intake.node(_made(_node(_NODE, cpu=64_000)))],
         "a pod on a node is deleted": lambda stage: [lambda: stage.intake.assigned_pod_gone("running")],
