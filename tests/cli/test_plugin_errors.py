@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -14,7 +16,7 @@ from placewright.cli.main import main
 from placewright.framework.interface import Plugin
 from placewright.framework.scalar import ScalarFilter, ScalarScore
 from placewright.framework.status import SUCCESS, Status
-from placewright_lab.commands import evaluate, simulate
+from placewright_lab.commands import compare, diff, evaluate, simulate, tune
 
 CLUSTER = """\
 {apiVersion: v1, kind: Node, metadata: {name: a, labels: {}}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}
@@ -80,13 +82,44 @@ def test_evaluate_ends_with_one_line_and_exit_code_2(
     assert capsys.readouterr().err.splitlines() == [f"placewright: error: {said}"]
 
 
-def test_simulate_says_why_pods_are_pending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_simulate_says_why_pods_are_pending_and_ends_with_2(
+    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     cluster, profile = files(tmp_path)
     monkeypatch.setattr(simulate, "installed_plugins", lambda: [Raises])
-    assert main(["simulate", "-f", cluster, "--profile", profile, "-o", "json"]) == 0
-    (outcome,) = json.loads(capsys.readouterr().out)["profiles"]
+    assert main(["simulate", "-f", cluster, "--profile", profile, "--profile", profile, "--jobs", str(jobs), "-o", "json"]) == 2
+    said = capsys.readouterr()
+    outcome, _ = json.loads(said.out)["profiles"]
     assert (outcome["placed"], outcome["pending"]) == (0, 1)
     assert 'running Filter plugin "Boom": ValueError: kaboom' in outcome["fates"][0]["message"]
+    (line,) = said.err.splitlines()
+    assert re.fullmatch(r'placewright: error: p .*: Filter plugin "Boom" failed \d+ times?, last: ValueError: kaboom', line)
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (compare, ["compare", "-f", "CLUSTER", "--profile", "PROFILE", "--profile", "OTHER", "--seeds", "2"]),
+        (diff, ["diff", "OTHER", "PROFILE", "-f", "CLUSTER"]),
+        (diff, ["diff", "OTHER", "PROFILE", "-f", "CLUSTER", "--fail-if-pending-grows"]),
+        (tune, ["tune", "-f", "CLUSTER", "--profile", "PROFILE", "--objective", "pending", "--vary", "ImageLocality=0..1"]),
+    ],
+    ids=["compare", "diff", "diff that fails where more wait", "tune"],
+)
+def test_figures_that_rest_on_a_failing_plugin_are_not_a_success(
+    module: ModuleType, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster, profile = files(tmp_path)
+    other = tmp_path / "other.yaml"
+    other.write_text(PROFILE.replace("{name: Boom}", "{name: ImageLocality}"))
+    monkeypatch.setattr(module, "installed_plugins", lambda: [Raises])
+    named = {"CLUSTER": cluster, "PROFILE": profile, "OTHER": str(other)}
+    assert main([named.get(word, word) for word in words]) == 2
+    assert 'Filter plugin "Boom" failed' in capsys.readouterr().err
+    fine = [str(other) if word == "PROFILE" else named.get(word, word) for word in words]
+    assert main(fine) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_simulate_with_a_plugin_that_cannot_be_built_is_one_line(

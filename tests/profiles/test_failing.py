@@ -7,6 +7,7 @@ import pytest
 from placewright.api.objects import Condition
 from placewright.framework.runtime.failures import PluginFailures
 from placewright.profiles.pluginfailures import QUIET_SECONDS, TELL_SECONDS, PluginFailing
+from placewright.profiles.profilestate import ProfileStanding, Reason, status_of
 
 
 class Case:
@@ -103,3 +104,29 @@ def test_what_the_replica_before_said_of_this_generation_stands_until_it_has_bee
     assert told.status == status
     case.now += QUIET_SECONDS
     assert (case.look(generation) or Condition()).status == "False"
+
+
+@pytest.mark.parametrize(("failed", "passed", "every"), [(2, 0, False), (3, 0, True), (99, 0, True), (99, 1, False)])
+def test_every_pod_fails_only_where_several_were_tried_and_none_passed(failed: int, passed: int, every: bool) -> None:
+    case = Case()
+    case.fail()
+    for number in range(failed):
+        for _ in range(5):  # tried again and again
+            case.failures.attempted(f"uid-{number}", failed=True)
+    for number in range(passed):
+        case.failures.attempted(f"fine-{number}", failed=False)
+    told = case.look()
+    assert told is not None
+    assert told.reason == ("EveryPodFails" if every else "PluginFailed")
+    standing = ProfileStanding("p", "x", 4, 4, Reason.ACTIVE, "generation 4 places the pods of schedulerName 'x'")
+    ready = next(each for each in status_of(standing, (), "now", failing=told)["conditions"] if each["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == (("False", "EveryPodFails") if every else ("True", "Active"))
+    assert every == (ready["message"] == told.message)
+
+
+def test_attempts_that_fail_without_a_plugin_fail_no_generation() -> None:
+    case = Case()
+    for number in range(9):
+        case.failures.attempted(f"uid-{number}", failed=True)
+    assert not case.failures.every_pod
+    assert case.look() is None

@@ -134,7 +134,8 @@ class Engine:
         self.column_budget = ColumnBudget(column_bytes())
         PLUGIN_BYTES.limit = plugin_bytes()
         self.shadows = Shadows(observed, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
-        self.observers = Observers(heard.attempts, (self.shadows.decided,), heard.groups, (self.shadows,))
+        self.plugin_watch = PluginWatch(untouched=options.check_plugins)
+        self.observers = Observers((*heard.attempts, self.plugin_watch), (self.shadows.decided,), heard.groups, (self.shadows,))
         self.queue = SchedulingQueue(
             self._policy, time.monotonic, self.observers.pod_entered, heard.hints, slices=A_SLICE, wall=time.time
         )  # fmt: skip
@@ -159,7 +160,6 @@ class Engine:
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)
         self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding, heard.intake or Untimed(), self.shadows)
         # --- profiles
-        self.plugin_watch = PluginWatch(untouched=options.check_plugins)
         self._registry: Registry = in_tree().extended(installed_plugins())
         self._extenders = Extenders(self.client, lambda: self.cluster.node_count)
         self.live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped, self._shadows_changed)

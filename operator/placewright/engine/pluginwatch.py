@@ -15,6 +15,7 @@ from placewright.framework.runtime.failures import Call, PluginFailures
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.attempts import Attempt, Result
 from placewright.scheduler.failures import FAILED_SCHEDULING, SCHEDULER_ERROR
 from placewright.scheduler.ports import EventRecorder, EventType, StatusWriter
 
@@ -60,6 +61,15 @@ class PluginWatch:
             None for a generation that was not built here.
         """
         return None if generation is None else self._kept.get(name, {}).get(generation)
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        """Note whether an attempt failed, under its generation."""
+        failures = self.failures_of(attempt.profile.name, attempt.profile.generation)
+        if failures is not None and not failures.passed:
+            failures.attempted(attempt.uid, failed=attempt.result is Result.ERROR)
+
+    def pod_entered(self, place: str, event: str) -> None:
+        """Ignored: only attempts call plugins that can fail a pod."""
 
     def forget(self, name: str) -> None:
         """Drop the record of a deleted profile."""

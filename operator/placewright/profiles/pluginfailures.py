@@ -12,7 +12,7 @@ from typing import Final
 
 from placewright.api.objects import Condition
 from placewright.framework.runtime.failures import PluginFailures
-from placewright.profiles.profilestate import PLUGIN_FAILING
+from placewright.profiles.profilestate import EVERY_POD_FAILS, PLUGIN_FAILING
 
 #: Seconds without a failure after which the condition becomes False.
 QUIET_SECONDS: Final = 300.0
@@ -21,6 +21,7 @@ TELL_SECONDS: Final = 10.0
 #: Reasons of the condition; stable, for alerts and scripts.
 FAILED: Final = "PluginFailed"
 NOT_FAILING: Final = "NoFailures"
+#: Calls with a sentence of their own, because every watcher of profiles receives the message.
 _MOST_CALLS: Final = 3
 
 
@@ -75,16 +76,7 @@ class PluginFailing:
     def _failing(self, generation: int, failures: PluginFailures) -> Condition:
         if self._told is None or (self._clock() - self._told_at >= TELL_SECONDS and failures.total):
             self._told_at = self._clock()
-            self._told = Condition(PLUGIN_FAILING, "True", FAILED, _in_words(failures), observed_generation=generation)
+            reason = EVERY_POD_FAILS if failures.every_pod else FAILED
+            message = "; ".join(failures.sentences(_MOST_CALLS))
+            self._told = Condition(PLUGIN_FAILING, "True", reason, message, observed_generation=generation)
         return self._told
-
-
-def _in_words(failures: PluginFailures) -> str:
-    # Every watcher of profiles receives the message, so it has the most frequent calls only.
-    calls = failures.counts.most_common(_MOST_CALLS)
-    told = [
-        f'{call.point} plugin "{call.plugin}" failed {count} time{"" if count == 1 else "s"}, last: {failures.last[call]}'
-        for call, count in calls
-    ]
-    more = len(failures.counts) - len(calls)
-    return "; ".join(told) + (f"; and {more} more" if more > 0 else "")

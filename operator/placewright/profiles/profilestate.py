@@ -2,7 +2,7 @@
 
 kstatus, Flux and Argo CD read these conditions: `Ready` is always there; `Reconciling` and `Stalled` only while they are true,
 and so is `Advice`, which these tools do not read. `PluginFailing` is there from a plugin's first failure on, and `PluginHanging` while a
-generation is held because a plugin did not return.
+generation is held because a plugin did not return. While plugins fail for every pod of the generation in effect, `Ready` is False.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ RECONCILING: Final = "Reconciling"
 STALLED: Final = "Stalled"
 ADVICE: Final = "Advice"
 PLUGIN_FAILING: Final = "PluginFailing"
+#: Reason of the condition PluginFailing, and then of Ready, too.
+EVERY_POD_FAILS: Final = "EveryPodFails"
 PLUGIN_HANGING: Final = "PluginHanging"
 OUR_CONDITIONS: Final = frozenset({READY, RECONCILING, STALLED, ADVICE, PLUGIN_FAILING, PLUGIN_HANGING})
 
@@ -126,7 +128,7 @@ def _conditions(
     standing: ProfileStanding, previous: Sequence[Condition], now: str, hints: Sequence[Recommendation], failing: Condition | None
 ) -> Iterable[Condition]:
     known = {condition.type: condition for condition in previous}
-    for condition in (*_current(standing, hints), *([] if failing is None else [failing])):
+    for condition in (*_current(standing, hints, failing), *([] if failing is None else [failing])):
         before = known.get(condition.type)
         unchanged = before is not None and before.status == condition.status and before.last_transition_time
         # By Kubernetes' conventions the time of the last change of the status; a new message or reason does not move it.
@@ -136,11 +138,14 @@ def _conditions(
         yield msgspec.structs.replace(condition, message=message, last_transition_time=since)
 
 
-def _current(standing: ProfileStanding, hints: Sequence[Recommendation]) -> Iterator[Condition]:
+def _current(standing: ProfileStanding, hints: Sequence[Recommendation], failing: Condition | None) -> Iterator[Condition]:
     """The conditions that hold now, without times."""
     reason, about = standing.reason, standing.observed_generation
     ready = "False" if reason.stalls or reason is Reason.APPLYING else "True"
-    yield Condition(READY, ready, reason, standing.message, observed_generation=about)
+    if ready == "True" and failing is not None and (failing.status, failing.reason) == ("True", EVERY_POD_FAILS):
+        yield Condition(READY, "False", EVERY_POD_FAILS, failing.message, observed_generation=about)
+    else:
+        yield Condition(READY, ready, reason, standing.message, observed_generation=about)
     if reason is Reason.APPLYING:
         yield Condition(RECONCILING, "True", reason, standing.message, observed_generation=about)
     if reason.stalls:

@@ -19,6 +19,7 @@ from placewright_lab.commands.comparisonoutput import as_data, markdown_of, show
 from placewright_lab.commands.console import show_comparison
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import (
+    FailedPlugins,
     add_jobs_option,
     add_scenario_options,
     candidates,
@@ -59,7 +60,9 @@ def main(args: argparse.Namespace) -> int:
         _write(args.report, "", "a")
     say_not_asked(tried, "compare")
     simulations = [SimulationRun(each.name, each.declared, seed) for seed in range(args.seed, args.seed + args.seeds) for each in tried]
-    with outcomes_of(Sweep(scenario, registry, args.which), simulations, args.jobs) as outcomes:
+    failed = FailedPlugins()
+    with outcomes_of(Sweep(scenario, registry, args.which), simulations, args.jobs) as found:
+        outcomes = failed.watch(found)
         runs = iter(lambda: list(islice(outcomes, len(tried))), [])
         comparison = compare(scenario.source, next(runs), runs)
     if args.report is not None:
@@ -68,7 +71,7 @@ def main(args: argparse.Namespace) -> int:
     _print(comparison, content, args.output)
     if args.console:
         show_comparison(content, scenario.source)
-    return 0
+    return failed.exit_code()
 
 
 def _print(comparison: ProfileComparison, content: ReportContent, output: str) -> None:

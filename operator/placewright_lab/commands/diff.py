@@ -15,6 +15,7 @@ from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.review import Review, effective, markdown, review_data, show
 from placewright_lab.commands.scenariooptions import (
     Candidate,
+    FailedPlugins,
     add_jobs_option,
     add_scenario_options,
     candidates,
@@ -48,17 +49,20 @@ def main(args: argparse.Namespace) -> int:
     sides = candidates([args.before, args.after], registry)
     found = effective(sides[0].profiles, sides[1].profiles)
     scenario = scenario_of(args, sides)  # is wrong input even where nothing differs
-    comparison = _compared(scenario, sides, registry, args) if found else None
+    failed = FailedPlugins()
+    comparison = _compared(scenario, sides, registry, args, failed) if found else None
     review = Review(str(args.before), str(args.after), found, comparison)
     _print(review, args.output)
-    return 1 if args.fail_if_pending_grows and review.more_pending > 0 else 0
+    return failed.exit_code() or int(args.fail_if_pending_grows and review.more_pending > 0)
 
 
-def _compared(scenario: Scenario, sides: list[Candidate], registry: Registry, args: argparse.Namespace) -> ProfileComparison:
+def _compared(
+    scenario: Scenario, sides: list[Candidate], registry: Registry, args: argparse.Namespace, failed: FailedPlugins
+) -> ProfileComparison:
     say_not_asked(sides, "diff")
     simulations = [SimulationRun(name, side.declared, args.seed) for side, name in zip(sides, ("before", "after"), strict=True)]
     with outcomes_of(Sweep(scenario, registry, args.which), simulations, args.jobs) as outcomes:
-        return compare(scenario.source, list(outcomes))
+        return compare(scenario.source, list(failed.watch(outcomes)))
 
 
 def _print(review: Review, output: str) -> None:

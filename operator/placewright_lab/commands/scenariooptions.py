@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -22,6 +22,7 @@ from placewright.profiles.resolve import resolve
 from placewright_lab.readers.inflation import inflated
 from placewright_lab.readers.inputs import read_sources
 from placewright_lab.readers.scenarios import join, read_scenario
+from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import Which
 from placewright_lab.snapshots.recording import read_recording
@@ -122,6 +123,34 @@ def say_not_asked(tried: Sequence[Candidate], command: str) -> None:
     for candidate in tried:
         for extender in (extender for profile in candidate.profiles for extender in profile.extenders):
             sys.stderr.write(f"placewright: {printable(extender.name)} is not asked: {command} calls no extenders\n")
+
+
+class FailedPlugins:
+    """Collects the failures of plugins in simulations, so that a command whose figures rest on a broken plugin does not end with 0."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, None] = {}
+
+    def watch(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+        """Yield the outcomes as they come, and note the failures of each."""
+        for outcome in outcomes:
+            self.note(outcome.profile, outcome.plugin_failures)
+            yield outcome
+
+    def note(self, name: str, failures: Iterable[str]) -> None:
+        """Note the failures under one profile.
+
+        Args:
+            name: of the profile.
+            failures: a sentence for each.
+        """
+        self._told |= dict.fromkeys(f"{name}: {sentence}" for sentence in failures)
+
+    def exit_code(self) -> int:
+        """Return 2 if a plugin failed, after a line on standard error for each failure; else 0."""
+        for line in self._told:
+            sys.stderr.write(f"placewright: error: {printable(line)}\n")
+        return 2 if self._told else 0
 
 
 def _from_file(path: Path, registry: Registry) -> Candidate:

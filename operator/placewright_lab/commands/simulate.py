@@ -18,6 +18,7 @@ from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import (
+    FailedPlugins,
     add_jobs_option,
     add_scenario_options,
     candidates,
@@ -54,14 +55,15 @@ def main(args: argparse.Namespace) -> int:
     scenario = scenario_of(args, tried)
     say_not_asked(tried, "simulate")
     simulations = [SimulationRun(candidate.name, candidate.declared, args.seed) for candidate in tried]
+    failed = FailedPlugins()
     with outcomes_of(Sweep(scenario, registry, args.which), simulations, args.jobs) as found:
-        outcomes = list(found)
+        outcomes = list(failed.watch(found))
     if args.output == "json":
         data = {"scenario": scenario.source, "seed": args.seed, "profiles": [as_data(outcome) for outcome in outcomes]}
         print_json(data)
     else:
         show(Console(), outcomes)
-    return 0
+    return failed.exit_code()
 
 
 def show(console: Console, outcomes: list[Outcome]) -> None:
@@ -140,6 +142,7 @@ def as_data(outcome: Outcome) -> dict[str, Any]:
         "preempted": figures.preempted,
         "evicted": outcome.evicted,
         "passedOver": outcome.passed_over,
+        "pluginFailures": outcome.plugin_failures,
         "endedSeconds": outcome.ended,
         "wallSeconds": round(outcome.wall_seconds, 3),
         "reasons": [{"what": reason.what, "pods": reason.pods, "example": reason.example} for reason in figures.reasons],

@@ -31,6 +31,7 @@ from placewright.profiles.resolve import resolve
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import (
     Candidate,
+    FailedPlugins,
     add_jobs_option,
     add_scenario_options,
     say_not_asked,
@@ -95,10 +96,13 @@ def main(args: argparse.Namespace) -> int:
         code = INTERRUPTED
     if not search.trials:
         return code
+    failed = FailedPlugins()
+    for trial in search.trials:
+        failed.note(base.metadata.name or base.spec.scheduler_name, trial.result.plugin_failures)
     _print(search, args.output)
     if args.write is not None:
         _write(args.write, to_yaml([manifest(_named(search.best_profile))], [_summary(search)]))
-    return code
+    return code or failed.exit_code()
 
 
 def _search(search: Search, args: argparse.Namespace) -> None:

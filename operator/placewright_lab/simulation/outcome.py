@@ -70,6 +70,7 @@ class Outcome:
         wall_seconds: what it took in fact.
         evicted: uids of pods that were there at the beginning and had to leave for others.
         passed_over: keys of pods that wait at the end for a scheduler that none of the profiles is.
+        plugin_failures: a sentence for each extension point at which a plugin failed. Figures of such an outcome say little.
     """
 
     profile: str
@@ -80,11 +81,12 @@ class Outcome:
     wall_seconds: float = 0.0
     evicted: list[str] = field(default_factory=list)
     passed_over: list[PodKey] = field(default_factory=list)
+    plugin_failures: list[str] = field(default_factory=list)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle for another process: the cluster's columns are built again from its objects."""
         known = (list(self.cluster.nodes()), list(self.cluster.placements()), list(_objects(self.cluster)))
-        rest = (self.ended, self.wall_seconds, self.evicted, self.passed_over)
+        rest = (self.ended, self.wall_seconds, self.evicted, self.passed_over, self.plugin_failures)
         return _from_another_process, (self.profile, self.seed, self.fates, *known, rest)
 
     def placed(self) -> Iterator[Fate]:

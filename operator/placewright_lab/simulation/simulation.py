@@ -161,6 +161,7 @@ class Simulation:
             ended=self._loop.time(),
             evicted=self._fates.evicted,
             passed_over=passed_over,
+            plugin_failures=[told for evaluator in self._evaluators.values() for told in evaluator.runtime.failures.sentences()],
         )
 
     async def run(self) -> None:

@@ -69,10 +69,17 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of one simulation: each objective's value, in order, and the pods that wait at the end."""
+    """The result of one simulation.
+
+    Attributes:
+        values: each objective's, in order.
+        pending: number of pods that wait at the end.
+        plugin_failures: a sentence for each extension point at which a plugin failed.
+    """
 
     values: tuple[float, ...]
     pending: int
+    plugin_failures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,4 +296,4 @@ class Trier:
         profile = resolve(with_settings(task.base, settings), task.registry)
         outcome = simulate(task.scenario, profile, task.registry, seed=task.seed, which=task.which)
         figures = figures_of(outcome, at=fullest_moment(outcome))
-        return Result(measured(task.objectives, figures), figures.pending)
+        return Result(measured(task.objectives, figures), figures.pending, tuple(outcome.plugin_failures))
