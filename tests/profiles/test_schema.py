@@ -91,7 +91,7 @@ def test_the_resource_is_named_and_shown_as_the_design_says() -> None:
     (version,) = spec["versions"]
     assert version["subresources"] == {"status": {}}
     first = [column["name"] for column in version["additionalPrinterColumns"] if "priority" not in column]
-    assert first == ["Scheduler", "Ready", "Reason", "Active", "Pending", "Age"], "a paused profile is Ready, and says Paused"
+    assert first == ["Scheduler", "Ready", "Reason", "Active", "Pending", "Plugins", "Age"], "a paused profile is Ready, and says Paused"
 
 
 def test_a_status_that_we_write_satisfies_the_schema() -> None:

@@ -40,6 +40,7 @@ _COLUMNS: Final = (
     ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason', "Why it is ready or not, and whether it is paused."),
     ("Active", "integer", ".status.activeGeneration", "The generation that decisions use."),
     ("Pending", "integer", ".status.pending.total", "Pods waiting in the queue."),
+    ("Plugins", "string", '.status.conditions[?(@.type=="PluginFailing")].reason', "Whether plugins fail, and for every pod."),
     ("Age", "date", ".metadata.creationTimestamp", "Time since creation."),
 )
 _DETAIL_COLUMNS: Final = (
