@@ -188,6 +188,38 @@ async def test_kubectl_forwards_a_port_to_the_pod_that_holds_the_lease(
         assert ended.exists()
 
 
+async def test_a_leader_that_is_no_pod_is_named_with_the_option_that_asks_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The sandbox answers port-forward as a cluster does in which the operator runs as a process beside it: there is no such pod."""
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text('#!/bin/sh\necho "Error from server (NotFound): pods \\"laptop-a\\" not found" >&2; exit 1\n')
+    kubectl.chmod(kubectl.stat().st_mode | stat.S_IXUSR)
+    async with operating() as (stage, asked):
+        stage.pod("large", cpu="64")
+        await stage.until(lambda: stage.condition("large"))
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        ran = await explain(stage, capsys, "large", "--operator-namespace", asked.engine.namespace)
+        holder = asked.engine.replica.identity.partition("/")[0]
+        assert ran.err == (
+            f"placewright: no operator was asked: {holder} leads, and is no pod there; --server names its HTTPS port, such as "
+            "https://127.0.0.1:10259 if it runs on this machine\n"
+        )
+        assert f"pending: it is there, on no node, and {holder}, which leads, could not be asked" in ran.out
+        assert "as soon as one runs" not in ran.out
+        there = await explain(stage, capsys, "large", *at(asked))
+        assert "in the queue: unschedulable" in there.out
+
+
+async def test_a_pod_of_a_paused_profile_is_told_so_without_an_operator(capsys: pytest.CaptureFixture[str]) -> None:
+    async with operating() as (stage, _):
+        stage.edit_profile(paused=True)
+        stage.pod("waits")
+        ran = await explain(stage, capsys, "waits", "--here")
+        assert "profile default is paused: its pods wait until spec.paused is false" in ran.out
+        assert "manifests/base" not in ran.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

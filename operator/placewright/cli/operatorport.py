@@ -42,6 +42,18 @@ class CannotAsk(Exception):
     """No operator answers. The message gives the reason in one line."""
 
 
+class ReplicaOutOfReach(CannotAsk):
+    """A replica leads, and no port can be forwarded to it.
+
+    Attributes:
+        replica: name of the pod or machine, as its Lease has it.
+    """
+
+    def __init__(self, message: str, replica: str) -> None:
+        super().__init__(message)
+        self.replica = replica
+
+
 class NoActiveReplica(CannotAsk):
     """The operator has a Lease, and no replica holds it now, as while its replicas are replaced."""
 
@@ -290,7 +302,7 @@ async def forwarded(kubectl: str, place: OperatorPlace, replica: str) -> AsyncIt
         The port.
 
     Raises:
-        CannotAsk: kubectl does not forward it.
+        ReplicaOutOfReach: kubectl does not forward it, for example because the replica runs outside the cluster.
     """
     options = {"--kubeconfig": place.kubeconfig, "--context": place.context}
     which = [word for option, value in options.items() if value for word in (option, value)]
@@ -331,4 +343,7 @@ async def _port(child: asyncio.subprocess.Process, replica: str) -> int:
             await child.wait()
     except (TimeoutError, ValueError):
         complaint = f"nothing within {_SECONDS:g} s"
-    raise CannotAsk(f"kubectl port-forward to pod {replica} says: {complaint or 'nothing'}")
+    how = f"--server names its HTTPS port, such as https://127.0.0.1:{_PORT} if it runs on this machine"
+    if "not found" in complaint.lower():
+        raise ReplicaOutOfReach(f"{replica} leads, and is no pod there; {how}", replica)
+    raise ReplicaOutOfReach(f"{replica} leads, and kubectl port-forward to it says: {complaint or 'nothing'}; {how}", replica)

@@ -172,6 +172,8 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
         decision: from the pod's annotation, where no attempts are recorded.
         source: the replica that explains, or the command.
         pending: the API server shows the pod without a node, and no operator explains it.
+        leader: the replica that leads and could not be asked; empty if none leads, or if it was asked.
+        paused: the profile that claims the pod is paused. Only the evaluation without an operator sets it.
         notes: remarks for the reader.
     """
 
@@ -191,6 +193,8 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     decision: Decision | None = None
     source: str = ""
     pending: bool = False
+    leader: str = ""
+    paused: bool = False
     notes: tuple[str, ...] = ()
 
 

@@ -98,7 +98,7 @@ def evaluated_once(about: Explanation, pod: PodInfo, seen: ObservedObjects) -> E
     except ProfileError as problem:
         raise ProfileError(problem.problems, f"SchedulingProfile {profile.metadata.name}") from None
     evaluator = offline_evaluator(resolved, registry, seen.cluster, seen.waiting)
-    about = with_verdicts(about, pod, evaluator, seen)
+    about = with_verdicts(replace(about, paused=bool(profile.spec.paused)), pod, evaluator, seen)
     pod_group = None if pod.pod_group is None else seen.cluster.pod_groups.get(pod.pod_group)
     if about.group is None or pod_group is None or about.now is None or about.now.gated or about.now.error:
         return about

@@ -89,8 +89,11 @@ def _standing(found: Explanation) -> Iterable[str]:
     if found.node:
         yield f"on node {found.node}" + (", as far as the scheduler goes: it is being bound" if found.assumed else "")
     elif found.pending:
-        yield "pending: it is there, on no node, and in the queue of no operator that was asked"
-        if found.profile:
+        asked = f"and {found.leader}, which leads, could not be asked" if found.leader else "and in the queue of no operator that was asked"
+        yield f"pending: it is there, on no node, {asked}"
+        if found.paused:
+            yield f"  profile {found.profile} is paused: its pods wait until spec.paused is false"
+        elif found.profile and not found.leader:
             yield "  an operator places it as soon as one runs and leads: kubectl apply -k manifests/base, or placewright run"
     elif found.queue is None:
         yield "on no node" + (" that is known here, nor in the queue: deleted, finished, or of no profile" if found.tried else "")

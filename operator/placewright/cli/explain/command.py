@@ -15,7 +15,7 @@ from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.cli.explain.fromobjects import explained_here
 from placewright.cli.explain.fromoperator import Subject, ask_at, ask_forwarded, current_namespace
 from placewright.cli.explain.tables import show_explanation
-from placewright.cli.operatorport import CannotAsk, OperatorPlace, add_operator_port_options, operator_url, token_for
+from placewright.cli.operatorport import CannotAsk, OperatorPlace, ReplicaOutOfReach, add_operator_port_options, operator_url, token_for
 from placewright.cli.options import Subparsers, add_cluster_options
 from placewright.cli.profiles.connection import in_words
 from placewright.cli.profiles.output import console
@@ -73,7 +73,7 @@ async def _explained(args: argparse.Namespace, pod: Subject) -> Explanation:
     access = load_config(args.kubeconfig, args.context)
     async with ApiClient(access, user_agent="placewright-cli") as client:
         try:
-            why = "no operator was asked"
+            why, leader = "no operator was asked", ""
             # The operator first: it alone knows past attempts and its queue.
             if not args.here:
                 try:
@@ -84,7 +84,8 @@ async def _explained(args: argparse.Namespace, pod: Subject) -> Explanation:
                     why = "the operator knows nothing of this pod"
                 except CannotAsk as problem:
                     why = f"no operator was asked: {problem}"
-            return await explained_here(client, pod, why)
+                    leader = problem.replica if isinstance(problem, ReplicaOutOfReach) else ""
+            return await explained_here(client, pod, why, leader)
         except RequestError as problem:
             raise InputError(f"{access.server}: {in_words(problem)}") from None
 

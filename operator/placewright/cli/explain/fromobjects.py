@@ -20,13 +20,14 @@ from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.listonce import list_once
 
 
-async def explained_here(client: ApiClient, subject: Subject, why: str) -> Explanation:
+async def explained_here(client: ApiClient, subject: Subject, why: str, leader: str = "") -> Explanation:
     """Explain a pod without an operator.
 
     Args:
         client: of the API server.
         subject: the pod.
         why: why no operator was asked; goes into the notes.
+        leader: the replica that leads and could not be asked.
 
     Returns:
         The explanation.
@@ -38,7 +39,7 @@ async def explained_here(client: ApiClient, subject: Subject, why: str) -> Expla
     pod = await _pod(client, subject)
     about = Explanation(
         pod.namespace, pod.name, pod.uid, pod.scheduler_name, node=pod.node_name or "", source=client.access.server, notes=(why,),
-        pending=not pod.node_name and not pod.finished,
+        pending=not pod.node_name and not pod.finished, leader=leader,
     )  # fmt: skip
     # Only a pod without a node needs the whole cluster; a bound pod's annotation has its decision.
     if not pod.node_name:
