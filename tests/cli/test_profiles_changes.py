@@ -92,6 +92,24 @@ async def test_a_weight_of_another_manager_is_left_alone_unless_forced(desk: Des
     assert weights(desk) == {"NodeAffinity": 5}
 
 
+@pytest.mark.parametrize("person", ["kubectl", "kubectl-create", "kubectl-client-side-apply", "kubectl-edit", "kubectl-patch"])
+async def test_what_a_person_wrote_with_kubectl_is_taken_over(desk: Desk, person: str) -> None:
+    await written_by(desk, person, weights={"NodeAffinity": 4, "ImageLocality": 2})
+    changed = await desk("set", "default", "NodeAffinity=5", "--wait", "0")
+    assert (changed.code, changed.err, weights(desk)) == (0, "", {"NodeAffinity": 5, "ImageLocality": 2})
+    removed = await desk("set", "default", "ImageLocality-", "--wait", "0")
+    assert (removed.code, removed.err, weights(desk)) == (0, "", {"NodeAffinity": 5})
+
+
+async def test_a_field_that_a_person_and_a_controller_hold_is_not_taken_from_the_controller(desk: Desk) -> None:
+    await written_by(desk, "kubectl-edit", weights={"NodeAffinity": 4})
+    await written_by(desk, "argocd-controller", weights={"ImageLocality": 2})
+    assert (await desk("set", "default", "NodeAffinity=5", "--wait", "0")).code == 0
+    assert (await desk("set", "default", "ImageLocality=5", "--wait", "0")).code == 2
+    assert (await desk("set", "default", "ImageLocality-", "--wait", "0")).code == 2
+    assert weights(desk) == {"NodeAffinity": 5, "ImageLocality": 2}
+
+
 @pytest.mark.parametrize("dry_run", ["client", "server"])
 async def test_a_dry_run_says_what_it_would_do_and_writes_nothing(desk: Desk, dry_run: str) -> None:
     before = desk.stage.show_profile()
@@ -248,7 +266,7 @@ async def test_rollback_takes_away_what_the_revision_did_not_have_also_in_lists(
     spec = {"schedulerName": "placewright", "plugins": {"score": {"enabled": [{"name": "NodeAffinity", "weight": 3}]}}}
     desk.record("default", 1, spec)
     both = [{"name": "NodeAffinity", "weight": 3}, {"name": "ImageLocality", "weight": 9}]
-    await written_by(desk, "kubectl", plugins={"score": {"enabled": both}}, percentageOfNodesToScore=50)
+    await written_by(desk, "kustomize-controller", plugins={"score": {"enabled": both}}, percentageOfNodesToScore=50)
     refused = await desk("rollback", "default", "--wait", "0")
     assert refused.code == 2
     assert "--force-conflicts" in refused.err

@@ -96,7 +96,9 @@ async def test_a_shadow_that_kubectl_applied_is_paused_without_being_asked_twice
     assert desk.stage.show_profile("packed")["spec"]["paused"] is True
 
 
-async def test_what_others_hold_is_left_alone_unless_forced_and_then_the_shadow_goes_on(desk: Desk) -> None:
+async def test_what_a_controller_holds_is_left_alone_unless_forced_and_then_the_shadow_goes_on(desk: Desk) -> None:
+    async with ApiClient(load_config(str(desk.stage.sandbox.kubeconfig))) as client:
+        await client.patch(f"{PROFILES_PATH}/default", {"spec": {"weights": {"ImageLocality": 8}}}, {"fieldManager": "argocd-controller"})
     ran = await desk("promote", "packed", "--wait", "0")
     assert ran.code == 2
     assert "--force-conflicts" in ran.err

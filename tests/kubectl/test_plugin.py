@@ -137,6 +137,27 @@ async def test_the_kubectl_line_of_a_patch_does_the_same(kubectl: Kubectl, path:
     assert not (await read(kubectl, profile))["spec"].get("weights")
 
 
+@pytest.mark.parametrize("way", [("create",), ("apply",), ("apply", "--server-side"), ("create", "patch")], ids="+".join)
+async def test_set_needs_no_flag_for_a_profile_that_was_made_with_kubectl(
+    kubectl: Kubectl, profile: str, handed_on: HandedOn, way: tuple[str, ...]
+) -> None:
+    name = f"{profile}-by-hand"
+    spec = {"schedulerName": name, "weights": {"TaintToleration": 4, "ImageLocality": 2}}
+    made = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": spec}
+    words = [word for word in way if word != "patch"]
+    await kubectl(*words, "-f", "-", given=made)
+    if "patch" in way:
+        await kubectl("patch", "schedprof", name, "--type=merge", "-p", '{"spec": {"weights": {"TaintToleration": 6}}}')
+    try:
+        code, _, err = await handed_on("profiles", "set", name, "TaintToleration=5", "--wait", "0")
+        assert (code, err) == (0, "")
+        code, _, err = await handed_on("profiles", "set", name, "ImageLocality-", "--wait", "0")
+        assert (code, err) == (0, "")
+        assert (await read(kubectl, name))["spec"]["weights"] == {"TaintToleration": 5}
+    finally:
+        await kubectl("delete", "schedprof", name)
+
+
 async def test_history_and_rollback_through_kubectl(kubectl: Kubectl, path: str, profile: str, handed_on: HandedOn) -> None:
     body = await read(kubectl, profile)
     namespace = kubectl.namespace

@@ -1,7 +1,8 @@
 """Writes for `set`, `promote` and `rollback`: by server-side apply, as a person with kubectl would, whose command line is printed.
 
 Apply cannot remove a field of another manager. Where the wanted spec lacks such a field, a merge patch is written instead. The API server's
-dry runs tell which of the two is needed.
+dry runs tell which of the two is needed. Fields that a person wrote with kubectl are taken over, as `kubectl edit` and `kubectl patch` do.
+Fields of a controller are not, because the controller would put them back.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from placewright.api.bad_input import InputError, printable
@@ -47,6 +49,9 @@ _MOST_PATIENCE: Final = 3600
 #: How often a change is sent while only the profile's status changes in between.
 _TRIES: Final = 10
 _SAME: Final = ("uid", "generation")
+#: Managers of fields that a person wrote with kubectl; `before-first-apply` stands for older writes.
+_PERSON: Final = re.compile(r"kubectl(-.*)?|before-first-apply")
+_CONFLICT: Final = re.compile(r'conflicts? with "([^"]*)"')
 #: Managers that restore the state of a Git repository.
 _GIT: Final = ("argocd", "argo-cd", "flux", "kustomize-controller", "helm-controller")
 
@@ -141,7 +146,7 @@ def add_change_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", choices=("none", "client", "server"), default="none", help="write nothing; server: have the API server try it"
     )
-    parser.add_argument("--force-conflicts", action="store_true", help="take over fields that other managers hold, as kubectl apply does")
+    parser.add_argument("--force-conflicts", action="store_true", help="take over fields that controllers hold, too, as kubectl apply does")
     parser.add_argument(
         "--wait",
         type=whole_number(0, _MOST_PATIENCE),
@@ -202,17 +207,33 @@ async def _choose(client: ApiClient, change: ProfileChange, apply: ProfileWrite)
     try:
         applied = await apply.send(client, change, dry_run=True)
     except ApiError as error:
-        raise _refused(error, change) from None
+        if not _with_people(error):
+            raise _refused(error, change) from None
+        apply = replace(apply, force=True)
+        applied = await apply.send(client, change, dry_run=True)
     merge = ProfileWrite({"spec": merge_patch(change.current.get("spec") or {}, change.wanted)}, merge=True, force=True)
     merged = await merge.send(client, change, dry_run=True)
     left = _in_text(applied.get("spec"), merged.get("spec"))
     # Apply where it suffices: it takes over no field of another manager.
     if not left:
         return apply
-    if not apply.force:
+    if not (apply.force or _of_people(change.current)):
         held = "held by other managers, and would have to go; --force-conflicts takes them away"
         raise InputError(f"profile {change.name}: {', '.join(what for what, _, _ in left[:5])}: {held}")
     return merge
+
+
+def _with_people(error: ApiError) -> bool:
+    """Whether all conflicts are with fields that persons wrote with kubectl."""
+    managers = _CONFLICT.findall(error.message) if error.status == CONFLICT else []
+    return bool(managers) and all(_PERSON.fullmatch(manager) for manager in managers)
+
+
+def _of_people(current: Object) -> bool:
+    """Whether all fields of `spec` were written by persons, with kubectl or with this command."""
+    entries = current["metadata"].get("managedFields") or ()
+    managers = [str(entry.get("manager")) for entry in entries if "f:spec" in (entry.get("fieldsV1") or {})]
+    return all(manager == FIELD_MANAGER or _PERSON.fullmatch(manager) for manager in managers)
 
 
 def _refused(error: ApiError, change: ProfileChange) -> Exception:
