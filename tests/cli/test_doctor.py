@@ -36,7 +36,8 @@ COLLECTIONS = {
     "Deployment": ("apps", "v1", "deployments"),
 }
 CHECKS = {
-    "api-server", "clock", "openapi", "definitions", "operator", "image", "pods", "rights", "leader", "profiles", "unclaimed-pods",
+    "api-server", "clock", "openapi", "definitions", "operator", "image", "pods", "rights", "leader", "profiles",
+    "packages", "unclaimed-pods",
     "second-scheduler",
 }  # fmt: skip
 
@@ -132,9 +133,9 @@ async def test_without_an_operator_everything_else_is_looked_at_and_the_lack_of_
     levels = {each["check"]: each["level"] for each in data["findings"]}
     assert levels == {
         "api-server": "ok", "clock": "ok", "openapi": "ok", "definitions": "ok", "operator": "warn", "rights": "warn", "leader": "fail",
-        "profiles": "warn", "unclaimed-pods": "ok", "second-scheduler": "ok",
+        "profiles": "warn", "packages": "ok", "unclaimed-pods": "ok", "second-scheduler": "ok",
     }  # fmt: skip
-    assert (data["ok"], data["warn"], data["fail"]) == (6, 3, 2)
+    assert (data["ok"], data["warn"], data["fail"]) == (7, 3, 2)
     assert all(each["do"] for each in data["findings"] if each["level"] != "ok")
 
 

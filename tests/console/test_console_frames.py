@@ -74,7 +74,7 @@ class Metropolis(OpenedFile):
 
 
 async def test_a_hundred_thousand_nodes_are_on_the_map_and_reached_by_keyboard(chromium: int, tmp_path: Path) -> None:
-    source = Metropolis(shop(tmp_path / "s"), 2**24, in_tree().extended(installed_plugins()), time.monotonic).whole()
+    source = Metropolis(shop(tmp_path / "s"), 2**24, in_tree().with_installed(installed_plugins()), time.monotonic).whole()
     server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"))
     async with server.serving(), tab(chromium) as page:
         await page.look(width=LAPTOP, still=True)

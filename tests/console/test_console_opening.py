@@ -23,7 +23,7 @@ LARGEST = 2**28
 
 
 def beginning(path: Path) -> OpenedFile:
-    return OpenedFile(path, LARGEST, in_tree().extended(installed_plugins()), time.monotonic)
+    return OpenedFile(path, LARGEST, in_tree().with_installed(installed_plugins()), time.monotonic)
 
 
 def test_pages_say_how_far_a_file_is_read_until_it_is_there(tmp_path: Path) -> None:

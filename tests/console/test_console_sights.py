@@ -180,7 +180,7 @@ async def test_people_who_ask_for_less_motion_see_none(chromium: int, tmp_path: 
 
 
 async def test_a_file_that_is_being_read_is_shown_as_such_and_then_its_pages(chromium: int, tmp_path: Path) -> None:
-    source = OpenedFile(town(tmp_path / "town.recording"), 2**24, in_tree().extended(installed_plugins()), time.monotonic)
+    source = OpenedFile(town(tmp_path / "town.recording"), 2**24, in_tree().with_installed(installed_plugins()), time.monotonic)
     reading, source.advance = source.advance, lambda: False  # type: ignore[method-assign]
     server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"))
     async with server.serving(), tab(chromium) as page:

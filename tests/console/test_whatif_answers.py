@@ -35,7 +35,7 @@ from .makers import ZONE, Object, claim_profile, file_of, node, pod
 Line = dict[str, Any]
 #: Of 12 o'clock, one is within the last hour.
 HOURS: Final = ("09", "11")
-REGISTRY: Final = in_tree().extended(installed_plugins())
+REGISTRY: Final = in_tree().with_installed(installed_plugins())
 #: Changes that touch what fits, what scores, both, or neither.
 CHANGES: Final[Sequence[Object]] = (
     {"weights": {"NodeResourcesFit": 9, "NodeResourcesBalancedAllocation": 0}},

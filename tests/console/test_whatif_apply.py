@@ -26,7 +26,7 @@ from placewright_lab.console.whatifapply import Seen, apply_change, apply_shadow
 from placewright_lab.console.whatifpatch import changed, taken_along
 from programs import program
 
-REGISTRY = in_tree().extended(installed_plugins())
+REGISTRY = in_tree().with_installed(installed_plugins())
 BASE: Object = {
     "weights": {"NodeResourcesFit": 3, "ImageLocality": 2},
     "plugins": {"multiPoint": {"disabled": [{"name": "NodePorts"}]}},

@@ -32,7 +32,7 @@ from seeds import seeds
 
 from .makers import HOSTILE, Object
 
-REGISTRY = in_tree().extended(installed_plugins())
+REGISTRY = in_tree().with_installed(installed_plugins())
 CERTIFICATE, KEY = (
     b64encode(f"-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n".encode()).decode() for kind in ("CERTIFICATE", "PRIVATE KEY")
 )

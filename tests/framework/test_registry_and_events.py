@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from framework.test_scalar_plugins import AtMostTwo, ByLength
+from placewright.api.profile import default_profile
+from placewright.cli.doctor.profiles import packages
+from placewright.cli.main import main
 from placewright.framework import registry as registry_room
 from placewright.framework.events import FORCE_ACTIVATE, WILDCARD, Action, ClusterEvent, EventResource
 from placewright.framework.interface import CycleState, Plugin
 from placewright.framework.registry import PluginRegistrationError, Registry, installed_plugins
 from placewright.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from placewright.plugins.catalog import in_tree
+from placewright.profiles.problem import ProfileError
+from placewright.profiles.resolve import resolve
 
 
 class Impostor(ByLength):
@@ -48,16 +57,50 @@ def test_a_plugin_needs_a_name() -> None:
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("no.such.module:Plugin", "does not load from no.such.module:Plugin: No module named 'no'"),
+        ("no.such.module:Plugin", "does not load from no.such.module:Plugin: ModuleNotFoundError: No module named 'no'"),
         (f"{__name__}:missing", "does not load from .*: module .* has no attribute 'missing'"),
         (f"{__name__}:in_tree", "is not a subclass of placewright.framework.interface.Plugin"),
         ("builtins:dict", "builtins:dict is not a subclass of"),
     ],
 )
-def test_an_entry_point_that_offers_no_plugin_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, target: str, said: str) -> None:
-    monkeypatch.setattr(registry_room, "entry_points", lambda *, group: [EntryPoint("mine", target, group)])
-    with pytest.raises(PluginRegistrationError, match=f"plugin mine: .*{said}"):
-        installed_plugins()
+def test_an_entry_point_that_offers_no_plugin_stops_only_profiles_that_name_it(
+    monkeypatch: pytest.MonkeyPatch, target: str, said: str
+) -> None:
+    offers = [EntryPoint("Mine", target, "group"), EntryPoint("ByLength", f"{ByLength.__module__}:ByLength", "group")]
+    monkeypatch.setattr(registry_room, "entry_points", lambda *, group: offers)
+    registry = in_tree().with_installed(installed_plugins())
+    assert dict(registry) == {**in_tree(), "ByLength": ByLength}
+    assert list(registry.broken) == ["Mine"]
+    assert re.search(said, registry.broken["Mine"])
+    resolve(default_profile(), registry)
+    with pytest.raises(ProfileError) as refused:
+        resolve(default_profile(weights={"Mine": 2}), registry)
+    (problem,) = refused.value.problems
+    assert (problem.path, problem.allowed) == ("spec.weights.Mine", f"a plugin that works; the installed one {registry.broken['Mine']}")
+
+
+def test_a_broken_package_is_told_by_doctor_and_stops_neither_validate_nor_doctor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(registry_room, "entry_points", lambda *, group: [EntryPoint("Mine", "no.such.module:Plugin", group)])
+    form = "{{apiVersion: placewright.dev/v1alpha1, kind: SchedulingProfile, metadata: {{name: p}}, spec: {{schedulerName: p{}}}}}"
+    codes = []
+    for weights in ("", ", weights: {Mine: 3}"):
+        (tmp_path / "p.yaml").write_text(form.format(weights))
+        codes.append(main(["validate", str(tmp_path / "p.yaml")]))
+    assert codes[0] == 0
+    assert codes[1] != 0
+    assert "the installed one does not load from no.such.module:Plugin" in "".join(capsys.readouterr())
+    (found,) = asyncio.run(packages(cast("Any", None)))
+    assert (found.level, found.says[:40]) == ("warn", "plugin Mine does not load from no.such.m")
+
+
+def test_a_name_that_two_packages_offer_is_neither_s_and_one_of_the_tree_stays() -> None:
+    mine = type("Mine", (Plugin,), {"name": "NodeName"})
+    registry = in_tree().with_installed([AtMostTwo, mine, Impostor, Nameless])
+    assert dict(registry) == dict(in_tree())
+    assert set(registry.broken) == {"AtMostTwo", "NodeName", "Nameless"}
+    assert resolve(default_profile(), registry).scheduler_name == "default-scheduler"
 
 
 NODE_UPDATE = ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_LABEL)

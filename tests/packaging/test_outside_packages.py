@@ -193,7 +193,7 @@ def test_a_conversion_lists_what_is_left_out_by_package_and_what_is_left_can_run
 
 @pytest.mark.parametrize("document", [POLICY, CONFIGURATION], ids=lambda document: document["kind"])
 def test_with_the_package_nothing_is_lost(document: dict[str, Any]) -> None:
-    registry = in_tree().extended(installed_plugins())
+    registry = in_tree().with_installed(installed_plugins())
     converted = convert(yaml_of(document), "old.yaml", registry)
     assert [finding for finding in converted.findings if finding.loss is Loss.PLACEMENT] == []
     assert set(PACKAGES) <= set(resolve(converted.profiles[0], registry).plugin_names)

@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
     Returns:
         2 with `--strict` and a setting without a counterpart, else 0.
     """
-    registry = in_tree().extended(installed_plugins())
+    registry = in_tree().with_installed(installed_plugins())
     documents, findings = _converted(convert(read_file(args.file), args.file, registry), args.to, registry)
     lines = [f"{_WORDS[finding.loss]}: {finding}" for finding in findings]
     sys.stdout.write(to_yaml(documents, lines))

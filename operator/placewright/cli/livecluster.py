@@ -66,7 +66,7 @@ async def readable(client: ApiClient, pod_selector: str = "") -> Readable:
         RequestError: the server refused or did not answer.
     """
     version = await server_version(client)
-    rows = (*reflected_rows(Registry(installed_plugins()).sources.values()), _PROFILES)
+    rows = (*reflected_rows(Registry(()).with_installed(installed_plugins()).sources.values()), _PROFILES)
     served = await discover(client, groups_of(rows))
     found = Readable(str(version or "API server of unknown version"))
     for source in (Source(PODS, Pod, field_selector=pod_selector), Source(NODES, Node)):

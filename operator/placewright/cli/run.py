@@ -50,7 +50,9 @@ def main(args: argparse.Namespace) -> int:
     """
     if args.version:
         return version.main(args)
-    registry = in_tree().extended(installed_plugins())
+    registry = in_tree().with_installed(installed_plugins())
+    for name, problem in registry.broken.items():
+        sys.stderr.write(f"placewright: profiles cannot use plugin {printable(name)}: it {printable(problem)}\n")
     settings = settings_of(args, registry)
     if args.write_config_to is not None:
         return _write_configuration(Path(args.write_config_to), settings, registry)

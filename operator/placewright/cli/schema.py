@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
     Returns:
         0.
     """
-    registry = in_tree().extended(installed_plugins())
+    registry = in_tree().with_installed(installed_plugins())
     if args.name is None:
         sys.stdout.writelines(f"{name}\n" for name in _known(registry))
     else:

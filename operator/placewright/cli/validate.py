@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
     Returns:
         2 when a file has a problem, else 0.
     """
-    catalogue: Catalogue = in_tree().extended(installed_plugins())
+    catalogue: Catalogue = in_tree().with_installed(installed_plugins())
     checked = [check_file(text, name, catalogue) for name, text in _texts(args.files)]
     findings = [finding for one in checked for finding in one.findings]
     sys.stdout.write(FORMATS[args.output](findings))

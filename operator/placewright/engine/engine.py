@@ -160,7 +160,7 @@ class Engine:
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)
         self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding, heard.intake or Untimed(), self.shadows)
         # --- profiles
-        self._registry: Registry = in_tree().extended(installed_plugins())
+        self._registry: Registry = in_tree().with_installed(installed_plugins())
         self._extenders = Extenders(self.client, lambda: self.cluster.node_count)
         self.live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped, self._shadows_changed)
         store = HistoryStore(self.client, self.namespace)

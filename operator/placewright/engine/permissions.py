@@ -208,7 +208,7 @@ def _profiles(files: Sequence[str], registry: Registry) -> Iterator[ResolvedProf
 
 def main(files: Sequence[str]) -> int:
     """Print the role for the profiles of these files. Returns the exit code: 2 for a file that cannot be read as profiles."""
-    registry: Registry = in_tree().extended(installed_plugins() if files else ())
+    registry: Registry = in_tree().with_installed(installed_plugins() if files else ())
     try:
         text = role_yaml(needed_by(_profiles(files, registry), registry.sources.values()))
     except (ProfileError, OSError) as problem:

@@ -92,7 +92,7 @@ def evaluated_once(about: Explanation, pod: PodInfo, seen: ObservedObjects) -> E
     profile = oldest_of(seen.profiles, pod.scheduler_name)
     if profile is None:
         return without_profile(about, pod, seen)
-    registry = in_tree().extended(installed_plugins())
+    registry = in_tree().with_installed(installed_plugins())
     try:
         resolved = resolve(profile, registry)
     except ProfileError as problem:

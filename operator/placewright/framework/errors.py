@@ -39,11 +39,12 @@ class PluginBuildError(PluginError):
 
 
 class PluginRegistrationError(Exception):
-    """A plugin cannot be registered; `plugin` names it."""
+    """A plugin cannot be registered; `plugin` names it, and `problem` says why."""
 
     def __init__(self, plugin: str, problem: str) -> None:
         super().__init__(f"plugin {plugin}: {problem}")
         self.plugin = plugin
+        self.problem = problem
 
 
 class InvalidScoreError(CycleError):

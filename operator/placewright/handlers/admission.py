@@ -241,7 +241,7 @@ def registry_with_admission() -> kopf.OperatorRegistry:
 
     That handler is in no default registry: Kopf refuses to start with it where no webhook server is configured.
     """
-    catalogue = in_tree().extended(installed_plugins())
+    catalogue = in_tree().with_installed(installed_plugins())
     registry = copy.deepcopy(kopf.get_default_registry())
 
     async def review(body: kopf.Body, old: kopf.Body | None, **_: Any) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from placewright.framework.interface import Plugin
-from placewright.framework.registry import InstalledPlugins
+from placewright.framework.registry import InstalledPlugins, Registry
 from placewright.profiles.problem import did_you_mean
 
 DEFAULT_PLUGINS: Final = (
@@ -77,6 +77,8 @@ def known_plugin(name: str, catalogue: Catalogue, on_disk: InstalledPlugins) -> 
     Returns:
         The allowed part of a `Problem`, with how to get the plugin where that is known.
     """
+    if isinstance(catalogue, Registry) and name in catalogue.broken:
+        return f"a plugin that works; the installed one {catalogue.broken[name]}"
     if name in DEFAULT_PLUGINS:
         return f"a plugin of this version, which does not have {name} yet"
     if name in ELSEWHERE:

@@ -50,7 +50,7 @@ def register(subparsers: Subparsers) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Simulate under each profile, and print how they differ."""
-    registry = in_tree().extended(installed_plugins())
+    registry = in_tree().with_installed(installed_plugins())
     tried = candidates(args.profile, registry, args.snapshot, args.record)
     scenario = scenario_of(args, tried)
     if args.report is not None:

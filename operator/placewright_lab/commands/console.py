@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
     if comparison is not None:
         show_comparison(comparison, args.file.name, args.port, open_browser=args.open)
         return 0
-    source = OpenedFile(args.file, args.largest << 20, in_tree().extended(installed_plugins()), time.monotonic, args.speed or 1, say)
+    source = OpenedFile(args.file, args.largest << 20, in_tree().with_installed(installed_plugins()), time.monotonic, args.speed or 1, say)
     try:
         asyncio.run(_serve(source, bind(LOOPBACK, args.port, "--port"), open_browser=args.open))
     except ExceptionGroup as problems:
@@ -128,7 +128,7 @@ def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
     Raises:
         InputError: the file is neither, or is damaged.
     """
-    return OpenedFile(path, largest, in_tree().extended(installed_plugins()), time.monotonic, speed).whole()
+    return OpenedFile(path, largest, in_tree().with_installed(installed_plugins()), time.monotonic, speed).whole()
 
 
 def what_if_of(source: FileSource) -> WhatIfPages:
@@ -140,7 +140,7 @@ def what_if_of(source: FileSource) -> WhatIfPages:
     Returns:
         The answers.
     """
-    what_if = WhatIfPages(source, in_tree().extended(installed_plugins()))
+    what_if = WhatIfPages(source, in_tree().with_installed(installed_plugins()))
     source.can += what_if.can
     return what_if
 

@@ -45,7 +45,7 @@ def register(subparsers: Subparsers) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print the differences in effect, and their result on the cluster."""
-    registry = in_tree().extended(installed_plugins())
+    registry = in_tree().with_installed(installed_plugins())
     sides = candidates([args.before, args.after], registry)
     found = effective(sides[0].profiles, sides[1].profiles)
     scenario = scenario_of(args, sides)  # is wrong input even where nothing differs

@@ -46,7 +46,7 @@ def register(subparsers: Subparsers) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print the verdict; exit code 1 when the pod would not be placed."""
-    registry = in_tree().extended(installed_plugins())
+    registry = in_tree().with_installed(installed_plugins())
     return _one_pod(args, registry) if args.cases is None else _cases(args.cases, registry)
 
 

@@ -50,7 +50,7 @@ def register(subparsers: Subparsers) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run each profile on the same scenario, and print the results."""
-    registry = in_tree().extended(installed_plugins())
+    registry = in_tree().with_installed(installed_plugins())
     tried = candidates(args.profile, registry, args.snapshot, args.record)
     scenario = scenario_of(args, tried)
     say_not_asked(tried, "simulate")

@@ -81,7 +81,7 @@ def _add_storage_options(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Search, and print the results. An interrupt ends the search; the results until then are printed."""
-    registry = in_tree().extended(installed_plugins())
+    registry = in_tree().with_installed(installed_plugins())
     objectives, knobs = parse_objectives(args.objective), parse_knobs(args.vary, registry)
     base = _base(args.profile, args.snapshot, args.record)
     tried = [Candidate(base.metadata.name, (resolve(base, registry),))]

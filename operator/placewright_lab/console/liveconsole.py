@@ -37,7 +37,7 @@ async def live_console(
     Yields:
         The server, with the address for the person.
     """
-    registry = in_tree().extended(installed_plugins())
+    registry = in_tree().with_installed(installed_plugins())
     source = ClusterSource(place, registry, server=server, token=token, allow_changes=allow_changes, say=say)
     what_if = WhatIfPages(source, registry)
     source.can += what_if.can

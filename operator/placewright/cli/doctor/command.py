@@ -14,7 +14,7 @@ from rich.text import Text
 from placewright.cli.doctor.definitions import definitions
 from placewright.cli.doctor.operator import leader, operator, pods
 from placewright.cli.doctor.patient import Check, CheckResult, Level, Patient, examined, fail
-from placewright.cli.doctor.profiles import profiles, second_scheduler, unclaimed
+from placewright.cli.doctor.profiles import packages, profiles, second_scheduler, unclaimed
 from placewright.cli.doctor.rights import rights
 from placewright.cli.doctor.server import api_server, clock, openapi
 from placewright.cli.options import Subparsers
@@ -36,6 +36,7 @@ _CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("rights", rights),
     ("leader", leader),
     ("profiles", profiles),
+    ("packages", packages),
     ("unclaimed-pods", unclaimed),
     ("second-scheduler", second_scheduler),
 )

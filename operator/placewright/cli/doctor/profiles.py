@@ -11,10 +11,12 @@ from placewright.cli.doctor.server import seconds_since
 from placewright.cli.livecluster import PODS
 from placewright.cli.profiles.profilelist import UNKNOWN, state
 from placewright.cli.profiles.unclaimedpods import unclaimed_pods
+from placewright.framework.registry import installed_plugins
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.history import HistoryStore
 from placewright.kube.listwatch import Wire
 from placewright.kube.profileapi import list_profiles
+from placewright.plugins.catalog import in_tree
 from placewright.profiles.unclaimed import Why, placed_by_others
 
 _DEFAULT: Final = "default-scheduler"
@@ -79,6 +81,19 @@ async def unclaimed(patient: Patient) -> list[CheckResult]:
         )
         for each, number in found
     ] or [ok("unclaimed-pods", "no pod waits that was likely meant for a profile and that none takes")]
+
+
+async def packages(_: Patient) -> list[CheckResult]:
+    """Check that the plugins of packages installed here can be used. They should be the same as where the operator runs.
+
+    Returns:
+        The results.
+    """
+    broken = in_tree().with_installed(installed_plugins()).broken
+    do = "mend or remove the package, here and in the operator's image; only profiles that name the plugin are refused"
+    return [warn("packages", f"plugin {name} {problem}", do) for name, problem in broken.items()] or [
+        ok("packages", "every plugin of an installed package loads")
+    ]
 
 
 async def second_scheduler(patient: Patient) -> list[CheckResult]:

@@ -71,7 +71,7 @@ def _needs() -> Iterator[Permission]:
 
 def _declared() -> tuple[Permission, ...]:
     """The needs of installed plugins of other packages, which should be the same as where the operator runs."""
-    return tuple(declared_needs(Registry(installed_plugins()).sources.values()))
+    return tuple(declared_needs(Registry(()).with_installed(installed_plugins()).sources.values()))
 
 
 def _rights_of(need: Permission, namespace: str) -> Iterator[_Right]:

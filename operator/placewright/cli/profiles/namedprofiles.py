@@ -62,7 +62,7 @@ def catalogue() -> Registry:
     Returns:
         The plugins.
     """
-    return in_tree().extended(installed_plugins())
+    return in_tree().with_installed(installed_plugins())
 
 
 def names_file(text: str) -> bool:
