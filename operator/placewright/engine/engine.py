@@ -39,6 +39,7 @@ from placewright.engine.reconcile.forgotten import ForgottenPods
 from placewright.engine.reconcile.loop import ReconcileLoop
 from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.reflectors import NODES_PATH, PODS_PATH, reflected_core, reflected_rows
+from placewright.engine.steadyclock import SteadyClock
 from placewright.engine.takeover import Takeover, ask_for_unresolved, caught_up
 from placewright.engine.turnedaway import FailedPodsWatch
 from placewright.engine.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
@@ -113,12 +114,13 @@ class Engine:
         marks: keeps marks of decisions that may end the process.
         forgotten: finds pods that wait although they would fit.
         discovery: adds a reflector for each kind that the API server serves.
+        now: seconds since 1970, for all limits that compare with timestamps of the API server.
         failed_pods: watches failed pods while a profile wants to know which ones kubelets turned away.
     """
 
     def __init__(self, access: ClusterAccess, options: EngineOptions, stand_beside: StandBeside) -> None:
         """Build all parts and start none. `build_engine` describes the arguments."""
-        self.access, self.options = access, options
+        self.access, self.options, self.now = access, options, SteadyClock()
         self.replica: Replica = make_replica(int(time.time() * 1000), random.Random(), os.environ)
         self.namespace = operator_namespace(os.environ)
         self.beside = stand_beside(Membership(access, self.replica, self._active))
@@ -137,7 +139,7 @@ class Engine:
         self.plugin_watch = PluginWatch(untouched=options.check_plugins)
         self.observers = Observers((*heard.attempts, self.plugin_watch), (self.shadows.decided,), heard.groups, (self.shadows,))
         self.queue = SchedulingQueue(
-            self._policy, time.monotonic, self.observers.pod_entered, heard.hints, slices=A_SLICE, wall=time.time
+            self._policy, time.monotonic, self.observers.pod_entered, heard.hints, slices=A_SLICE, wall=self.now
         )  # fmt: skip
         # --- what is written to the API server
         leads, sleep = self._leads, self.takeover.sleep
@@ -150,10 +152,10 @@ class Engine:
         self.claims = HttpClaimWriter(self.client, leads, self._claims_version, heard.claims, sleep=sleep)
         # --- decisions
         store_of_marks = MarkStore(self.client.sending(Traffic.BIND), self.namespace, leads)
-        self.marks = MarkKeeper(store_of_marks, self.replica.identity, self.queue, self.cluster)
+        self.marks = MarkKeeper(store_of_marks, self.replica.identity, self.queue, self.cluster, now=self.now)
         ports = Ports(
             self._events, self._status, HttpEvictor(self.client, leads, sleep=sleep), self.observers, self._groups, precautions=self.marks,
-            since_1970=time.time,
+            since_1970=self.now,
         )  # fmt: skip
         detail = DecisionDetail(time.perf_counter, on=heard.details)
         cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(options.seed), detail)
@@ -178,7 +180,7 @@ class Engine:
         self.discovery = Discovery(
             self.client, self.intake, self._reflectors, options.reconcile_seconds, rows=reflected_rows(self._registry.sources.values())
         )
-        self.failed_pods = FailedPodsWatch(self.client, self.cluster, time.time)
+        self.failed_pods = FailedPodsWatch(self.client, self.cluster, self.now)
         # --- what runs
         self._deciding: asyncio.Task[None] | None = None
         self._tasks, self._ending = list[asyncio.Task[None]](), False
@@ -418,7 +420,7 @@ class Engine:
             return self._build_shadow(profile, Cluster())  # tells whether it can be built; `Shadows` builds the one that decides
         handle = ProfileHandle(
             self.cluster, self._binder, self.queue.nominator, self.scheduler.waiting, self._volumes, self.claims, self._announce,
-            members=self.queue.pod_groups, guarding=self.plugin_watch.guarding(profile), budget=self.column_budget, now=time.time,
+            members=self.queue.pod_groups, guarding=self.plugin_watch.guarding(profile), budget=self.column_budget, now=self.now,
             wake=self.queue.alarms.wake_after, evictions=self.scheduler.evictions,
         )  # fmt: skip
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
@@ -427,7 +429,7 @@ class Engine:
         """Build a shadow's evaluator, without extenders and with ports that send nothing."""
         guarding = self.plugin_watch.guarding(profile)
         return build_evaluator(
-            profile, self._registry, cluster, NoBinder(), NoNominations(), guarding=guarding, budget=self.column_budget, now=time.time
+            profile, self._registry, cluster, NoBinder(), NoNominations(), guarding=guarding, budget=self.column_budget, now=self.now
         )
 
     def _shadows_changed(self, shadows: Mapping[str, Active[Evaluator]]) -> None:

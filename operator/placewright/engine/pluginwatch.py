@@ -69,7 +69,12 @@ class PluginWatch:
             failures.attempted(attempt.uid, failed=attempt.result is Result.ERROR)
 
     def pod_entered(self, place: str, event: str) -> None:
-        """Ignored: only attempts call plugins that can fail a pod."""
+        """Ignored: only attempts call plugins that can fail a pod.
+
+        Args:
+            place: the sub-queue.
+            event: that brought the pod there.
+        """
 
     def forget(self, name: str) -> None:
         """Drop the record of a deleted profile."""
