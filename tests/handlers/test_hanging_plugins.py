@@ -32,7 +32,7 @@ SLEEPS = {
 }
 
 
-def install(at: Path, method: str) -> dict[str, str]:
+def install(at: Path, method: str, seconds: float = 3600) -> dict[str, str]:
     """A package with the plugin Sleepy, as pip would leave it; the environment of a process that finds it."""
     asked = {"filter_node": "pod, node, pods", "pre_enqueue": "pod", "__init__": "args, handle", "pre_bind": "state, pod, node"}
     written = f"{'async ' if method == 'pre_bind' else ''}def {method}(self, {asked[method]}): {SLEEPS[method][1]}"
@@ -43,7 +43,7 @@ def install(at: Path, method: str) -> dict[str, str]:
         from placewright.framework.status import SUCCESS
 
         def sleep():
-            time.sleep(3600)
+            time.sleep({seconds})
 
         class Sleepy(PreEnqueuePlugin, ScalarFilter, PreBindPlugin):
             name = "Sleepy"
@@ -104,7 +104,7 @@ async def test_the_next_process_places_all_pods_but_those_of_the_profile_whose_p
             output = (await first.communicate())[0].decode()
     assert first.returncode == 1, output
     point = SLEEPS[method][0]
-    said = f'{point} plugin "Sleepy" did not return for 2 s, and the process was ended; '
+    said = f'{point} plugin "Sleepy" did not return for 2 s; '
     assert stage.profile_condition("PluginHanging", "sleepy")["message"].startswith(said)
     assert stage.profile_condition("Ready", "sleepy")["status"] == "False"
     assert f"profile sleepy, generation 1: {said}" in output
@@ -123,6 +123,21 @@ async def test_the_next_process_places_all_pods_but_those_of_the_profile_whose_p
         await stage.until(lambda: stage.profile_condition("Ready", "sleepy")["status"] == "True")
         assert stage.profile_condition("PluginHanging", "sleepy") == {}
     assert stage.bound_twice() == []
+
+
+async def test_a_plugin_that_returns_after_six_seconds_is_held_in_the_process_that_goes_on(stage: Stage, tmp_path: Path) -> None:
+    environment = install(tmp_path, "filter_node", seconds=6)
+    async with process(stage, environment, patience=60, lifetime=15) as only:
+        stage.profile("sleepy", schedulerName="sleepy", plugins={"multiPoint": {"enabled": [{"name": "Sleepy"}]}})
+        await stage.until(lambda: stage.profile_condition("Ready", "sleepy").get("status") == "True")
+        stage.pod("sleepy-1", scheduler="sleepy")
+        await stage.until(lambda: stage.profile_condition("PluginHanging", "sleepy").get("status") == "True")
+        others = stage.pods(3)
+        await stage.until(lambda: stage.placed(*others))
+        assert 'Filter plugin "Sleepy" did not return for 5 s; ' in stage.profile_condition("PluginHanging", "sleepy")["message"]
+        assert only.returncode is None
+        assert stage.edit_profile("sleepy", plugins={}) == 2
+        await stage.until(lambda: stage.placed("sleepy-1"))
 
 
 # --- a pod in whose decision the process ends ------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
-"""Marks a pod or a profile before a process ends whose event loop hangs.
+"""Marks a pod or a profile while the event loop hangs in a decision.
 
-Python cannot interrupt a plugin that blocks, so the process has to end. Without a mark the next process would take the same pod first and
-hang again, and no profile would place pods any more. Marks are written from the watchdog's thread, with an event loop and a connection of
-its own, because the engine's loop hangs.
+Python cannot interrupt a plugin that blocks. A hang that outlasts the lead costs it; a longer one ends the process. Without a mark the next
+process would take the same pod first and hang again, and no profile would place pods any more. Marks are written from the watchdog's
+thread, with an event loop and a connection of its own, because the engine's loop hangs.
 
-Where an out-of-tree plugin hangs, its profile is marked at the end, as all pods of the profile need the plugin. In any other decision the
-pod is marked, as soon as the hang is noticed: another replica takes over, or a kubelet kills this process, before the watchdog ends it.
+Where an out-of-tree plugin hangs, its profile is marked, because all pods of the profile need the plugin. In any other decision the pod is
+marked. Both are done as soon as the hang is noticed: another replica takes over, or a kubelet kills this process, before the watchdog ends
+it. A plugin that returns after all leaves its profile held, or it would be asked again at once and hold up all profiles again.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _SECONDS: Final = 5.0
 
 
 class HangMark:
-    """Writes into a profile's status which of its plugins hangs. It is called in a thread while the engine's loop hangs."""
+    """Marks the profile whose plugin hangs, or the pod that is being decided. It is called in a thread while the engine's loop hangs."""
 
     def __init__(self, engine: Engine, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         """Take the running event loop, which is the watched one.
@@ -51,40 +52,45 @@ class HangMark:
         self._engine = engine
         self._now = now
 
-    def __call__(self, frame: FrameType | None, seconds: float) -> None:
-        """Mark the profile whose plugin runs in a frame; nothing where no plugin does. An error is logged, not raised.
+    def mark_profile(self, frame: FrameType | None, seconds: float) -> bool:
+        """Mark the profile whose plugin runs in a frame. An error is logged, not raised.
 
         Args:
             frame: in which the loop hangs.
             seconds: for which it has hung.
+
+        Returns:
+            Whether a plugin of another package runs there.
         """
         found = running(frame)
         if found is None:
-            return
+            return False
         call, point = found
         said = said_of(call.plugin, point, seconds)
         if self._engine.options.profiles is not None:
             _log.critical("profile %s: %s; it comes from a file, so the next process will take its pods again", call.profile, said)
-            return
+            return True
         try:
             written = asyncio.run(self._mark(call, said))
         except Exception as problem:  # noqa: BLE001 - the process ends in any case
             unheard = "that could not be written, so the next replica will take its pods"
             _log.critical("profile %s: %s; %s: %r", call.profile, said, unheard, problem)
-            return
+            return True
         if written:
             _log.critical("profile %s, generation %d: %s", call.profile, call.generation, said)
+        return True
 
-    def mark_decision(self, frame: FrameType | None, _seconds: float) -> None:
-        """Mark the pod that is decided in a frame, unless it is marked, or its profile will be. An error is logged, not raised.
+    def mark_decision(self, frame: FrameType | None, seconds: float) -> None:
+        """Mark the profile whose plugin runs in a frame, else the pod that is decided there. An error is logged, not raised.
 
         Args:
             frame: in which the loop hangs.
+            seconds: for which it has hung.
         """
         engine, found = self._engine, pod_under_decision(frame)
-        if found is None or engine.marks.marked_already(found.uid):
+        if (self.mark_profile(frame, seconds) and engine.options.profiles is None) or found is None:
             return
-        if running(frame) is not None and engine.options.profiles is None:
+        if engine.marks.marked_already(found.uid):
             return
         try:
             mark = asyncio.run(self._mark_pod(found))

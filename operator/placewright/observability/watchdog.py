@@ -23,7 +23,7 @@ from typing import Final, Self
 _log = logging.getLogger(__name__)
 
 #: Takes the frame in which the loop hangs, and the seconds for which it has.
-LeaveWord = Callable[[FrameType | None, float], None]
+LeaveWord = Callable[[FrameType | None, float], object]
 
 #: Seconds between two signs of life of the loop.
 BEAT_SECONDS: Final = 0.5

@@ -423,10 +423,7 @@ def said_of(plugin: str, point: str, seconds: float) -> str:
     Returns:
         A sentence for the condition.
     """
-    return (
-        f'{point} plugin "{plugin}" did not return for {seconds:.0f} s, and the process was ended; '
-        "no pods of this profile are taken until its spec changes"
-    )
+    return f'{point} plugin "{plugin}" did not return for {seconds:.0f} s; no pods of this profile are taken until its spec changes'
 
 
 def held_because(profile: SchedulingProfile) -> str:

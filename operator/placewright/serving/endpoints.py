@@ -104,7 +104,7 @@ def endpoints(options: ServingOptions) -> StandBeside:
         async def opened(engine: Engine) -> AsyncIterator[Served]:
             async with AsyncExitStack() as stack:
                 mark = HangMark(engine)
-                watchdog = stack.enter_context(LoopWatchdog(options.patience, leave_word=mark, warn_others=mark.mark_decision))
+                watchdog = stack.enter_context(LoopWatchdog(options.patience, leave_word=mark.mark_profile, warn_others=mark.mark_decision))
                 client = await stack.enter_async_context(_asking(engine, _REVIEWS_A_SECOND, _REVIEWS_AT_ONCE))
                 routes = _routes(engine, options, heard, watchdog)
                 if options.console and heard.records is not None:
