@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from handlers.stage import new_stage
+from placewright.api.decode import convert
+from placewright.api.profile import SchedulingProfile
 from placewright.cli.main import main
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.live import LiveProfiles
+from placewright.profiles.validation import check_file, check_files
 
 ROOT = Path(__file__).parents[2]
 BAD = """\
@@ -255,3 +264,126 @@ def test_the_pre_commit_hook_runs_this_command() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert hook["entry"] == "placewright validate --quiet"
     assert {"id", "name", "language", "types_or"} <= hook.keys()
+
+
+def test_a_configuration_in_the_spec_is_one_line_that_names_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "podInitialBackoffSeconds": 2,
+        "profiles": [{"schedulerName": "x"}], "leaderElection": {"leaderElect": True},
+    }  # fmt: skip
+    (line,) = said_of(profile(**configuration), tmp_path, capsys)
+    assert line.endswith(
+        "spec: found a KubeSchedulerConfiguration; allowed the fields of one of its profiles: "
+        "'placewright convert FILE' makes SchedulingProfiles of a KubeSchedulerConfiguration"
+    )
+
+
+def test_a_number_with_a_unit_is_told_the_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = said_of(profile(backoff={"initialSeconds": "60s"}), tmp_path, capsys)
+    assert line.endswith('spec.backoff.initialSeconds: found "60s"; allowed a number, such as 60, without quotes and unit')
+
+
+def test_arguments_of_an_older_version_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = {"apiVersion": "kubescheduler.config.k8s.io/v1beta2", "kind": "NodeResourcesFitArgs"}
+    (line,) = said_of(profile(pluginConfig=[{"name": "NodeResourcesFit", "args": args}]), tmp_path, capsys)
+    assert line.endswith("allowed kubescheduler.config.k8s.io/v1 (placewright convert translates older versions)")
+    args["apiVersion"] = "kubescheduler.config.k8s.io/v1"
+    assert said_of(profile(pluginConfig=[{"name": "NodeResourcesFit", "args": args}]), tmp_path, capsys) == []
+
+
+# --- files as one set ------------------------------------------------------------------------------------------------------------------
+
+
+def together(capsys: pytest.CaptureFixture[str], folder: Path, texts: dict[str, str], *words: str) -> tuple[int, list[str]]:
+    for name, text in texts.items():
+        written(folder, text, name)
+    code = main(["validate", str(folder), *words])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return code, [line.removeprefix(f"{folder}/") for line in out.splitlines()]
+
+
+def test_two_files_with_one_scheduler_name_are_refused_with_the_other_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = together(capsys, tmp_path, {"a.yaml": profile("one"), "b.yaml": profile("two")})
+    (line,) = lines
+    assert code == 2
+    assert line.startswith("b.yaml:")
+    assert line.endswith(
+        f'spec.schedulerName: found "batch"; allowed each schedulerName once: the older of two profiles would win ({tmp_path}/a.yaml)'
+    )
+
+
+def test_two_files_that_select_the_same_pods_with_one_priority_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pods = {"podSelector": {"matchLabels": {"app": "web"}}}
+    texts = {"a.yaml": profile("one", schedulerName="one", pods=pods), "b.yaml": profile("two", schedulerName="two", pods=pods)}
+    code, (line,) = together(capsys, tmp_path, texts)
+    assert code == 2
+    assert f'another priority than profile "one" has ({tmp_path}/a.yaml), or selectors that exclude each other' in line
+    texts["b.yaml"] = profile("two", schedulerName="two", pods={**pods, "priority": 1})
+    assert together(capsys, tmp_path, texts)[0] == 0
+
+
+def test_one_name_in_two_files_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = together(capsys, tmp_path, {"a.yaml": profile("one"), "b.yaml": profile("one", schedulerName="other")})
+    assert code == 2
+    assert [f'metadata.name: found "one"; allowed each name once ({tmp_path}/a.yaml)' in line for line in lines] == [True]
+
+
+@pytest.mark.parametrize("text", ["", "a: [", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"], ids=["empty", "broken", "others"])
+def test_files_without_a_profile_are_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    file = written(tmp_path, text)
+    assert main(["validate", file]) == 2
+    assert capsys.readouterr().err == (
+        f"placewright: error: {file}: found no profile in 1 file; allowed SchedulingProfiles or KubeSchedulerConfigurations\n"
+    )
+    assert main(["validate", "--quiet", file]) == 0, "pre-commit hands over any file"
+    (tmp_path / "nothing").mkdir()
+    assert main(["validate", str(tmp_path / "nothing")]) == 2
+
+
+SCHEDULERS = ["one", "two", "three"]
+APPS = st.sampled_from([None, "web", "db"])
+
+
+@st.composite
+def sets_of_profiles(draw: st.DrawFn) -> list[dict[str, Any]]:
+    made = []
+    for number in range(draw(st.integers(1, 5))):
+        app, priority = draw(APPS), draw(st.integers(0, 1))
+        pods = {} if app is None else {"pods": {"podSelector": {"matchLabels": {"app": app}}, "priority": priority}}
+        spec = {"schedulerName": draw(st.sampled_from(SCHEDULERS)), **pods}
+        made.append(
+            {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": f"p{number}"}, "spec": spec}
+        )
+    return made
+
+
+@given(sets_of_profiles(), st.lists(st.integers(0, 2), min_size=5, max_size=5))
+def test_the_verdict_is_the_operator_s_however_profiles_are_split_into_files(profiles: list[dict[str, Any]], places: list[int]) -> None:
+    order = sorted(range(len(profiles)), key=lambda at: (places[at], at))  # as the files are read
+    live = LiveProfiles(in_tree(), lambda resolved: resolved)
+    for age, at in enumerate(order):
+        metadata = {**profiles[at]["metadata"], "generation": 1, "uid": f"u{at}", "creationTimestamp": f"2026-01-01T00:00:0{age}Z"}
+        live.apply(convert({**profiles[at], "metadata": metadata}, SchedulingProfile))
+    refused = {each.name for each in live.standings() if each.reason.stalls}
+    texts = [("\n---\n".join(yaml.safe_dump(profiles[at]) for at in order if places[at] == place), f"{place}.yaml") for place in range(3)]
+    checked = check_files(texts, in_tree())
+    found = [finding for one in checked for finding in one.findings]
+    whole = check_file("\n---\n".join(yaml.safe_dump(profiles[at]) for at in order), "all.yaml", in_tree())
+    assert len(found) == len(whole.findings)
+    assert bool(found) == bool(refused)
+    assert {str(each.problem.path) for each in found} <= {"spec.schedulerName", "spec.pods.priority"}
+
+
+async def test_profiles_are_checked_beside_those_of_the_cluster_and_replace_their_namesakes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with new_stage() as stage:
+        stage.profile("theirs", schedulerName="batch")
+        words = ["--cluster", "--kubeconfig", str(stage.sandbox.kubeconfig)]
+        file = written(tmp_path, profile("mine"))
+        assert await asyncio.to_thread(main, ["validate", file, *words]) == 2
+        assert "(in the cluster)" in capsys.readouterr().out
+        file = written(tmp_path, profile("theirs"))
+        assert await asyncio.to_thread(main, ["validate", file, *words]) == 0
+        assert main(["validate", file]) == 0

@@ -70,15 +70,16 @@ async def test_a_pod_of_a_namespace_that_may_not_use_the_profile_waits_says_why_
         assert stage.condition("kept-out")["status"] == "True"
 
 
-async def test_a_second_profile_for_the_same_pods_with_the_same_priority_stalls_both_with_both_names(stage: Stage) -> None:
+async def test_a_second_profile_for_the_same_pods_with_the_same_priority_stalls_the_younger_with_both_names(stage: Stage) -> None:
     stage.profile("second", schedulerName="second", pods={"podSelector": {"matchLabels": {"workload": "batch"}}, "priority": 10})
     async with operator(stage):
+        await stage.until(partial(stage.profile_condition, "Stalled", "second"), "it is Stalled")
+        stalled = stage.profile_condition("Stalled", "second")
+        assert stalled["reason"] == "PodsSelectedTwice"
+        assert all(each in stalled["message"] for each in ('"second"', '"research-batch"'))
         for name in ("second", "research-batch"):
-            await stage.until(partial(stage.profile_condition, "Stalled", name), f"{name} is Stalled")
-            stalled = stage.profile_condition("Stalled", name)
-            assert stalled["reason"] == "PodsSelectedTwice"
-            assert all(each in stalled["message"] for each in ('"second"', '"research-batch"'))
             assert stage.show_profile(name)["status"]["activeGeneration"] == 1, "it goes on placing the pods that name it"
+        assert stage.profile_condition("Ready", "research-batch")["status"] == "True"
         await stage.until(lambda: "PodsSelectedTwice" in dict(stage.events("second")))
         stage.edit_profile("second", pods={"podSelector": {"matchLabels": {"workload": "batch"}}, "priority": 11})
         both = ("second", "research-batch")

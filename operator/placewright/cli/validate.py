@@ -1,6 +1,7 @@
 """`placewright validate`: checks profiles for CI, pre-commit and before `kubectl apply`; needs no cluster.
 
-The exit code is 2 for a problem, else 0. Advice, as in the condition of that name, goes to standard error and changes no exit code.
+All files together are one set: what shows only between two files is a problem, too. The exit code is 2 for a problem, or if no profile was
+found, else 0. Advice, as in the condition of that name, goes to standard error and changes no exit code.
 """
 
 from __future__ import annotations
@@ -12,12 +13,18 @@ from pathlib import Path
 from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field
-from placewright.cli.options import Subparsers
+from placewright.api.profile import KIND, SchedulingProfile
+from placewright.cli.options import Subparsers, add_cluster_options
+from placewright.cli.profiles.connection import ask
+from placewright.cli.profiles.namedprofiles import profile_of
 from placewright.cli.reports import FORMATS
 from placewright.framework.registry import installed_plugins
+from placewright.kube.client import ApiClient
+from placewright.kube.profileapi import list_profiles
 from placewright.plugins.catalog import in_tree
+from placewright.profiles.config import CONFIG_KIND
 from placewright.profiles.defaults import Catalogue
-from placewright.profiles.validation import Checked, check_file
+from placewright.profiles.validation import Checked, check_files
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _STDIN: Final = "-"
@@ -34,6 +41,8 @@ def register(subparsers: Subparsers) -> None:
     )
     parser.add_argument("-o", "--output", choices=sorted(FORMATS), default="text", help="form of the problems (default: %(default)s)")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing when there is no problem, and no advice")
+    parser.add_argument("--cluster", action="store_true", help="check them beside the profiles of the kubeconfig's cluster, too")
+    add_cluster_options(parser)
     parser.set_defaults(main=main)
 
 
@@ -45,16 +54,29 @@ def main(args: argparse.Namespace) -> int:
 
     Returns:
         2 when a file has a problem, else 0.
+
+    Raises:
+        InputError: a file cannot be read, no file has a profile, or the cluster does not answer.
     """
     catalogue: Catalogue = in_tree().with_installed(installed_plugins())
-    checked = [check_file(text, name, catalogue) for name, text in _texts(args.files)]
+    beside = ask(args, _profiles) if args.cluster else []
+    checked = check_files(((text, name) for name, text in _texts(args.files)), catalogue, beside)
     findings = [finding for one in checked for finding in one.findings]
     sys.stdout.write(FORMATS[args.output](findings))
     if not args.quiet:
         sys.stderr.writelines(f"placewright: advice: {advice}\n" for one in checked for advice in one.advice)
+    profiles = sum(one.profiles for one in checked)
+    if not profiles and not findings and not args.quiet:
+        raise InputError(
+            f"{', '.join(args.files)}: found no profile in {_counted(len(checked), 'file')}; allowed {KIND}s or {CONFIG_KIND}s"
+        )
     if args.output == "text" and not (findings or args.quiet):
         sys.stdout.write(_summary(checked))
     return 2 if findings else 0
+
+
+async def _profiles(client: ApiClient) -> list[SchedulingProfile]:
+    return [profile_of(body) for body in await list_profiles(client)]
 
 
 def _texts(names: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ from placewright.framework.constraints import holds
 from placewright.framework.errors import raised
 from placewright.framework.interface import Plugin
 from placewright.framework.registry import InstalledPlugins
+from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_GROUP
 from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue, known_plugin
 from placewright.profiles.problem import MOST_PROBLEMS, Problem, ProfileError, first_problems
 from placewright.profiles.strictdecode import LISTS, OBJECTS, decode_strict, type_of, wire_name
@@ -112,11 +113,14 @@ def read_args(plugin: type[Plugin], raw: Mapping[str, Any]) -> object:
 
 
 def _without_type_meta(name: str, raw: Mapping[str, Any]) -> tuple[dict[str, Any], Problem | None]:
-    """Remove the apiVersion and kind that kube-scheduler's files add; the kind must be this plugin's."""
+    """Remove the apiVersion and kind that kube-scheduler's files add; the kind must be this plugin's, and the version not an older one."""
     fields = {key: value for key, value in raw.items() if key not in ("apiVersion", "kind")}
-    kind = raw.get("kind")
-    wrong = None if kind in (None, f"{name}Args") else Problem("kind", in_json(kind), f"{name}Args")
-    return fields, wrong
+    kind, version = raw.get("kind"), raw.get("apiVersion")
+    if kind not in (None, f"{name}Args"):
+        return fields, Problem("kind", in_json(kind), f"{name}Args")
+    if isinstance(version, str) and version != CONFIG_API_VERSION and version.startswith(CONFIG_GROUP):
+        return fields, Problem("apiVersion", in_json(version), f"{CONFIG_API_VERSION} (placewright convert translates older versions)")
+    return fields, None
 
 
 def _validate(args: object) -> Iterable[tuple[str, str, str]]:

@@ -33,6 +33,10 @@ API_VERSION: Final = f"{GROUP}/{VERSION}"
 CONFIG_GROUP: Final = "kubescheduler.config.k8s.io"
 CONFIG_API_VERSION: Final = f"{CONFIG_GROUP}/v1"
 CONFIG_KIND: Final = "KubeSchedulerConfiguration"
+#: Fields of a configuration that no profile has: a person pasted the whole file into `spec`.
+_OF_A_CONFIGURATION: Final = frozenset(
+    {"profiles", "leaderElection", "clientConnection", "podInitialBackoffSeconds", "podMaxBackoffSeconds"}
+)
 
 
 class ConfigProfile(KubeObject, frozen=True):
@@ -155,6 +159,10 @@ def read_manifest(document: Mapping[str, Any]) -> SchedulingProfile:
     Raises:
         ProfileError: a field is unknown or has another type, or the name is missing.
     """
+    spec = document.get("spec")
+    if isinstance(spec, Mapping) and (spec.get("kind") == CONFIG_KIND or not _OF_A_CONFIGURATION.isdisjoint(spec)):
+        allowed = f"the fields of one of its profiles: 'placewright convert FILE' makes SchedulingProfiles of a {CONFIG_KIND}"
+        raise ProfileError([Problem("spec", f"a {CONFIG_KIND}", allowed)])
     manifest = decode_strict(document, _Manifest)
     try:
         metadata = msgspec.convert(manifest.metadata, ObjectMeta)

@@ -295,22 +295,24 @@ def _assign(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
 
 
 def _selecting_twice(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
-    """The profiles in effect that can be given to a pod that another one of the same priority can be given to, each with that complaint.
+    """The profiles in effect that can select a pod that an older one of the same priority can select, each with that complaint.
 
-    The newest spec counts, because that is the one that the API server's admission reads.
+    An older profile has worked, and stays Ready: one team cannot degrade another's. The newest spec counts, because that is the one that
+    the API server's admission reads.
     """
     giving = {name: pods for name, entry in entries.items() if entry.active is not None and (pods := entry.seen.spec.pods) is not None}
     if len(giving) < 2:
         return {}
     refused = {}
     for name, others in rivals(giving).items():
-        older, *_ = sorted((name, *others), key=lambda each: entries[each].age)
         entry, priority = entries[name], giving[name].priority or 0
+        older = sorted((each for each in others if entries[each].age < entry.age), key=lambda each: entries[each].age)
         message = (
-            f"spec.pods.priority: found {priority}, with which profiles {in_json(name)} and {', '.join(map(in_json, others))} can "
-            f"select one pod, and it is given {in_json(older)}, the oldest; allowed another priority, or selectors that exclude each other"
+            f"spec.pods.priority: found {priority}, with which profiles {in_json(name)} and {', '.join(map(in_json, older))} can "
+            f"select one pod, and it is given {in_json(next(iter(older), name))}, the oldest; allowed another priority, or selectors that "
+            "exclude each other"
         )
-        if entry.refusal is None:
+        if older and entry.refusal is None:
             refused[name] = replace(entry, refusal=(Reason.PODS_SELECTED_TWICE, message))
     return refused
 

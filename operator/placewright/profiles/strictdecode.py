@@ -29,6 +29,7 @@ _UNNAMED: Final = "\0entry"
 _WORDS: Final[Mapping[str, str]] = {
     "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "object": "an object", "array": "a list",
 }  # fmt: skip
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?=[a-zA-Z%]*$)")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -185,6 +186,12 @@ def _steps(where: str) -> list[str | int]:
     return [key or int(index) for key, index in _STEP.findall(where) if index != "..."]
 
 
+def _meant(value: object, allowed: str) -> str:
+    """The number that a text begins with, where a number is allowed: `60` for `"60s"`."""
+    number = _NUMBER.match(value) if isinstance(value, str) and re.search(r"\b(?:int|float)\b", allowed) else None
+    return f", such as {number[0]}, without quotes and unit" if number else ""
+
+
 def _problem_of(message: str, document: Any, kind: inspect.Type, entry: str = "") -> Problem:
     """Translate msgspec's message, and add the value where it names only a type; `entry` is the key of a mapping's entry."""
     text, _, where = message.partition(" - at `$")
@@ -196,7 +203,7 @@ def _problem_of(message: str, document: Any, kind: inspect.Type, entry: str = ""
     if text.startswith("Invalid enum value"):
         return Problem(path, found, _members(inner, str(_at(document, steps))))
     if wrong := _WRONG_TYPE.match(text):
-        return Problem(path, found, _in_words(wrong["allowed"]))
+        return Problem(path, found, _in_words(wrong["allowed"]) + _meant(_at(document, steps), wrong["allowed"]))
     return Problem(path, found, f"something else: {text}")
 
 

@@ -1,13 +1,14 @@
-"""Checks a file of profiles and places each problem in the text, for `placewright validate`.
+"""Checks files of profiles as one set and places each problem in its text, for `placewright validate`.
 
-The checks are the operator's and, for manifests, the CRD's schema. So the API server accepts a file that passes, and its profiles take
-effect. Objects of other kinds are skipped: a repository's files are checked as they are.
+The checks are the operator's and, for manifests, the CRD's schema. So the API server accepts files that pass, and their profiles take
+effect, also beside each other and beside the cluster's. Objects of other kinds are skipped: a repository's files are checked as they are.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -24,6 +25,7 @@ from placewright.profiles.defaults import Catalogue
 from placewright.profiles.documents import UnreadableDocument, parse_placed
 from placewright.profiles.kubescheduler.configuration import read_configuration
 from placewright.profiles.kubescheduler.findings import ConversionFindings
+from placewright.profiles.podoverlap import rivals
 from placewright.profiles.problem import UNKNOWN_FIELD, Problem, ProfileError, did_you_mean
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema
@@ -91,16 +93,25 @@ class Checked:
     advice: tuple[Advice, ...] = ()
 
 
+class _Manifest(NamedTuple):
+    """A profile of the set, with its place; `path` leads to an item of a List."""
+
+    profile: SchedulingProfile
+    path: str
+    node: YamlNode
+
+
 @dataclass(slots=True)
 class _Notes:
-    """The findings so far."""
+    """The findings in one file so far."""
+
+    file: str
 
     problems: list[tuple[Problem, YamlNode]] = field(default_factory=list)
     advice: list[tuple[Recommendation, str, YamlNode]] = field(default_factory=list)
     profiles: int = 0
     others: int = 0
-    names: set[str] = field(default_factory=set)
-    scheduler_names: set[str] = field(default_factory=set)
+    manifests: list[_Manifest] = field(default_factory=list)
 
     def add(self, problems: Iterable[Problem], node: YamlNode) -> None:
         """Note problems of a document, each once."""
@@ -108,7 +119,7 @@ class _Notes:
 
 
 def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
-    """Check YAML or JSON text.
+    """Check YAML or JSON text by itself.
 
     Args:
         text: of the file.
@@ -118,7 +129,28 @@ def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
     Returns:
         Problems, counts and advice.
     """
-    notes = _Notes()
+    (checked,) = check_files([(text, file)], catalogue)
+    return checked
+
+
+def check_files(files: Iterable[tuple[str, str]], catalogue: Catalogue, cluster: Iterable[SchedulingProfile] = ()) -> list[Checked]:
+    """Check YAML or JSON texts, whose profiles are to be in one cluster.
+
+    Args:
+        files: text and name of each; the name is for findings.
+        catalogue: the plugins that exist here.
+        cluster: profiles that are there already. A profile of the files takes the place of its namesake.
+
+    Returns:
+        Problems, counts and advice of each file.
+    """
+    noted = [_noted(text, file, catalogue) for text, file in files]
+    _check_together([notes for notes in noted if isinstance(notes, _Notes)], cluster)
+    return [notes if isinstance(notes, Checked) else _checked(notes) for notes in noted]
+
+
+def _noted(text: str, file: str, catalogue: Catalogue) -> _Notes | Checked:
+    notes = _Notes(file)
     try:
         documents = parse_placed(text) if text.strip() else []
     except UnreadableDocument as error:
@@ -128,9 +160,50 @@ def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
         return Checked((ValidationFinding(file, Place(error.line or 1, error.column or 1), problem._replace(path="")),))
     for document in documents:
         _check(document.value, "", document, catalogue, notes)
-    findings = (ValidationFinding(file, _place(problem, node), problem) for problem, node in notes.problems)
-    advice = tuple(Advice(file, place_of(path, node), hint) for hint, path, node in notes.advice)
+    return notes
+
+
+def _checked(notes: _Notes) -> Checked:
+    findings = (ValidationFinding(notes.file, _place(problem, node), problem) for problem, node in notes.problems)
+    advice = tuple(Advice(notes.file, place_of(path, node), hint) for hint, path, node in notes.advice)
     return Checked(tuple(sorted(findings, key=lambda finding: finding.place)), notes.profiles, notes.others, advice)
+
+
+def _check_together(files: Sequence[_Notes], cluster: Iterable[SchedulingProfile]) -> None:
+    """Note names that occur twice, and profiles that can select one pod with the same priority, at the later profile of the two."""
+    named = {manifest.profile.metadata.name for notes in files for manifest in notes.manifests}
+    earlier = [("in the cluster", profile) for profile in cluster if profile.metadata.name not in named]
+    for notes in files:
+        for profile, path, node in notes.manifests:
+            found = list(_beside(profile, [(where if where != notes.file else "", each) for where, each in earlier]))
+            notes.add((problem.inside(path) if path else problem for problem in found), node)
+            earlier.append((notes.file, profile))
+
+
+def _beside(profile: SchedulingProfile, earlier: Sequence[tuple[str, SchedulingProfile]]) -> Iterator[Problem]:
+    """Problems of a profile beside earlier ones, each with its file, which is empty for the profile's own. One of a kind is enough."""
+    meta, spec = profile.metadata, profile.spec
+    namesake = next((where for where, other in earlier if other.metadata.name == meta.name), None)
+    if namesake is not None:
+        yield Problem("metadata.name", in_json(meta.name), f"each name once{_also(namesake)}")
+    live = [(where, other) for where, other in earlier if not other.spec.is_shadow and other.metadata.name != meta.name]
+    if spec.is_shadow:
+        return
+    taken = next((where for where, other in live if spec.scheduler_name and other.spec.scheduler_name == spec.scheduler_name), None)
+    if taken is not None:
+        allowed = f"each schedulerName once: the older of two profiles would win{_also(taken)}"
+        yield Problem("spec.schedulerName", in_json(spec.scheduler_name), allowed)
+    for where, other in live:
+        if spec.pods is not None and other.spec.pods is not None and rivals({"": spec.pods, other.metadata.name: other.spec.pods}):
+            allowed = (
+                f"another priority than profile {in_json(other.metadata.name)} has{_also(where)}, or selectors that exclude each other"
+            )
+            yield Problem("spec.pods.priority", f"{spec.pods.priority or 0}, with which both can select one pod", allowed)
+            return
+
+
+def _also(where: str) -> str:
+    return f" ({where})" if where else ""
 
 
 def _place(problem: Problem, node: YamlNode) -> Place:
@@ -179,6 +252,9 @@ def _check(value: Any, path: str, document: Document, catalogue: Catalogue, note
         notes.others += 1
         return
     problems = list(_problems(value, group, catalogue, notes))
+    if value["kind"] == KIND:
+        with suppress(ProfileError):  # told among the problems
+            notes.manifests += (_Manifest(profile, path, document.node) for profile in _read(value, catalogue))
     notes.add((problem.inside(path) if path else problem for problem in problems), document.node)
     if not problems:
         notes.advice += ((hint, f"{path}.{hint.path}" if path else hint.path, document.node) for hint in _advice(value, catalogue))
@@ -204,14 +280,15 @@ def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes:
         yield from error.problems
         return
     notes.profiles += len(profiles)
+    seen: set[str] = set()
     for index, profile in enumerate(profiles):
-        claimed = () if profile.spec.is_shadow else _repeated(profile.spec.scheduler_name, notes.scheduler_names)
-        found = [*_of_profile(profile, catalogue), *claimed]
+        found = list(_of_profile(profile, catalogue))
         if value["kind"] == CONFIG_KIND:
+            found += _repeated(profile.spec.scheduler_name, seen)
             yield from (problem._replace(path=_in_configuration(problem.path, index, value)) for problem in found)
         else:
             yield from found
-            yield from _of_manifest(value, profile, found, notes)
+            yield from _of_manifest(value, profile, found)
 
 
 def _read(value: Mapping[str, Any], catalogue: Catalogue) -> list[SchedulingProfile]:
@@ -235,14 +312,11 @@ def _repeated(name: str, seen: set[str]) -> Iterator[Problem]:
     seen.add(name)
 
 
-def _of_manifest(value: Mapping[str, Any], profile: SchedulingProfile, found: list[Problem], notes: _Notes) -> Iterator[Problem]:
+def _of_manifest(value: Mapping[str, Any], profile: SchedulingProfile, found: list[Problem]) -> Iterator[Problem]:
     """Problems that only the API server would find."""
     name = profile.metadata.name
     if not _NAME.fullmatch(name):
         yield Problem("metadata.name", in_json(name), "lower case letters, digits, '-' and '.', as in the name of a host")
-    if name in notes.names:
-        yield Problem("metadata.name", in_json(name), "each name once")
-    notes.names.add(name)
     # The schema would repeat our own findings in other words.
     if not found:
         yield from _of_schema(_without_nulls(value))
