@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from handlers.stage import Object, new_stage, operator
+from kubesandbox.storage.writes import DeleteOptions
 
 from .profile_desk import Desk
 
@@ -25,6 +26,8 @@ async def desk(capsys: pytest.CaptureFixture[str]) -> AsyncIterator[Desk]:
     async with new_stage() as stage:
         made = Desk(stage.nodes(1), capsys)
         made.create("", "namespaces", {"metadata": {"name": "red", "labels": {"tier": "research"}}})
+        configuration = {"metadata": {"name": "placewright-profile-assignment"}, "webhooks": []}
+        made.create("admissionregistration.k8s.io", "mutatingwebhookconfigurations", configuration)
         stage.profile("low", schedulerName="low", pods=WEB)
         stage.profile("high", schedulerName="high", pods={**WEB, "namespaceSelector": {"matchLabels": {"tier": "research"}}, "priority": 9})
         async with operator(stage):
@@ -86,12 +89,15 @@ async def test_pods_of_the_operators_own_namespace_are_never_given_one(desk: Des
     assert 'no profile: it keeps schedulerName "default-scheduler", as pods of namespace "red" are never given a profile' in ran.out
 
 
-async def test_it_says_that_no_admission_is_installed_until_one_is(desk: Desk, tmp_path: Path) -> None:
-    file = written(tmp_path, pod())
-    assert "manifests/components/profile-assignment is not installed" in (await desk("who", file)).err
-    configuration = {"metadata": {"name": "placewright-profile-assignment"}, "webhooks": []}
-    desk.create("admissionregistration.k8s.io", "mutatingwebhookconfigurations", configuration)
-    assert (await desk("who", file)).err == ""
+async def test_without_an_admission_no_pod_gets_a_profile_that_it_does_not_name(desk: Desk, tmp_path: Path) -> None:
+    resource = desk.stage.sandbox.resource("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
+    desk.stage.sandbox.writes.delete(resource, "", "placewright-profile-assignment", DeleteOptions())
+    none = "no admission in this cluster gives profiles to pods: manifests/components/profile-assignment is not installed"
+    ran = await desk("who", "-o", "json", written(tmp_path, pod(namespace="red"), pod("named", "red", schedulerName="low")))
+    unnamed, named = json.loads(ran.out)
+    assert unnamed["said"] == f'no profile: it keeps schedulerName "default-scheduler", as {none}'
+    assert not any(each["getsIt"] for each in unnamed["profiles"])
+    assert named["said"] == 'profile "low" (schedulerName "low")'
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,9 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
     urgently = await stage.priority_class("urgent", 1000)
     await define_groups(stage.client)
     async with stage.active_operator():
+        # A profile that selects pods has its author advised where no admission reads selectors.
+        nothing = {"podSelector": {"matchLabels": {"none": "none"}}}
+        await stage.until_active(await stage.edit_profile(weights={"NodeResourcesFit": 2}, pods=nothing))
         (victim,) = await stage.pods(1, cpu="4")
         await stage.until_running([victim])
         (urgent,) = await stage.pods(1, cpu="4", priority_class=urgently)
@@ -59,7 +62,6 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
         assert victim not in stage.views.pods
         empty = await stage.node("empty")
         await stage.until_running(await group_of(stage, "train", 2, cpu="1"))
-        await stage.until_active(await stage.edit_profile(weights={"NodeResourcesFit": 2}))
         if stage.control_plane.assets.minor >= DEVICES:
             async with pod_with_a_device(stage, empty) as trainer:
                 await stage.until_running([trainer])

@@ -88,6 +88,13 @@ async def it_reports_on_a_profile(trial: Trial) -> None:
         await trial.until(lambda: trial.stage.events("default"), "the event is written")
 
 
+async def it_advises_a_profile_that_no_admission_gives(trial: Trial) -> None:
+    """A profile that selects pods, in a cluster without the admission that reads selectors."""
+    trial.stage.profile("selects", schedulerName="selects", pods={"podSelector": {}})
+    async with trial.operator():
+        await trial.until(lambda: "no admission" in trial.stage.profile_condition("Advice", "selects").get("message", ""), "it is advised")
+
+
 async def it_keeps_the_history_of_a_profile(trial: Trial) -> None:
     """Looks for what is recorded, and records a generation."""
     async with trial.operator():
@@ -306,6 +313,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     it_makes_a_claim_for_an_extended_resource_and_takes_it_back,
     it_looks_before_it_binds_again,
     it_counts_repeated_events,
+    it_advises_a_profile_that_no_admission_gives,
     it_keeps_the_history_of_a_profile,
     it_marks_a_generation_that_takes_effect_later,
     it_lets_old_history_go,
@@ -333,6 +341,7 @@ RED_WITHOUT: dict[Right, Scenario] = {
     Right("resource.k8s.io", "resourceclaims", "get"): it_takes_a_device_back,
     Right("resource.k8s.io", "resourceclaims", "create"): it_makes_a_claim_for_an_extended_resource_and_takes_it_back,
     Right("resource.k8s.io", "resourceclaims", "delete"): it_makes_a_claim_for_an_extended_resource_and_takes_it_back,
+    Right("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "get"): it_advises_a_profile_that_no_admission_gives,
     Right("", "events", "create"): it_reports_on_a_profile,
     Right("placewright.dev", "schedulingprofiles/status", "patch"): it_reports_on_a_profile,
     Right("authentication.k8s.io", "tokenreviews", "create"): it_asks_who_may_read_its_pages,
@@ -348,7 +357,9 @@ OWN_RED_WITHOUT: dict[tuple[str, str], Scenario] = {
     **{("leases", verb): it_reads_and_follows_everything for verb in ("create", "get", "list", "watch", "update")},
 }
 """What is red without a right of the Role in the operator's own namespace."""
-STARTING = [right for right in rights_of(ROLE) if right not in RED_WITHOUT]
+#: The sandbox does not serve the kind, and answers 404 before it asks for rights; `tests/e2e/test_rbac.py` has a real server.
+ON_A_REAL_SERVER = {Right("admissionregistration.k8s.io", "mutatingadmissionpolicies", "get")}
+STARTING = [right for right in rights_of(ROLE) if right not in RED_WITHOUT and right not in ON_A_REAL_SERVER]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
@@ -358,7 +369,7 @@ async def test_with_the_shipped_role_the_operator_is_refused_nothing(scenario: S
         assert not trial.refused()
 
 
-@pytest.mark.parametrize("right", rights_of(ROLE), ids=str)
+@pytest.mark.parametrize("right", [right for right in rights_of(ROLE) if right not in ON_A_REAL_SERVER], ids=str)
 async def test_without_one_right_something_that_needs_it_is_refused(right: Right) -> None:
     scenario = RED_WITHOUT.get(right, it_reads_and_follows_everything)
     async with new_trial(role_without(ROLE, right)) as trial:

@@ -10,7 +10,7 @@ import pytest
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.framework.runtime.scoreimpact import ScoreImpact
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.advice import ENOUGH_SAMPLES, Recommendation, advise, advise_beforehand
+from placewright.profiles.advice import ENOUGH_SAMPLES, UNKNOWN_SURROUNDINGS, Recommendation, Surroundings, advise, advise_beforehand
 from placewright.profiles.resolve import resolve
 from profiles.makers import CATALOGUE, profile
 
@@ -189,3 +189,52 @@ def test_a_default_that_is_left_over_drowns_nobody() -> None:
     scorers = [in_tree()[name] for name in resolved.at(ExtensionPoint.SCORE)]
     assert resolved.weights["DynamicResources"] > resolved.weights["NodeResourcesFit"], "else this tests nothing"
     assert advise(resolved, scorers, ScoreImpact(each.name for each in scorers)) == ()
+
+
+# --- settings without an effect ----------------------------------------------------------------------------------------------------------
+
+
+LIMIT = {"limits": [{"topologyKey": "zone", "max": 2, "selector": {"matchLabels": {"app": "web"}}}]}
+DOMAIN_LIMIT_ON = {"plugins": {"multiPoint": {"enabled": [{"name": "DomainLimit"}]}}}
+ASSIGNS = {"pods": {"podSelector": {"matchLabels": {"app": "web"}}}}
+
+
+def beforehand(around: Surroundings = UNKNOWN_SURROUNDINGS, **spec: Any) -> dict[str, str]:
+    resolved = resolve(profile({"schedulerName": "batch", **spec}), in_tree())
+    return {each.reason: each.message for each in advise_beforehand(resolved, in_tree(), around)}
+
+
+@pytest.mark.parametrize(
+    ("spec", "reasons"),
+    [
+        ({"pluginConfig": [{"name": "DomainLimit", "args": LIMIT}]}, {"ArgumentsUnused"}),
+        ({**DOMAIN_LIMIT_ON, "pluginConfig": [{"name": "DomainLimit", "args": LIMIT}]}, set()),
+        (DOMAIN_LIMIT_ON, {"PluginDoesNothing"}),
+        ({"pluginConfig": [{"name": "NodeResourcesFit", "args": {}}]}, set()),
+        ({}, set()),
+    ],
+    ids=["arguments of a plugin that is off", "on with arguments", "on without limits", "a default plugin", "nothing"],
+)
+def test_settings_without_an_effect_are_advised(spec: dict[str, Any], reasons: set[str]) -> None:
+    assert set(beforehand(**spec)) == reasons
+
+
+def test_a_preset_for_a_resource_that_no_node_has_is_advised_once_there_are_nodes() -> None:
+    spec = {"preset": "gpu-fragmentation"}
+    assert beforehand(**spec) == beforehand(Surroundings(frozenset()), **spec) == {}
+    assert set(beforehand(Surroundings({"cpu", "memory", "nvidia.com/gpu"}), **spec)) == {"NoNodeHasResource"}
+    assert "openb/gpu-milli, which no node" in beforehand(Surroundings({"cpu"}), **spec)["NoNodeHasResource"]
+    assert beforehand(Surroundings({"cpu", "openb/gpu-milli"}), **spec) == {}
+
+
+def test_one_resource_of_several_is_enough() -> None:
+    strategy = {"type": "MostAllocated", "resources": [{"name": "amd.com/gpu"}, {"name": "nvidia.com/gpu"}]}
+    spec = {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}]}
+    assert beforehand(Surroundings({"cpu", "nvidia.com/gpu"}), **spec) == {}
+    assert set(beforehand(Surroundings({"cpu"}), **spec)) == {"NoNodeHasResource"}
+
+
+@pytest.mark.parametrize(("assigning", "reasons"), [(None, set()), (True, set()), (False, {"ProfileIsNotGiven"})])
+def test_selectors_without_the_admission_that_reads_them_are_advised(assigning: bool | None, reasons: set[str]) -> None:
+    assert set(beforehand(Surroundings(assigning=assigning), **ASSIGNS)) == reasons
+    assert beforehand(Surroundings(assigning=False)) == {}

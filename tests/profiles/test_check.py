@@ -132,7 +132,10 @@ CASES = [
         ),
     ),
     (config("NodeName", {"x": 1}), "spec.pluginConfig[0].args.x: found an unknown field; allowed no fields"),
-    (config("NodeResourcesFit", {"topWeight": "4"}), 'spec.pluginConfig[0].args.topWeight: found "4"; allowed a whole number'),
+    (
+        config("NodeResourcesFit", {"topWeight": "4"}),
+        'spec.pluginConfig[0].args.topWeight: found "4"; allowed a whole number, such as 4, without quotes and unit',
+    ),
     (
         config("NodeResourcesFit", {"ignoredResources": ["a", 5]}),
         "spec.pluginConfig[0].args.ignoredResources[1]: found 5; allowed text",

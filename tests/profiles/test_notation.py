@@ -96,7 +96,10 @@ def test_a_long_value_is_cut() -> None:
 @pytest.mark.parametrize(
     ("spec", "line"),
     [
-        ('weights: {NodeResourcesFit: "5"}', '6:31: spec.weights.NodeResourcesFit: found "5"; allowed a whole number, such as 5, without quotes and unit'),
+        (
+            'weights: {NodeResourcesFit: "5"}',
+            '6:31: spec.weights.NodeResourcesFit: found "5"; allowed a whole number, such as 5, without quotes and unit',
+        ),
         ("weights: {NodeResourcesFit: true}", "6:31: spec.weights.NodeResourcesFit: found true; allowed a whole number"),
         ("weights: {NodeResourcesFit: 1.5}", "6:31: spec.weights.NodeResourcesFit: found 1.5; allowed a whole number"),
         ("weights: [5]", "6:3: spec.weights: found [5]; allowed an object"),

@@ -13,15 +13,21 @@ from pathlib import Path
 from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field
+from placewright.api.objects import Node
 from placewright.api.profile import KIND, SchedulingProfile
+from placewright.cli.livecluster import NODES
 from placewright.cli.options import Subparsers, add_cluster_options
 from placewright.cli.profiles.connection import ask
 from placewright.cli.profiles.namedprofiles import profile_of
 from placewright.cli.reports import FORMATS
 from placewright.framework.registry import installed_plugins
 from placewright.kube.client import ApiClient
+from placewright.kube.listonce import list_once
+from placewright.kube.profileadmission import assigns_profiles
 from placewright.kube.profileapi import list_profiles
+from placewright.kube.reflector import Source
 from placewright.plugins.catalog import in_tree
+from placewright.profiles.advice import UNKNOWN_SURROUNDINGS, Surroundings
 from placewright.profiles.config import CONFIG_KIND
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.validation import Checked, check_files
@@ -59,8 +65,8 @@ def main(args: argparse.Namespace) -> int:
         InputError: a file cannot be read, no file has a profile, or the cluster does not answer.
     """
     catalogue: Catalogue = in_tree().with_installed(installed_plugins())
-    beside = ask(args, _profiles) if args.cluster else []
-    checked = check_files(((text, name) for name, text in _texts(args.files)), catalogue, beside)
+    beside, around = ask(args, _cluster) if args.cluster else ([], UNKNOWN_SURROUNDINGS)
+    checked = check_files(((text, name) for name, text in _texts(args.files)), catalogue, beside, around)
     findings = [finding for one in checked for finding in one.findings]
     sys.stdout.write(FORMATS[args.output](findings))
     if not args.quiet:
@@ -75,8 +81,12 @@ def main(args: argparse.Namespace) -> int:
     return 2 if findings else 0
 
 
-async def _profiles(client: ApiClient) -> list[SchedulingProfile]:
-    return [profile_of(body) for body in await list_profiles(client)]
+async def _cluster(client: ApiClient) -> tuple[list[SchedulingProfile], Surroundings]:
+    """Read the profiles of a cluster, the resources that its nodes offer, and whether pods are given profiles there."""
+    profiles = [profile_of(body) for body in await list_profiles(client)]
+    nodes = await list_once(client, Source(NODES, Node))
+    resources = {name for node in nodes.items for name in node.status.allocatable or ()}
+    return profiles, Surroundings(resources, await assigns_profiles(client))
 
 
 def _texts(names: Iterable[str]) -> Iterator[tuple[str, str]]:

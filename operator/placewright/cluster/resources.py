@@ -90,7 +90,7 @@ class Resources:
         #: Requests for resources that no node offers, by name and row; never 0.
         self._not_offered: dict[str, dict[int, int]] = {}
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         """Return whether any node offers the resource."""
         return name in self._columns
 

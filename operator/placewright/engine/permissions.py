@@ -21,6 +21,7 @@ from placewright.api.profile import GROUP, PLURAL
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.sources import AnySource
+from placewright.kube.profileadmission import ADMISSION_GROUP, POLICY_NAME, WEBHOOK_NAME
 from placewright.kube.reflectedkinds import REFLECTED
 from placewright.leadership.peering import PEERING_NAME
 from placewright.plugins.catalog import in_tree
@@ -109,6 +110,13 @@ def needs() -> Iterator[Permission]:
     yield Permission(
         "Profiles: their spec is read and never written.",
         (PolicyRule(GROUP, (PLURAL,), _READ), PolicyRule(GROUP, (f"{PLURAL}/status",), ("patch",))),
+    )
+    yield Permission(
+        "Advice to a profile that selects pods: whether the admission that gives profiles to pods is installed.",
+        (
+            PolicyRule(ADMISSION_GROUP, ("mutatingadmissionpolicies",), ("get",), (POLICY_NAME,)),
+            PolicyRule(ADMISSION_GROUP, ("mutatingwebhookconfigurations",), ("get",), (WEBHOOK_NAME,)),
+        ),
     )
     yield Permission(
         "Which replica is active. Kopf lists all peerings of the group; only ours is written.",

@@ -24,8 +24,9 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, ConfigError, RequestError
 from placewright.kube.listwatch import Wire, pages
+from placewright.kube.profileadmission import assigns_profiles
 from placewright.kube.profiles import PROFILES_PATH
-from placewright.profiles.advice import Recommendation, advise
+from placewright.profiles.advice import Recommendation, Surroundings, advise
 from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.profilestate import ProfileStanding, Reason
 from placewright.queue.queue import SchedulingQueue
@@ -35,6 +36,8 @@ _logger = logging.getLogger(__name__)
 _BEAT_SECONDS: Final = 1.0
 #: Beats without any profile after which a warning says that no pod will be placed.
 _PATIENT_BEATS: Final = 5
+#: Beats between two looks at the admission that gives profiles to pods.
+_ADMISSION_BEATS: Final = 60
 #: Uids of deleted profiles that are remembered, against late events of a watch that is behind.
 _REMEMBERED_GONE: Final = 100
 #: The verdict on a generation, as metrics name it.
@@ -103,6 +106,8 @@ class ProfileKeeper:
         self._seen: dict[str, SchedulingProfile] = {}
         #: Uids of profiles that were deleted; none comes back.
         self._gone: deque[str] = deque(maxlen=_REMEMBERED_GONE)
+        self._assigning: bool | None = None
+        self._admission_due = 0
         self._unreadable: dict[str, ProfileStanding] = {}
         self._changed = asyncio.Event()
         self._listed = False
@@ -280,6 +285,7 @@ class ProfileKeeper:
                 missed = True
                 _logger.warning("there is no SchedulingProfile: no pod is placed until one is applied, such as manifests/base/profile.yaml")
             if self._may_write():
+                await self._look_for_admission(beat)
                 await self._tell()
 
     async def _recall(self) -> None:
@@ -321,7 +327,16 @@ class ProfileKeeper:
     def advice_on(self, active: Active[Evaluator]) -> tuple[Recommendation, ...]:
         """Recommendations to the author of a profile in effect."""
         scorers = [type(plugin) for plugin in active.evaluator.runtime.score]
-        return advise(active.profile, scorers, active.evaluator.impact)
+        around = Surroundings(active.evaluator.cluster.resources, self._assigning)
+        return advise(active.profile, scorers, active.evaluator.impact, self._live.catalogue, around)
+
+    async def _look_for_admission(self, beat: int) -> None:
+        """Look whether pods are given profiles, now and then, if a profile wants to be given."""
+        if beat < self._admission_due or not any(each.spec.pods and each.spec.pods.assigns for each in self._seen.values()):
+            return
+        self._admission_due = beat + _ADMISSION_BEATS
+        with contextlib.suppress(RequestError):  # looked for again
+            self._assigning = await assigns_profiles(self._client)
 
     def _judged(self, name: str, *, refused: bool) -> None:
         self.reloads[name, TAKEN] += not refused

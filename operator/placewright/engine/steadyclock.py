@@ -30,7 +30,11 @@ class SteadyClock:
         self._now, self._read = wall(), clock()
 
     def __call__(self) -> float:
-        """Return the time now; never less than before."""
+        """Return the time now; never less than before.
+
+        Returns:
+            Seconds since 1970.
+        """
         read = self._clock()
         passed, self._read = read - self._read, read
         self._now += passed

@@ -6,11 +6,13 @@ nothing to do, because most clusters give some plugin nothing to do.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME
+from placewright.api.requests import CPU, is_extended_resource
 from placewright.framework.interface import MAX_NODE_SCORE, Plugin
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.framework.runtime.scoreimpact import SAMPLE_EVERY, ScoreImpact
@@ -22,6 +24,10 @@ DEFAULT_SCHEDULER: Final = "DefaultSchedulerName"
 NEVER_DECIDES: Final = "PluginNeverDecides"
 NOTHING_TO_SCORE: Final = "PluginHasNothingToScore"
 FILTER_IS_OFF: Final = "FilterIsOff"
+ARGUMENTS_UNUSED: Final = "ArgumentsUnused"
+PLUGIN_IDLE: Final = "PluginDoesNothing"
+NO_SUCH_RESOURCE: Final = "NoNodeHasResource"
+NOT_ASSIGNED: Final = "ProfileIsNotGiven"
 SEVERAL_HINTS: Final = "SeveralHints"
 
 #: The consequence of a missing filter. No other component prevents it: a kubelet that checks again refuses the pod for good.
@@ -66,31 +72,108 @@ class Recommendation:
     path: str = "spec"
 
 
-def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], impact: ScoreImpact) -> tuple[Recommendation, ...]:
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Facts of the cluster that a profile is for. A fact that is None is not known.
+
+    Attributes:
+        resources: the resources that its nodes offer. An empty collection says nothing: there is no node yet.
+        assigning: an admission is installed that gives profiles to pods.
+    """
+
+    resources: Container[str] | None = None
+    assigning: bool | None = None
+
+
+UNKNOWN_SURROUNDINGS: Final = Surroundings()
+
+
+def advise(
+    profile: ResolvedProfile,
+    scorers: Sequence[type[Plugin]],
+    impact: ScoreImpact,
+    catalogue: Mapping[str, type[Plugin]] = MappingProxyType({}),
+    around: Surroundings = UNKNOWN_SURROUNDINGS,
+) -> tuple[Recommendation, ...]:
     """Advise the author of a profile in effect.
 
     Args:
         profile: as resolved.
         scorers: classes of its score plugins.
         impact: of these plugins on decisions since the profile took effect.
+        catalogue: the plugins that exist here.
+        around: the cluster.
 
     Returns:
         The advice; empty for none.
     """
     chosen = {each.name for each in scorers if _has_own_weight(each, profile.weights[each.name])}
-    return (*advise_beforehand(profile), *_drowning(profile, chosen), *_ineffective(profile, scorers, impact))
+    return (*advise_beforehand(profile, catalogue, around), *_drowning(profile, chosen), *_ineffective(profile, scorers, impact))
 
 
-def advise_beforehand(profile: ResolvedProfile) -> tuple[Recommendation, ...]:
+def advise_beforehand(
+    profile: ResolvedProfile,
+    catalogue: Mapping[str, type[Plugin]] = MappingProxyType({}),
+    around: Surroundings = UNKNOWN_SURROUNDINGS,
+) -> tuple[Recommendation, ...]:
     """Advise the author of a profile that need not be in effect, such as one in a file.
 
     Args:
         profile: as resolved.
+        catalogue: the plugins that exist here.
+        around: the cluster that it is for.
 
     Returns:
         The advice; empty for none.
     """
-    return (*_instead_of_kube_scheduler(profile), *_unprotected(profile))
+    return (
+        *_instead_of_kube_scheduler(profile),
+        *_unprotected(profile),
+        *_without_effect(profile, catalogue),
+        *_without_resource(profile, catalogue, around),
+        *_not_given(profile, around),
+    )
+
+
+def _without_effect(profile: ResolvedProfile, catalogue: Mapping[str, type[Plugin]]) -> Iterator[Recommendation]:
+    """Settings without an effect: arguments of a plugin that is off, and a plugin whose arguments leave it nothing to do."""
+    for name in profile.unused_args:
+        said = f"pluginConfig has arguments for {name}, which the profile does not run, so they have no effect."
+        yield Recommendation(ARGUMENTS_UNUSED, f"{said} Enable {name} in spec.plugins, or remove them.", "spec.pluginConfig")
+    for name, args in profile.args.items():
+        idle = catalogue[name].idle_because(args) if name in catalogue else ""
+        if idle:
+            yield Recommendation(PLUGIN_IDLE, f"{name} is enabled, and {idle}. Give it arguments in spec.pluginConfig.", "spec.plugins")
+
+
+def _without_resource(profile: ResolvedProfile, catalogue: Mapping[str, type[Plugin]], around: Surroundings) -> Iterator[Recommendation]:
+    """Plugins whose arguments name extended resources, where no node offers any of these."""
+    known = around.resources
+    if known is None or CPU not in known:  # without a node, or before nodes are listed
+        return
+    for name, args in profile.args.items():
+        named = catalogue[name].counted_resources(args) if name in catalogue else ()
+        extended = [each for each in dict.fromkeys(named) if is_extended_resource(each)]
+        if extended and not any(each in known for each in extended):
+            which = " or ".join(extended)
+            yield Recommendation(
+                NO_SUCH_RESOURCE,
+                f"{name} counts {which}, which no node of this cluster offers, so it has nothing to count. "
+                f"Name a resource that nodes have in the arguments of {name}.",
+                "spec.pluginConfig",
+            )
+
+
+def _not_given(profile: ResolvedProfile, around: Surroundings) -> Iterator[Recommendation]:
+    """A profile that selects pods, in a cluster without the admission that reads selectors."""
+    pods = profile.settings.pods
+    if around.assigning is False and pods is not None and pods.assigns:
+        yield Recommendation(
+            NOT_ASSIGNED,
+            "spec.pods selects pods, and no admission in this cluster gives profiles to pods, so only pods that name the schedulerName get "
+            "this one. Install manifests/components/profile-assignment.",
+            "spec.pods",
+        )
 
 
 def _unprotected(profile: ResolvedProfile) -> Iterator[Recommendation]:

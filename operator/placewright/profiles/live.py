@@ -119,6 +119,11 @@ class LiveProfiles(Generic[R]):
         self._shadows: Mapping[str, Active[R]] = MappingProxyType({})
 
     @property
+    def catalogue(self) -> Catalogue:
+        """The plugins that exist here."""
+        return self._catalogue
+
+    @property
     def active(self) -> Mapping[str, Active[R]]:
         """The profiles in effect, by schedulerName. The mapping itself never changes: a swap makes a new one."""
         return self._active

@@ -73,6 +73,7 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
         shadows=spec.shadows if spec.is_shadow else None,
         shadow_budget=(spec.shadow or ShadowSettings()).budget_percent / 100,
         preset=spec.preset or DEFAULT_PRESET,
+        unused_args=tuple(each.name for each in spec.plugin_config or () if each.name in catalogue and each.name not in names),
         origins=origins_of(spec, points, weights, args),
     )
 

@@ -18,7 +18,7 @@ import jsonschema
 from placewright.api.bad_input import in_json, printable
 from placewright.api.profile import GROUP, KIND, LIVE, SchedulingProfile
 from placewright.api.yamldocs import Document, Place, YamlNode, place_of
-from placewright.profiles.advice import Recommendation, advise_beforehand
+from placewright.profiles.advice import UNKNOWN_SURROUNDINGS, Recommendation, Surroundings, advise_beforehand
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND, read_profiles
 from placewright.profiles.defaults import Catalogue
@@ -106,7 +106,7 @@ class _Notes:
     """The findings in one file so far."""
 
     file: str
-
+    around: Surroundings
     problems: list[tuple[Problem, YamlNode]] = field(default_factory=list)
     advice: list[tuple[Recommendation, str, YamlNode]] = field(default_factory=list)
     profiles: int = 0
@@ -133,24 +133,30 @@ def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
     return checked
 
 
-def check_files(files: Iterable[tuple[str, str]], catalogue: Catalogue, cluster: Iterable[SchedulingProfile] = ()) -> list[Checked]:
+def check_files(
+    files: Iterable[tuple[str, str]],
+    catalogue: Catalogue,
+    cluster: Iterable[SchedulingProfile] = (),
+    around: Surroundings = UNKNOWN_SURROUNDINGS,
+) -> list[Checked]:
     """Check YAML or JSON texts, whose profiles are to be in one cluster.
 
     Args:
         files: text and name of each; the name is for findings.
         catalogue: the plugins that exist here.
         cluster: profiles that are there already. A profile of the files takes the place of its namesake.
+        around: that cluster, for advice.
 
     Returns:
         Problems, counts and advice of each file.
     """
-    noted = [_noted(text, file, catalogue) for text, file in files]
+    noted = [_noted(text, file, catalogue, around) for text, file in files]
     _check_together([notes for notes in noted if isinstance(notes, _Notes)], cluster)
     return [notes if isinstance(notes, Checked) else _checked(notes) for notes in noted]
 
 
-def _noted(text: str, file: str, catalogue: Catalogue) -> _Notes | Checked:
-    notes = _Notes(file)
+def _noted(text: str, file: str, catalogue: Catalogue, around: Surroundings) -> _Notes | Checked:
+    notes = _Notes(file, around)
     try:
         documents = parse_placed(text) if text.strip() else []
     except UnreadableDocument as error:
@@ -257,14 +263,16 @@ def _check(value: Any, path: str, document: Document, catalogue: Catalogue, note
             notes.manifests += (_Manifest(profile, path, document.node) for profile in _read(value, catalogue))
     notes.add((problem.inside(path) if path else problem for problem in problems), document.node)
     if not problems:
-        notes.advice += ((hint, f"{path}.{hint.path}" if path else hint.path, document.node) for hint in _advice(value, catalogue))
+        notes.advice += (
+            (hint, f"{path}.{hint.path}" if path else hint.path, document.node) for hint in _advice(value, catalogue, notes.around)
+        )
 
 
-def _advice(value: Mapping[str, Any], catalogue: Catalogue) -> Iterator[Recommendation]:
+def _advice(value: Mapping[str, Any], catalogue: Catalogue, around: Surroundings) -> Iterator[Recommendation]:
     """Advice on a correct manifest. A configuration gets none: it is kube-scheduler's own, or becomes manifests first."""
     if value["kind"] == KIND:
         for profile in _read(value, catalogue):
-            yield from advise_beforehand(resolve(profile, catalogue))
+            yield from advise_beforehand(resolve(profile, catalogue), catalogue, around)
 
 
 def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes: _Notes) -> Iterator[Problem]:

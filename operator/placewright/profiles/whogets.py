@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from placewright.api.bad_input import in_json
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, SchedulingProfile
@@ -17,6 +17,9 @@ from placewright.profiles.assignment import (
     rank_given,
     rank_of,
 )
+
+#: Why no pod is given a profile in a cluster, as a clause.
+NO_ADMISSION: Final = "no admission in this cluster gives profiles to pods: manifests/components/profile-assignment is not installed"
 
 
 class ProfileVerdict(NamedTuple):
@@ -39,18 +42,22 @@ class WhoGets(NamedTuple):
     verdicts: tuple[ProfileVerdict, ...]
 
 
-def who_gets(pod: NewPod, profiles: Sequence[SchedulingProfile], never_in: Collection[str] = NEVER_IN) -> WhoGets:
+def who_gets(
+    pod: NewPod, profiles: Sequence[SchedulingProfile], never_in: Collection[str] = NEVER_IN, *, assigning: bool = True
+) -> WhoGets:
     """Judge every profile.
 
     Args:
         pod: at its creation, or as it stands in the cluster.
         profiles: all, as the API server shows them.
         never_in: namespaces whose pods are never given a profile.
+        assigning: an admission gives profiles to pods in this cluster. Without it no selector has an effect.
 
     Returns:
         The answer.
     """
-    alone, found = left_alone(pod, never_in), assigned_profile(pod, profiles, never_in)
+    alone = left_alone(pod, never_in) or ("" if assigning else NO_ADMISSION)
+    found = assigned_profile(pod, profiles, never_in) if assigning else None
     scheduler = pod.scheduler_name if found is None else found.spec.scheduler_name
     mine = found or _placing(scheduler, profiles)
     verdicts = [ProfileVerdict(each, each is mine, _why(each, mine, pod, found, alone)) for each in profiles]

@@ -21,6 +21,7 @@ from placewright.cli.profiles.output import console, print_data, print_table, sa
 from placewright.cli.terminal import plain
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright.kube.profileadmission import assigns_profiles
 from placewright.kube.profileapi import Object, list_profiles
 from placewright.profiles.assignment import NEVER_IN, new_pod
 from placewright.profiles.whogets import WhoGets, who_gets
@@ -28,13 +29,6 @@ from placewright.profiles.whogets import WhoGets, who_gets
 _STDIN: Final = "-"
 _ENDINGS: Final = (".yaml", ".yml", ".json")
 _DEFAULT_NAMESPACE: Final = "default"
-_ADMISSION: Final = "/apis/admissionregistration.k8s.io"
-#: The objects that give profiles to pods, as manifests/components has them.
-_GIVING: Final = (
-    f"{_ADMISSION}/v1/mutatingadmissionpolicies/profile-assignment.placewright.dev",
-    f"{_ADMISSION}/v1beta1/mutatingadmissionpolicies/profile-assignment.placewright.dev",
-    f"{_ADMISSION}/v1/mutatingwebhookconfigurations/placewright-profile-assignment",
-)
 
 
 class _Subject(NamedTuple):
@@ -83,27 +77,15 @@ def main(args: argparse.Namespace) -> int:
 async def _answers(client: ApiClient, args: argparse.Namespace, subjects: list[_Subject] | None) -> tuple[list[tuple[str, WhoGets]], str]:
     if subjects is None:
         subjects = [await _from_cluster(client, args.pod)]
-    profiles, giving = await asyncio.gather(list_profiles(client), _is_giving(client))
+    profiles, giving = await asyncio.gather(list_profiles(client), assigns_profiles(client))
     decoded = [profile_of(body) for body in profiles]
     never_in = NEVER_IN | {args.namespace}
-    answers = [
-        (each.name, who_gets(new_pod(each.pod, each.namespace, await _labels(client, each.namespace)), decoded, never_in))
-        for each in subjects
-    ]
-    note = "" if giving else "no admission gives profiles to pods in this cluster: manifests/components/profile-assignment is not installed"
+    answers = []
+    for each in subjects:
+        pod = new_pod(each.pod, each.namespace, await _labels(client, each.namespace))
+        answers.append((each.name, who_gets(pod, decoded, never_in, assigning=giving is not False)))
+    note = "" if giving is not None else "whether an admission gives profiles to pods here may not be read: it is taken for granted"
     return answers, note
-
-
-async def _is_giving(client: ApiClient) -> bool:
-    """Whether an admission gives profiles here; true also where that may not be read."""
-    for path in _GIVING:
-        try:
-            await client.get(path)
-        except ApiError as problem:
-            if problem.status == NOT_FOUND:
-                continue
-        return True
-    return False
 
 
 async def _labels(client: ApiClient, namespace: str) -> Mapping[str, str]:

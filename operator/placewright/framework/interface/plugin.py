@@ -71,6 +71,30 @@ class Plugin(Generic[ArgsT]):
     sources: ClassVar[tuple[AnySource, ...]] = ()
     reads_turned_away: ClassVar[bool] = False
 
+    @classmethod
+    def idle_because(cls, args: Any) -> str:
+        """Explain why the plugin does nothing with these arguments, for the condition Advice. Called when a profile's advice is worked out.
+
+        Args:
+            args: an instance of `Args`.
+
+        Returns:
+            A clause such as `it has no limits`; empty if the plugin does something.
+        """
+        return ""
+
+    @classmethod
+    def counted_resources(cls, args: Any) -> tuple[str, ...]:
+        """List the resources of nodes that the arguments name. If no node offers any of them, the profile's author is advised.
+
+        Args:
+            args: an instance of `Args`.
+
+        Returns:
+            Names of resources; empty if the arguments name none.
+        """
+        return ()
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         named = _args_named_by(cls)

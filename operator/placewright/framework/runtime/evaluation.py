@@ -112,6 +112,7 @@ class Evaluator:
         checker: checks single rows.
         impact: what the score plugins did to decisions; the scheduling cycle counts.
         kept: the columns of recent shapes of pods.
+        cluster: on which pods are evaluated.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class Evaluator:
         self.runtime = runtime
         self.checker = RowChecker(runtime, cluster, NoNominations() if nominations is None else nominations)  # an empty one is false
         self.impact = ScoreImpact(plugin.name for plugin in runtime.score)
-        self._cluster = cluster
+        self.cluster = self._cluster = cluster
         self.kept = KeptShapes(runtime, budget or ColumnBudget())
 
     def prepares(self, pod: PodInfo) -> bool:

@@ -61,6 +61,11 @@ class DeviceFragmentation(
     name = NAME
     reads = Reads.NODE_AND_ITS_PODS
 
+    @classmethod
+    def counted_resources(cls, args: DeviceFragmentationArgs) -> tuple[str, ...]:
+        """Implements `Plugin.counted_resources`: the one whose units it counts."""
+        return (args.resource,)
+
     def __init__(self, args: DeviceFragmentationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._devices = Devices(args.resource, args.units_per_device)

@@ -70,6 +70,11 @@ class DomainLimit(PreFilterPlugin[DomainLimitArgs], RowwiseFilter, RemedyPlugin,
     default_weight = 2
     reads = Reads.CLUSTER
 
+    @classmethod
+    def idle_because(cls, args: DomainLimitArgs) -> str:
+        """Implements `Plugin.idle_because`: without limits only pods with limits of their own are limited."""
+        return "" if args.limits else "its arguments have no limits, so it holds only pods that state limits in their annotation"
+
     def __init__(self, args: DomainLimitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._limits = LimitsOfPods(args.limits)

@@ -44,6 +44,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationArgs], Sc
     name = NAME
     reads = Reads.NODE_AND_ITS_PODS
 
+    @classmethod
+    def counted_resources(cls, args: BalancedAllocationArgs) -> tuple[str, ...]:
+        """Implements `Plugin.counted_resources`: the ones that are balanced."""
+        return tuple(each.name for each in args.resources)
+
     def __init__(self, args: BalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         #: By the resources that count for a pod: at most as many as there are choices among those of the profile.

@@ -65,6 +65,11 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
     name = NAME
     reads = Reads.NODE_AND_ITS_PODS
 
+    @classmethod
+    def counted_resources(cls, args: NodeResourcesFitArgs) -> tuple[str, ...]:
+        """Implements `Plugin.counted_resources`: the ones that are scored."""
+        return tuple(each.name for each in args.scoring_strategy.resources)
+
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._offers = Memory(_BEFORE_AND_AFTER)
