@@ -12,6 +12,8 @@ from kubesandbox.edits.jsonpatch import apply_json_patch
 from placewright.api.decode import convert
 from placewright.api.objects import Pod
 from placewright.api.profile import SchedulingProfile
+from placewright.api.profileaccess import facts_of
+from placewright.api.workloads import Namespace
 from placewright.profiles.assignment import assigned_profile, new_pod, patch_of, value_of
 
 from .admissionpolicy import COMPONENTS, AdmissionPolicy, Object, the_policy
@@ -59,6 +61,8 @@ class Drawn:
             pods["priority"] = self.dice.choice((-(2**31), -1, 0, 7, 2**31 - 1))
         if self.dice.random() < 0.3:
             pods["allowedNamespaces"] = self.dice.sample(("red", "blue", "kube-system"), 2)
+        if self.dice.random() < 0.3:
+            pods["allowedNamespaceSelector"] = self.selector()
         spec: Object = {"schedulerName": f"scheduler of {name}" if self.dice.random() < 0.3 else name}
         if self.dice.random() < 0.9:
             spec["pods"] = pods
@@ -70,7 +74,11 @@ class Drawn:
 
     def namespace(self) -> Object:
         name = self.dice.choice((*("red", "blue") * 4, "green", "kube-system", "placewright-system"))
-        return {"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **self.labels()}}}
+        metadata: Object = {"name": name, "labels": {"kubernetes.io/metadata.name": name, **self.labels()}}
+        if self.dice.random() < 0.4:
+            value = self.dice.choice(("", "*", "a", "a,b", " b , c", "nobody", "c,*"))
+            metadata["annotations"] = self.dice.choice(({}, {"placewright.dev/allowed-profiles": value}))
+        return {"metadata": metadata}
 
     def pod(self, profiles: list[Object]) -> Object:
         spec: Object = {"schedulerName": "default-scheduler", "containers": [{"name": "main", "image": "example.test/main"}]}
@@ -97,7 +105,8 @@ class Drawn:
 
 def by_the_function(pod: Object, namespace: Object, profiles: list[Object]) -> Object:
     """The pod as the webhook's answer leaves it."""
-    subject = new_pod(convert(pod, Pod), namespace["metadata"]["name"], namespace["metadata"]["labels"])
+    name = namespace["metadata"]["name"]
+    subject = new_pod(convert(pod, Pod), facts_of(name, {name: convert(namespace, Namespace)}))
     found = assigned_profile(subject, [convert(profile, SchedulingProfile) for profile in profiles], NEVER_IN)
     patched: Object = pod if found is None else apply_json_patch(pod, patch_of(subject, found))
     return patched

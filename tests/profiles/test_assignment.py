@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from placewright.api.profile import SchedulingProfile
+from placewright.api.profileaccess import NamespaceFacts
 from placewright.profiles.assignment import (
     NewPod,
     Rank,
@@ -29,7 +30,7 @@ def giving(name: str, pods: dict[str, Any] | None = None, *, created: str = EARL
 
 
 def web(**facts: Any) -> NewPod:
-    return NewPod("red", **{"labels": {"app": "web"}, **facts})
+    return NewPod(NamespaceFacts("red"), **{"labels": {"app": "web"}, **facts})
 
 
 def name_of(found: SchedulingProfile | None) -> str:
@@ -67,7 +68,8 @@ def test_of_equal_ones_the_older_wins_then_the_name() -> None:
     ],
 )  # fmt: skip
 def test_some_pods_are_left_alone_whatever_profiles_there_are(facts: dict[str, Any], why: str) -> None:
-    pod = NewPod(**{"namespace": "red", "labels": {"app": "web"}, **facts})
+    namespace = NamespaceFacts(facts.get("namespace", "red"))
+    pod = NewPod(**{"labels": {"app": "web"}, **facts, "namespace": namespace})
     assert left_alone(pod) == why
     assert assigned_profile(pod, [giving("batch")]) is None
 
@@ -81,7 +83,8 @@ def test_another_value_of_the_label_does_not_opt_out() -> None:
     [
         (giving("p", {"allowedNamespaces": ["red"]}), "its spec.pods has no selector"),
         (giving("p", active=0), "no generation of it is in effect"),
-        (giving("p", {**WEB, "allowedNamespaces": ["blue"]}), 'spec.pods.allowedNamespaces does not name "red"'),
+        (giving("p", {**WEB, "allowedNamespaces": ["blue"]}),
+         'namespace "red" may not use profile "p": spec.pods.allowedNamespaces does not name it'),
         (giving("p", {"podSelector": {"matchLabels": {"app": "db"}}}),
          'spec.pods.podSelector wants label app to be "db", and it is "web"'),
         (giving("p", {"podSelector": {"matchLabels": {"tier": "a"}}}),
@@ -98,9 +101,9 @@ def test_a_profile_that_does_not_select_a_pod_is_told_with_its_reason(given: Sch
 
 
 def test_an_empty_selector_selects_everything_and_an_absent_one_does_not_count() -> None:
-    assert not_selected(NewPod("red"), giving("p", {"podSelector": {}})) == ""
+    assert not_selected(NewPod(NamespaceFacts("red")), giving("p", {"podSelector": {}})) == ""
     named = giving("p", {"namespaceSelector": {"matchLabels": {"team": "a"}}})
-    assert not_selected(NewPod("red", {"team": "a"}), named) == ""
+    assert not_selected(NewPod(NamespaceFacts("red", {"team": "a"})), named) == ""
 
 
 def test_a_paused_profile_is_given_too_and_its_pods_wait() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placewright.api.decode import convert
+from placewright.api.profileaccess import NamespaceFacts, NamespaceRule
 from placewright.api.profilepods import ProfilePods
 from placewright.api.selectors import compile_label_selector
 from placewright.profiles.live import LiveProfiles, Outcome
@@ -41,6 +42,7 @@ profiles_pods = st.fixed_dictionaries(
         "podSelector": selectors,
         "namespaceSelector": selectors,
         "allowedNamespaces": st.lists(st.sampled_from(["red", "blue"]), min_size=1, unique=True),
+        "allowedNamespaceSelector": selectors,
     },
 )
 
@@ -49,7 +51,8 @@ def selects(pods: ProfilePods, labels: dict[str, str], namespace: dict[str, str]
     """Kubernetes' own meaning of the selectors, by the compiled ones."""
     selectors = ((pods.pod_selector, labels), (pods.namespace_selector, namespace))
     matches = all(each is None or compile_label_selector(each.as_label_selector()).matches(found) for each, found in selectors)
-    return pods.assigns and matches and (pods.allowed_namespaces is None or namespace[NAMESPACE_NAME] in pods.allowed_namespaces)
+    facts = NamespaceFacts(namespace[NAMESPACE_NAME], namespace)
+    return pods.assigns and matches and not NamespaceRule("p", pods).objection(facts)
 
 
 @given(one=profiles_pods, other=profiles_pods)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from placewright.api.profileaccess import NamespaceFacts
 from placewright.profiles.assignment import NewPod, value_of
 from placewright.profiles.whogets import who_gets
 
@@ -48,11 +49,12 @@ def test_a_pod_that_names_a_profile_gets_that_one() -> None:
 def test_a_pod_that_names_a_profile_which_its_namespace_may_not_use_waits() -> None:
     closed = giving("closed", {"allowedNamespaces": ["blue"]})
     said, _ = answered(web(scheduler_name="closed"), closed)
-    assert said == 'profile "closed" (schedulerName "closed"), and waits: its spec.pods.allowedNamespaces does not name "red"'
+    why = 'namespace "red" may not use profile "closed": spec.pods.allowedNamespaces does not name it'
+    assert said == f'profile "closed" (schedulerName "closed"), and waits: {why}'
 
 
 def test_a_pod_that_no_profile_selects_keeps_its_scheduler() -> None:
-    assert answered(NewPod("red"), LOW)[0] == 'no profile: it keeps schedulerName "default-scheduler"'
+    assert answered(NewPod(NamespaceFacts("red")), LOW)[0] == 'no profile: it keeps schedulerName "default-scheduler"'
     opted_out = web(labels={"app": "web", "placewright.dev/assign-profile": "false"})
     said, verdicts = answered(opted_out, LOW)
     assert said == 'no profile: it keeps schedulerName "default-scheduler", as its label placewright.dev/assign-profile is "false"'
@@ -63,7 +65,7 @@ def test_a_pod_that_no_profile_selects_keeps_its_scheduler() -> None:
 
 def test_a_profile_may_place_the_pods_of_the_default_scheduler() -> None:
     ours = giving("ours", {}, schedulerName="default-scheduler")
-    said, verdicts = answered(NewPod("red"), LOW, ours)
+    said, verdicts = answered(NewPod(NamespaceFacts("red")), LOW, ours)
     assert said == 'profile "ours" (schedulerName "default-scheduler")'
     assert verdicts["ours"] == (True, "it places the pods of default-scheduler, and no profile is given to this one")
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from placewright.api.objects import NodeName
+from placewright.api.objects import NodeName, ObjectMeta
 from placewright.api.pods import PodInfo
+from placewright.api.workloads import Namespace
 from placewright.engine.keptoutpods import BURST, PODS_A_SECOND, KeptOutPods
 from placewright.explain.explanation import evaluated
 from placewright.queue.queued import SubQueue
-from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.testing import World, assert_bound, assert_gated, node, pod, profile
 from placewright.testing.profiles import ProfileMaker
@@ -75,12 +75,58 @@ def test_waiting_pods_are_gated_when_a_profile_begins_to_keep_them_out(waits: st
     assert_bound(world, "prod/in")
 
 
-def test_a_profile_without_the_list_has_no_gate_and_no_further_call() -> None:
-    world, plain = world_of(batch("prod")), world_of(batch())
-    restricted, runtime = world.profiles["default-scheduler"].runtime, plain.profiles["default-scheduler"].runtime
-    assert runtime.namespace_gate is None
-    assert len(restricted.pre_enqueue_plugins) == len(runtime.pre_enqueue_plugins) + 1
-    assert "AllowedNamespaces" not in ProfilePolicy(runtime).interests
+def namespace(name: str, labels: dict[str, str] | None = None, **annotations: str) -> Namespace:
+    notes = {f"placewright.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return Namespace(ObjectMeta(name=name, uid=name, labels=labels or {}, annotations=notes))
+
+
+def test_namespaces_may_be_allowed_by_their_labels() -> None:
+    made = (
+        profile("batch")
+        .scheduler("default-scheduler")
+        .spec(pods={"allowedNamespaces": ["prod"], "allowedNamespaceSelector": {"matchLabels": {"tier": "research"}}})
+    )
+    world = world_of(made)
+    world.add(namespace("lab", {"tier": "research"}), namespace("dev", {"tier": "web"}))
+    world.add(*(pod(name).namespace(name) for name in ("prod", "lab", "dev")))
+    assert_bound(world, "prod/prod")
+    assert_bound(world, "lab/lab")
+    assert_gated(world, "dev/dev")
+    why = "spec.pods.allowedNamespaces does not name it, and spec.pods.allowedNamespaceSelector does not select it"
+    assert world.gated_by("dev/dev") == f'AllowedNamespaces: namespace "dev" may not use profile "batch": {why}'
+    world.add(namespace("dev", {"tier": "research"}))
+    assert_bound(world, "dev/dev")
+
+
+@pytest.mark.parametrize("value", ["other", "", "other, third", "batches"])
+def test_a_namespace_may_be_held_to_some_profiles_until_it_is_let(value: str) -> None:
+    world = world_of(batch())
+    world.add(namespace("dev", allowed_profiles=value))
+    world.add(pod("out").namespace("dev"), pod("in").namespace("prod"))
+    assert_bound(world, "prod/in")
+    assert_gated(world, "dev/out")
+    why = "its annotation placewright.dev/allowed-profiles does not name the profile"
+    assert world.gated_by("dev/out") == f'AllowedNamespaces: namespace "dev" may not use profile "batch": {why}'
+    world.add(namespace("dev", allowed_profiles=f"{value}, batch"))
+    assert_bound(world, "dev/out")
+
+
+def test_the_default_of_the_cluster_holds_where_a_namespace_says_nothing() -> None:
+    world = world_of(batch())
+    world.add(namespace("kube-system", default_allowed_profiles="other"), namespace("own", allowed_profiles="*"), namespace("dev"))
+    world.add(pod("out").namespace("dev"), pod("in").namespace("own"))
+    assert_bound(world, "own/in")
+    assert_gated(world, "dev/out")
+    assert "placewright.dev/default-allowed-profiles on namespace kube-system" in world.gated_by("dev/out")
+    world.add(namespace("kube-system", default_allowed_profiles="other,batch"))
+    assert_bound(world, "dev/out")
+
+
+def test_what_a_tenant_writes_on_a_pod_lets_it_use_no_profile() -> None:
+    world = world_of(batch())
+    world.add(namespace("dev", allowed_profiles="other"))
+    world.add(pod("out").namespace("dev").annotations({"placewright.dev/allowed-profiles": "batch"}))
+    assert_gated(world, "dev/out")
 
 
 # --- what they are told ------------------------------------------------------------------------------------------------------------

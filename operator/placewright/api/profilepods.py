@@ -79,12 +79,17 @@ class ProfilePods(KubeObject, frozen=True):
     allowed_namespaces: Annotated[
         list[str] | None,
         means(
-            "Names of the namespaces whose pods may use the profile; pods of other namespaces wait. Absent: all.",
+            "Names of the namespaces whose pods may use the profile; pods of other namespaces wait. Absent: all, or the ones that "
+            "allowedNamespaceSelector selects.",
             minItems=1,
             maxItems=MAX_NAMESPACES,
             items={"type": "string", "maxLength": _LONGEST_VALUE, "pattern": NAMESPACE_PATTERN},
             **{"x-kubernetes-list-type": "set"},
         ),
+    ] = None
+    allowed_namespace_selector: Annotated[
+        ProfileLabelSelector | None,
+        means("Labels of the namespaces whose pods may use the profile, beside the ones that allowedNamespaces names."),
     ] = None
     priority: Annotated[
         int | None,

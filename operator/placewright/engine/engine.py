@@ -454,9 +454,8 @@ class Engine:
         if swap.before is not None and swap.after is not None:
             in_question = reconsidered(swap.before.profile, swap.after.profile)
         self.queue.reprioritise(swap.scheduler_name, in_question)
-        gate = None if swap.after is None else swap.after.evaluator.runtime.namespace_gate
-        if gate is not None:
-            self.queue.sweeps.keep_out(swap.scheduler_name, gate.keeps_out)
+        if swap.after is not None:
+            self.queue.sweeps.keep_out(swap.scheduler_name, swap.after.evaluator.runtime.namespace_gate.keeps_out)
         self._watch_failed_pods()
 
     def _watch_failed_pods(self) -> None:

@@ -16,6 +16,7 @@ import msgspec
 from placewright.api.decode import decode
 from placewright.api.objects import Pod
 from placewright.api.profile import SchedulingProfile
+from placewright.api.profileaccess import facts_of
 from placewright.api.workloads import Namespace
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import PROFILES_PATH
@@ -88,9 +89,7 @@ class PodAssignment:
     def _patch(self, request: _Request, profiles: Iterable[SchedulingProfile]) -> list[dict[str, object]]:
         if request.operation != _CREATE or request.sub_resource:
             return []
-        known = self._namespaces.get(request.namespace)
-        labels = {} if known is None else known.metadata.labels or {}
-        pod = new_pod(request.object, request.namespace, labels)
+        pod = new_pod(request.object, facts_of(request.namespace, self._namespaces))
         found = assigned_profile(pod, profiles, self._never_in)
         return [] if found is None else patch_of(pod, found)
 

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from placewright.api.bad_input import in_json
 from placewright.api.objects import Pod
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, SchedulingProfile
+from placewright.api.profileaccess import NamespaceFacts, NamespaceRule
 from placewright.api.profilepods import (
     ASSIGN_LABEL,
     ASSIGNED,
@@ -46,35 +47,32 @@ class NewPod:
     """The facts about a pod, at its creation, that decide which profile it is given.
 
     Attributes:
-        namespace: its name.
-        namespace_labels: the labels of the namespace.
+        namespace: the facts about its namespace.
         labels, annotations: of the pod.
         scheduler_name: as admission sees it: never empty.
         node_name: of a pod that is created on its node, which needs no scheduler.
     """
 
-    namespace: str
-    namespace_labels: Mapping[str, str] = field(default_factory=dict)
+    namespace: NamespaceFacts
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     node_name: str = ""
 
 
-def new_pod(pod: Pod, namespace: str, namespace_labels: Mapping[str, str]) -> NewPod:
+def new_pod(pod: Pod, namespace: NamespaceFacts) -> NewPod:
     """Take the facts from a decoded pod.
 
     Args:
         pod: as decoded.
         namespace: in which it is created; its own metadata may not say so.
-        namespace_labels: the labels of that namespace.
 
     Returns:
         The facts.
     """
     meta, spec = pod.metadata, pod.spec
     return NewPod(
-        namespace, namespace_labels, meta.labels or {}, meta.annotations or {}, spec.scheduler_name or DEFAULT_SCHEDULER_NAME,
+        namespace, meta.labels or {}, meta.annotations or {}, spec.scheduler_name or DEFAULT_SCHEDULER_NAME,
         spec.node_name or "",
     )  # fmt: skip
 
@@ -103,8 +101,8 @@ def left_alone(pod: NewPod, never_in: Collection[str] = NEVER_IN) -> str:
     Returns:
         The reason, as a clause; empty for a pod that may be given one.
     """
-    if pod.namespace in never_in:
-        return f"pods of namespace {in_json(pod.namespace)} are never given a profile"
+    if pod.namespace.name in never_in:
+        return f"pods of namespace {in_json(pod.namespace.name)} are never given a profile"
     if pod.labels.get(ASSIGN_LABEL) == OPTED_OUT:
         return f"its label {ASSIGN_LABEL} is {in_json(OPTED_OUT)}"
     if pod.node_name:
@@ -137,34 +135,32 @@ def _objections(pod: NewPod, profile: SchedulingProfile) -> Iterator[str]:
         return
     if profile.status.active_generation <= 0:
         yield "no generation of it is in effect"
-    if not may_use(pod.namespace, profile):
-        yield f"spec.pods.allowedNamespaces does not name {in_json(pod.namespace)}"
+    yield refusal(pod.namespace, profile)
     for name, selector, labels in (
-        ("namespaceSelector", pods.namespace_selector, pod.namespace_labels),
+        ("namespaceSelector", pods.namespace_selector, pod.namespace.labels),
         ("podSelector", pods.pod_selector, pod.labels),
     ):
         unmet = _unmet(selector, labels)
         yield f"spec.pods.{name} wants {unmet}" if unmet else ""
 
 
-def may_use(namespace: str, profile: SchedulingProfile) -> bool:
-    """Judge whether pods of a namespace may use a profile.
+def refusal(namespace: NamespaceFacts, profile: SchedulingProfile) -> str:
+    """Say that pods of a namespace may not use a profile.
 
     Args:
-        namespace: its name.
+        namespace: the facts.
         profile: as decoded.
 
     Returns:
-        False when `spec.pods.allowedNamespaces` is there and does not name it.
+        The sentence that such pods have in their condition; empty if they may use it.
     """
-    pods = profile.spec.pods
-    return pods is None or pods.allowed_namespaces is None or namespace in pods.allowed_namespaces
+    return NamespaceRule(profile.metadata.name, profile.spec.pods).refusal(namespace)
 
 
 def assigned_profile(pod: NewPod, profiles: Iterable[SchedulingProfile], never_in: Collection[str] = NEVER_IN) -> SchedulingProfile | None:
     """Choose the profile that a pod is given.
 
-        assigned_profile(NewPod("team-a", labels={"app": "web"}), profiles)
+        assigned_profile(NewPod(NamespaceFacts("team-a"), labels={"app": "web"}), profiles)
 
     Args:
         pod: at its creation. One that was given a profile before is given another one only if that ranks higher.

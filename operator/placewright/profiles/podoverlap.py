@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import Final, NamedTuple
 
 from placewright.api.objects import Requirement
@@ -84,7 +84,7 @@ def rivals(giving: Mapping[str, ProfilePods]) -> dict[str, list[str]]:
         By profile, the others; profiles without one are left out.
     """
     found: dict[str, list[str]] = {}
-    by_priority: dict[int, dict[str, _Demands]] = {}
+    by_priority: dict[int, dict[str, tuple[_Demands, ...]]] = {}
     for name, pods in giving.items():
         if pods.assigns:
             by_priority.setdefault(pods.priority or 0, {})[name] = _demands(pods)
@@ -103,15 +103,22 @@ class _Demands(NamedTuple):
     namespaces: tuple[Requirement, ...]
 
 
-def _demands(pods: ProfilePods) -> _Demands:
-    namespaces = [*_expressions(pods.namespace_selector)]
+def _demands(pods: ProfilePods) -> tuple[_Demands, ...]:
+    """The alternatives: a namespace may be allowed by its name, or by its labels."""
+    on_pods, on_namespaces = tuple(_expressions(pods.pod_selector)), tuple(_expressions(pods.namespace_selector))
+    allowed: list[tuple[Requirement, ...]] = []
     if pods.allowed_namespaces is not None:
-        namespaces.append(Requirement(key=NAMESPACE_NAME, operator="In", values=tuple(pods.allowed_namespaces)))
-    return _Demands(tuple(_expressions(pods.pod_selector)), tuple(namespaces))
+        allowed.append((Requirement(key=NAMESPACE_NAME, operator="In", values=tuple(pods.allowed_namespaces)),))
+    if pods.allowed_namespace_selector is not None:
+        allowed.append(tuple(_expressions(pods.allowed_namespace_selector)))
+    return tuple(_Demands(on_pods, (*on_namespaces, *each)) for each in allowed or [()])
 
 
-def _possible_together(one: _Demands, other: _Demands) -> bool:
-    return _possible(chain(one.pods, other.pods)) and _possible(chain(one.namespaces, other.namespaces))
+def _possible_together(one: tuple[_Demands, ...], other: tuple[_Demands, ...]) -> bool:
+    return any(
+        _possible(chain(mine.pods, theirs.pods)) and _possible(chain(mine.namespaces, theirs.namespaces))
+        for mine, theirs in product(one, other)
+    )
 
 
 def _expressions(selector: ProfileLabelSelector | None) -> Iterator[Requirement]:

@@ -36,6 +36,7 @@ def check_pods(spec: ProfileSpec) -> Iterator[Problem]:
     yield from check_label_selector(f"{_PATH}.namespaceSelector", pods.namespace_selector)
     yield from check_label_selector(f"{_PATH}.podSelector", pods.pod_selector)
     yield from _check_namespaces(pods.allowed_namespaces)
+    yield from check_label_selector(f"{_PATH}.allowedNamespaceSelector", pods.allowed_namespace_selector)
     if pods.priority is not None and not pods.assigns:
         allowed = "nothing without podSelector or namespaceSelector: it ranks the profiles that select a pod"
         yield Problem(f"{_PATH}.priority", str(pods.priority), allowed)

@@ -12,10 +12,10 @@ from placewright.profiles.assignment import (
     NewPod,
     assigned_profile,
     left_alone,
-    may_use,
     not_selected,
     rank_given,
     rank_of,
+    refusal,
 )
 
 #: Why no pod is given a profile in a cluster, as a clause.
@@ -64,7 +64,8 @@ def who_gets(
     ordered = sorted(verdicts, key=lambda verdict: (not verdict.gets_it, rank_of(verdict.profile)))
     if mine is None:
         return WhoGets(f"no profile: it keeps schedulerName {in_json(scheduler)}" + (f", as {alone}" if alone else ""), tuple(ordered))
-    waits = "" if may_use(pod.namespace, mine) else f", and waits: {_not_allowed(pod)}"
+    why = refusal(pod.namespace, mine)
+    waits = f", and waits: {why}" if why else ""
     return WhoGets(f"profile {in_json(mine.metadata.name)} (schedulerName {in_json(scheduler)}){waits}", tuple(ordered))
 
 
@@ -108,7 +109,3 @@ def _above(profile: SchedulingProfile, found: SchedulingProfile | None, pod: New
         return f"{in_json(above.name)} has the higher priority ({-above.below} to {-own.below})"
     how = "older" if above.created < own.created else "first by name"
     return f"{in_json(above.name)} has the same priority ({-own.below}) and is {how}"
-
-
-def _not_allowed(pod: NewPod) -> str:
-    return f"its spec.pods.allowedNamespaces does not name {in_json(pod.namespace)}"

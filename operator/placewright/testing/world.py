@@ -191,8 +191,7 @@ class World:
         )  # fmt: skip
         evaluator = self.profiles[resolved.scheduler_name] = handle.evaluator(resolved, self._registry, extenders)
         self.queue.reprioritise(resolved.scheduler_name, None)
-        if evaluator.runtime.namespace_gate is not None:
-            self.queue.sweeps.keep_out(resolved.scheduler_name, evaluator.runtime.namespace_gate.keeps_out)
+        self.queue.sweeps.keep_out(resolved.scheduler_name, evaluator.runtime.namespace_gate.keeps_out)
 
     def _with_plugins(self, made: ProfileMaker) -> ProfileMaker:
         for plugin in self._plugins:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -14,6 +15,8 @@ from placewright.api.bad_input import InputError, bad_field, in_json, printable
 from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import Pod
 from placewright.api.profile import SchedulingProfile
+from placewright.api.profileaccess import DEFAULTS_ON, NamespaceFacts, facts_of
+from placewright.api.workloads import Namespace
 from placewright.api.yamldocs import read_documents
 from placewright.cli.profiles.connection import add_operator_options, ask
 from placewright.cli.profiles.namedprofiles import profile_of
@@ -82,21 +85,27 @@ async def _answers(client: ApiClient, args: argparse.Namespace, subjects: list[_
     never_in = NEVER_IN | {args.namespace}
     answers = []
     for each in subjects:
-        pod = new_pod(each.pod, each.namespace, await _labels(client, each.namespace))
+        pod = new_pod(each.pod, await _facts(client, each.namespace))
         answers.append((each.name, who_gets(pod, decoded, never_in, assigning=giving is not False)))
     note = "" if giving is not None else "whether an admission gives profiles to pods here may not be read: it is taken for granted"
     return answers, note
 
 
-async def _labels(client: ApiClient, namespace: str) -> Mapping[str, str]:
-    """The labels of a namespace; its name alone for one that does not exist yet."""
+async def _facts(client: ApiClient, name: str) -> NamespaceFacts:
+    """The facts about a namespace; its name and the default alone for one that does not exist yet."""
+    found = {each: await _namespace(client, each) for each in dict.fromkeys((name, DEFAULTS_ON))}
+    namespaces = {each: namespace for each, namespace in found.items() if namespace is not None}
+    facts = facts_of(name, namespaces)
+    return facts if name in namespaces else replace(facts, labels={"kubernetes.io/metadata.name": name})
+
+
+async def _namespace(client: ApiClient, name: str) -> Namespace | None:
     try:
-        found = await client.get_as(f"/api/v1/namespaces/{quote(namespace, safe='')}", dict[str, Any])
+        return await client.get_as(f"/api/v1/namespaces/{quote(name, safe='')}", Namespace)
     except ApiError as problem:
         if problem.status != NOT_FOUND:
             raise
-        return {"kubernetes.io/metadata.name": namespace}
-    return dict(found["metadata"].get("labels") or {})
+        return None
 
 
 # --- whose pod -------------------------------------------------------------------------------------------------------------------

@@ -1,16 +1,14 @@
-"""Keeps pods out whose namespace may not use the profile (`spec.pods.allowedNamespaces`): a gate before the profile's PreEnqueue plugins.
-
-A runtime has this gate only where the profile names namespaces, so that other profiles have no call more a pod.
-"""
+"""Keeps pods out whose namespace may not use the profile (`api/profileaccess.py`): a gate before the profile's PreEnqueue plugins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from placewright.api.bad_input import in_json
 from placewright.api.pods import PodInfo
-from placewright.framework.events import ClusterEventWithHint
+from placewright.api.profileaccess import DEFAULTS_ON, NamespaceRule, facts_of
+from placewright.api.workloads import Namespace
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import Handle, PreEnqueuePlugin
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import SUCCESS, Status, unresolvable
@@ -19,47 +17,41 @@ from placewright.framework.status import SUCCESS, Status, unresolvable
 ALLOWED_NAMESPACES: Final = "AllowedNamespaces"
 
 
-class AllowedNamespaces(PreEnqueuePlugin[frozenset[str]]):
-    """Gates pods of all namespaces but the named ones. No event helps a gated pod: the profile must change."""
+class AllowedNamespaces(PreEnqueuePlugin[NamespaceRule]):
+    """Gates pods of namespaces that may not use the profile, until the profile or the namespace lets them."""
 
     name = ALLOWED_NAMESPACES
 
-    def __init__(self, allowed: frozenset[str], handle: Handle, profile: str) -> None:
-        """Gate the pods of one profile.
-
-        Args:
-            allowed: names of the namespaces that may use the profile.
-            handle: of the profile's plugins.
-            profile: name of the profile.
-        """
-        super().__init__(allowed, handle)
-        self._profile = profile
-
     def keeps_out(self, pod: PodInfo) -> bool:
         """Return whether the pod's namespace may not use the profile."""
-        return pod.namespace not in self.args
+        return bool(self._refusal(pod))
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Gate the pod if its namespace is not named.
+        """Gate the pod if its namespace may not use the profile.
 
         Args:
             pod: waiting.
 
         Returns:
-            SUCCESS, or a rejection that names the profile and the field.
+            SUCCESS, or a rejection that names the profile and the rule.
         """
-        if pod.namespace in self.args:
-            return SUCCESS
-        return unresolvable(
-            f"namespace {in_json(pod.namespace)} may not use profile {in_json(self._profile)}: spec.pods.allowedNamespaces does not name it"
-        )
+        refusal = self._refusal(pod)
+        return unresolvable(refusal) if refusal else SUCCESS
 
-    def events(self) -> Sequence[ClusterEventWithHint]:
-        """Return no events, because a pod never changes its namespace."""
-        return ()
+    def events(self) -> Sequence[ClusterEventWithHint[Namespace]]:
+        """Return the changes of namespaces that may let a pod use the profile."""
+        return (interest(EventResource.NAMESPACE, Action.ADD | Action.UPDATE, self._after_namespace),)
+
+    def _refusal(self, pod: PodInfo) -> str:
+        return self.args.refusal(facts_of(pod.namespace, self.handle.cluster.objects.namespaces))
+
+    def _after_namespace(self, pod: PodInfo, _old: Namespace | None, new: Namespace | None) -> QueueingHint:
+        """A change of the pod's namespace, or of the one that has the default, may let the pod use the profile."""
+        concerned = new is None or new.metadata.name in (pod.namespace, DEFAULTS_ON)
+        return QueueingHint.QUEUE if concerned and not self._refusal(pod) else QueueingHint.SKIP
 
 
-def allowed_namespaces(profile: ResolvedProfile, handle: Handle) -> AllowedNamespaces | None:
+def allowed_namespaces(profile: ResolvedProfile, handle: Handle) -> AllowedNamespaces:
     """Build the gate of a profile.
 
     Args:
@@ -67,9 +59,6 @@ def allowed_namespaces(profile: ResolvedProfile, handle: Handle) -> AllowedNames
         handle: of its plugins.
 
     Returns:
-        The gate; None where every namespace may use the profile.
+        The gate.
     """
-    pods = profile.settings.pods
-    if pods is None or pods.allowed_namespaces is None:
-        return None
-    return AllowedNamespaces(frozenset(pods.allowed_namespaces), handle, profile.name or profile.scheduler_name)
+    return AllowedNamespaces(NamespaceRule(profile.name or profile.scheduler_name, profile.settings.pods), handle)

@@ -78,7 +78,7 @@ class ProfileRuntime:
         extenders: all of the profile's, in the order in which they are asked.
         preparing: plugins that can make ready beforehand what a pod that asks for much needs.
         failures: what plugins did wrong.
-        namespace_gate: keeps out pods whose namespace may not use the profile; None where every namespace may.
+        namespace_gate: keeps out pods whose namespace may not use the profile.
         preemption_rules: of `spec.preemption`; None where pods preempt as kube-scheduler's do.
         interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
         totals_kind: integers that hold every sum of weighted scores, and what stands for none.
@@ -122,9 +122,8 @@ class ProfileRuntime:
         if self.extenders:
             self.interests[EXTENDER] = ANY_EVENT
         self.namespace_gate = allowed_namespaces(profile, handle)
-        if self.namespace_gate is not None:
-            self.pre_enqueue_plugins = (self.namespace_gate, *self.pre_enqueue_plugins)
-            self.interests[ALLOWED_NAMESPACES] = ()
+        self.pre_enqueue_plugins = (self.namespace_gate, *self.pre_enqueue_plugins)
+        self.interests[ALLOWED_NAMESPACES] = _interests(self.namespace_gate.events())
         # An answer that depends on the cluster may be another one for the next pod, so only those of local plugins are kept.
         self.told_once = frozenset(name for name, plugin in self._plugins.items() if _reads_of(plugin) is not Reads.CLUSTER)
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
