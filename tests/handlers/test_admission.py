@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import datetime as dt
 import difflib
@@ -23,7 +24,7 @@ from aiohttp import web
 from cryptography import x509
 
 from kubectl.tool import Kubectl
-from placewright.engine.certificates import self_signed
+from placewright.engine.certificates import self_made, self_signed
 from placewright.engine.options import AdmissionOptions
 from placewright.handlers import admission
 from placewright.handlers.admission import AdmissionServer, answer_review, registry_with_admission
@@ -38,7 +39,7 @@ from programs import program
 from serving.desk import trusting
 from serving.intruders import intruders
 
-from .stage import FAST, Object, Stage, operator
+from .stage import DEADLINE, FAST, Object, Stage, operator
 
 CONFIGURATIONS = ("admissionregistration.k8s.io", "validatingwebhookconfigurations")
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -196,6 +197,27 @@ def review(**request: Any) -> bytes:
 async def test_what_is_no_review_or_too_much_of_one_is_refused_before_it_is_looked_at(body: bytes, status: int) -> None:
     async with webhook(never) as address:
         assert await posted(address, body) == status
+
+
+async def test_a_review_whose_client_is_gone_ends() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(*_: Any, **__: Any) -> Any:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    body = review()
+    async with ApiClient(ClusterAccess("http://127.0.0.1:1")) as client, asyncio.timeout(DEADLINE):
+        server = AdmissionServer(AdmissionOptions(address="127.0.0.1", port=0), client)
+        async with server._listening(wait, self_made()) as port:
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=ssl._create_unverified_context())
+            writer.write(b"POST /profiles HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            await begun.wait()
+            writer.close()
+            await ended.wait()
 
 
 async def test_kopf_remembers_no_object_that_somebody_asks_about() -> None:

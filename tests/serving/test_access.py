@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from handlers.stage import DEADLINE
 from kubesandbox.faults import Rule
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.serving.access import REMEMBERED_SECONDS, AskingTheApiServer, is_loopback
+from placewright.serving.access import AskingTheApiServer, is_loopback
+from placewright.serving.reviewlanes import MOST_STRANGERS, REMEMBERED_SECONDS
+from placewright.serving.reviews import User
 from placewright.serving.routes import Answer, Audience, Endpoint, Question, RequestRefused
 
 from .desk import Desk
@@ -200,7 +203,7 @@ async def test_an_answer_that_is_none_keeps_people_out(door: Doorway, answer: by
     async def post(*_: object) -> bytes:
         return answer
 
-    monkeypatch.setattr(door.gate._reviews._client, "post", post)
+    monkeypatch.setattr(door.gate._judgments._judge._client, "post", post)
     assert await door.knock("token") == 401
     assert await door.knock("") in (403, 500)
 
@@ -209,7 +212,7 @@ async def test_a_denial_goes_before_a_permission(door: Doorway, monkeypatch: pyt
     async def post(*_: object) -> bytes:
         return b'{"status": {"allowed": true, "denied": true}}'
 
-    monkeypatch.setattr(door.gate._reviews._client, "post", post)
+    monkeypatch.setattr(door.gate._judgments._judge._client, "post", post)
     assert await door.knock("") == 403
 
 
@@ -217,10 +220,10 @@ async def test_what_is_remembered_is_bounded(door: Doorway, monkeypatch: pytest.
     async def post(*_: object) -> bytes:
         return b"{}"
 
-    monkeypatch.setattr(door.gate._reviews._client, "post", post)
+    monkeypatch.setattr(door.gate._judgments._judge._client, "post", post)
     for number in range(1500):
         assert await door.knock(f"token-{number}") == 401
-    assert len(door.gate._users) == 1024
+    assert len(door.gate._judgments._users) == 1024
 
 
 async def test_strangers_wait_for_a_turn(door: Doorway, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,13 +237,105 @@ async def test_strangers_wait_for_a_turn(door: Doorway, monkeypatch: pytest.Monk
         under_way -= 1
         return b"{}"
 
-    monkeypatch.setattr(door.gate._reviews._client, "post", post)
+    monkeypatch.setattr(door.gate._judgments._judge._client, "post", post)
     knocking = [asyncio.create_task(door.knock(f"token-{number}")) for number in range(50)]
     for _ in range(5):
         await asyncio.sleep(0)
     free.set()
     assert set(await asyncio.gather(*knocking)) == {401}
     assert most == 8
+
+
+class Held:
+    """The API server's reviews, each of which waits until `free` is set. `asked` has their tokens, in the order of the questions."""
+
+    def __init__(self, door: Doorway, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.free = asyncio.Event()
+        self.asked: list[str] = []
+        self._post = door.gate._judgments._judge._client.post  # type: ignore[attr-defined]
+        monkeypatch.setattr(door.gate._judgments._judge._client, "post", self.post)  # type: ignore[attr-defined]
+
+    async def post(self, path: str, body: Any, *more: Any) -> bytes:
+        token = body["spec"].get("token", "")
+        self.asked.append(token)
+        if token.startswith("made-up"):
+            await self.free.wait()
+            return b"{}"
+        answer: bytes = await self._post(path, body, *more)
+        return answer
+
+
+async def turns(number: int = 5) -> None:
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def test_a_token_that_was_good_is_answered_at_once_beside_any_number_of_made_up_ones_from_the_same_address(
+    door: Doorway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = account(door.sandbox, "reader", "/metrics")
+    assert await door.knock(token) == 200
+    held = Held(door, monkeypatch)
+    crowd = [asyncio.create_task(door.knock(f"made-up-{number}")) for number in range(1000)]
+    await turns()
+    door.clock.now += REMEMBERED_SECONDS + 0.1
+    async with asyncio.timeout(DEADLINE):
+        assert await door.knock(token) == 200
+    held.free.set()
+    statuses = await asyncio.gather(*crowd)
+    assert (statuses.count(503), statuses.count(401)) == (1000 - MOST_STRANGERS - 8, MOST_STRANGERS + 8)
+
+
+async def test_a_token_that_is_good_no_more_waits_with_strangers(door: Doorway) -> None:
+    lanes = door.gate._judgments.lanes
+    lanes.note(b"t", User("ann"))
+    async with lanes.for_token(b"t", Question("/metrics", peer="10.0.0.1")):
+        assert (len(lanes.strangers._under_way), len(lanes.known._under_way)) == (0, 1)
+    lanes.note(b"t", None)
+    async with lanes.for_token(b"t", Question("/metrics", peer="10.0.0.1")):
+        assert (len(lanes.strangers._under_way), len(lanes.known._under_way)) == (1, 0)
+
+
+async def test_an_address_with_one_new_token_is_next_beside_a_crowd_of_another(door: Doorway, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(door, monkeypatch)
+    crowd = [asyncio.create_task(door.knock(f"made-up-{number}")) for number in range(1000)]
+    await turns()
+    one = asyncio.create_task(door.knock("made-up-elsewhere", peer="10.0.0.2"))
+    await turns()
+    crowd += [asyncio.create_task(door.knock(f"made-up-{number}")) for number in range(1000, 2000)]
+    await turns()
+    assert len(held.asked) == 8
+    held.free.set()
+    assert await one == 401
+    await asyncio.gather(*crowd)
+    assert held.asked[8] == "made-up-elsewhere"
+
+
+async def test_the_api_server_is_not_asked_for_a_request_whose_client_is_gone(door: Doorway, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(door, monkeypatch)
+    crowd = [asyncio.create_task(door.knock(f"made-up-{number}")) for number in range(50)]
+    await turns()
+    for each in crowd:
+        each.cancel()
+    await asyncio.gather(*crowd, return_exceptions=True)
+    held.free.set()
+    assert await door.knock("made-up-last") == 401
+    assert held.asked == [*(f"made-up-{number}" for number in range(8)), "made-up-last"]
+
+
+def test_all_service_accounts_of_a_namespace_are_one_party() -> None:
+    parties = [User(f"system:serviceaccount:{name}").party for name in ("a:x", "a:y", "b:x")]
+    assert parties[0] == parties[1] != parties[2]
+    assert User("a").party != User("system:serviceaccount:a").party != parties[0], "names that only look like an account's"
+
+
+async def test_known_tokens_are_bounded_and_one_namespace_pushes_out_its_own(door: Doorway) -> None:
+    lanes = door.gate._judgments.lanes
+    lanes.note(b"scraper", User("prometheus"))
+    for number in range(3000):
+        lanes.note(str(number).encode(), User(f"system:serviceaccount:hostile:{number}"))
+    assert len(lanes._parties) == 1024
+    assert b"scraper" in lanes._parties
 
 
 @pytest.mark.parametrize("peer", ["10.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "", "localhost", "2001:db8::1"])

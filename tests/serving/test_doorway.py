@@ -338,6 +338,47 @@ async def test_who_says_no_more_after_the_request_is_answered() -> None:
         writer.close()
 
 
+@pytest.mark.parametrize("more", [b"", b"x" * 1000], ids=["silent", "with more bytes than a request has"])
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_request_whose_client_is_gone_ends(loop: str, more: bytes) -> None:
+    async def beside() -> None:
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        async def wait(_question: Question) -> Answer:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            raise AssertionError
+
+        client = trusting()
+        async with served(self_made(), wait) as port, asyncio.timeout(DEADLINE):
+            _, writer = await asyncio.open_connection(LOOPBACK, port, ssl=client)
+            writer.write(b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n" + more)
+            await begun.wait()
+            assert not ended.is_set()
+            writer.close()
+            await ended.wait()
+
+    under(loop, beside)
+
+
+async def test_a_client_that_sends_more_and_more_after_its_request_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 10 * DEADLINE)
+
+    async def wait(_question: Question) -> Answer:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with served(None, wait) as port, asyncio.timeout(DEADLINE):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n" + b"x" * 100_000)
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+
+
 # --- long answers -----------------------------------------------------------------------------------------------------------------
 
 

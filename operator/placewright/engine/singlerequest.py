@@ -1,16 +1,18 @@
 """Shows aiohttp one request of a connection that came in through a doorway, and nothing after it.
 
 The request's head is handed on when it is complete and the doorway has a place for an answer, and not before: aiohttp keeps no header
-without end, and makes no answer that would have to wait. Bytes after the head wait with the sender, or are read as far as a body may go.
+without end, and makes no answer that would have to wait.
+
+A request whose client is gone ends: the connection is read while its answer is made, and `CANCELLED_WHEN_GONE` has aiohttp cancel the
+handler as soon as the connection is lost. Every server of ours is made with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -18,11 +20,15 @@ from placewright.engine.doorway import Caller
 
 _log = logging.getLogger(__name__)
 
+#: For `web.Server` and `web.AppRunner`: without it aiohttp goes on with a request although no client is there for its answer.
+CANCELLED_WHEN_GONE: Final[dict[str, Any]] = {"handler_cancellation": True}
 #: Bytes, of the request's first line and of one header; a bearer token is the largest that we know of.
 _LONGEST_LINE: Final = 8190
 _MOST_HEADERS: Final = 64
 #: Bytes, of the first line and all headers.
 _LONGEST_HEAD: Final = 16384
+#: Bytes after the request that are read and dropped; a client that sends more is hung up on.
+_MOST_DROPPED: Final = 16384
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _HEAD_TOO_LONG: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
@@ -31,7 +37,7 @@ class SingleRequest(web.RequestHandler):
     """One connection, for its one request."""
 
     def __init__(self, manager: web.Server, caller: Caller, longest_body: int = 0) -> None:
-        """`longest_body`: bytes after the head that are read, and who sends more is hung up on. With 0 nothing after the head is read."""
+        """`longest_body`: bytes after the head that are handed on; a client that sends more is hung up on. With 0 they are dropped."""
         super().__init__(
             manager,
             loop=asyncio.get_running_loop(),
@@ -46,24 +52,21 @@ class SingleRequest(web.RequestHandler):
         self._caller = caller
         #: None from its end on.
         self._head: bytearray | None = bytearray()
-        self._body_left = longest_body
-        #: Called when a client that follows a long answer has gone.
-        self._gone: Callable[[], None] | None = None
+        #: Whether bytes after the head are a body, and how many more are read.
+        self._has_body = longest_body > 0
+        self._bytes_left = longest_body or _MOST_DROPPED
+        self._follows = False
 
-    def follow(self, gone: Callable[[], None]) -> bool:
-        """Go on to an answer that takes as long as the client stays. Its connection is read, so that its end is noticed at once.
-
-        Args:
-            gone: called when the client has gone.
+    def follow(self) -> bool:
+        """Go on to an answer that takes as long as the client stays.
 
         Returns:
             Whether the doorway has a place for that.
         """
-        if self.transport is None or not self._caller.follow():
-            return False
-        self._gone, self._body_left = gone, 0
-        self.transport.resume_reading()
-        return True
+        self._follows = self.transport is not None and self._caller.follow()
+        if self._follows:
+            self._bytes_left = 0  # a client that follows has nothing more to say
+        return self._follows
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open."""
@@ -74,8 +77,19 @@ class SingleRequest(web.RequestHandler):
         """The connection is no more."""
         self._caller.lost()
         super().connection_lost(exc)
-        if self._gone is not None:
-            self._gone()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # asyncio asks for it, and aiohttp always lets the connection end
+        """The client sends no more. Without TLS it may still read its answer, as `nc -N` does; otherwise it has gone.
+
+        Returns:
+            Whether the connection stays open.
+        """
+        if self.transport is None:
+            return False
+        reads = self._head is None and not self._follows and self.transport.get_extra_info("ssl_object") is None
+        if not reads:
+            self.transport.abort()
+        return reads
 
     def data_received(self, data: bytes) -> None:
         """Keep the head until it is complete; hand it on, and then what is read of the body."""
@@ -100,22 +114,19 @@ class SingleRequest(web.RequestHandler):
         super().data_received(head)
         if rest:
             self._body_received(rest)
-        if self._body_left and self.transport is not None:
+        if self.transport is not None:
             self.transport.resume_reading()
 
     def _body_received(self, data: bytes) -> None:
-        if self._gone is not None and self.transport is not None:
-            self.transport.abort()  # who follows has nothing more to say
-        if not self._body_left:
-            return
-        self._body_left -= min(len(data), self._body_left)
-        if self._body_left:
+        self._bytes_left -= len(data)
+        if self._bytes_left <= 0:
+            if self.transport is not None:
+                self.transport.abort()
+        elif self._has_body:
             super().data_received(data)
-        elif self.transport is not None:
-            self.transport.abort()
 
     def _refuse_head(self) -> None:
-        self._head, self._body_left = None, 0
+        self._head = None
         self._read_no_more()
         if self.transport is not None:
             self.transport.write(_HEAD_TOO_LONG)

@@ -32,7 +32,7 @@ from placewright.api.profile import GROUP, PLURAL, VERSION
 from placewright.engine.certificates import self_signed
 from placewright.engine.doorway import Doorway
 from placewright.engine.options import AdmissionOptions
-from placewright.engine.singlerequest import SingleRequest
+from placewright.engine.singlerequest import CANCELLED_WHEN_GONE, SingleRequest
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.handlers import podassignment
 from placewright.handlers.podassignment import PodAssignment
@@ -125,7 +125,7 @@ class AdmissionServer(kopf.WebhookServer):
 
         application = web.Application()
         application.add_routes([web.post("/{id:.*}", serve)])
-        runner = web.AppRunner(application, handle_signals=False)
+        runner = web.AppRunner(application, handle_signals=False, **CANCELLED_WHEN_GONE)
         await runner.setup()
         server = cast(web.Server, runner.server)
         try:

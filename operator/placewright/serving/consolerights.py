@@ -16,12 +16,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from placewright.api.decode import DecodeError
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.kube.errors import RequestError
-from placewright.serving.access import Remembered, bearer_token, digest
+from placewright.serving.reviewlanes import Judge, Judgments, ReviewLanes
 from placewright.serving.reviews import ANONYMOUS, AskedRight, User
 from placewright.serving.routes import Question, RequestRefused
 
@@ -38,33 +38,14 @@ MOST_NAMESPACES: Final = 1000
 _MOST_ANSWERS: Final = 100_000
 #: Seconds that a reader waits for answers about namespaces. What is not answered by then counts as refused, and is asked for next time.
 ASKING_SECONDS: Final = 5.0
-#: Questions under way at once.
+#: Questions that one user asks at once.
 _AT_ONCE: Final = 8
 #: Seconds between two log lines.
 _SAID_EVERY: Final = 60.0
-_ACCOUNT: Final = "system:serviceaccount:"
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _NOBODY_SAYS: Final = 503
-
-
-class Judge(Protocol):
-    """Asks the API server; `Reviews` in service."""
-
-    async def user_of(self, token: str) -> User | None:
-        """Ask whose a token is; None for a token that is not valid."""
-
-    async def allows(self, user: User, wanted: AskedRight) -> bool:
-        """Ask whether a user has a right.
-
-        Args:
-            user: as a TokenReview named them.
-            wanted: the right.
-
-        Returns:
-            Whether the API server allows it.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +53,11 @@ class Visitor:
     """A person, or a program, who may enter.
 
     Attributes:
-        name: of the user.
+        party: with which they share bounded places.
         rights: whose pods they see.
     """
 
-    name: str
+    party: str
     rights: Rights
 
 
@@ -115,20 +96,25 @@ class _Answers:
 class ConsoleRights:
     """Finds out who a reader is and what they may see."""
 
-    def __init__(self, judge: Judge, namespaces: Callable[[], Collection[str]], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        namespaces: Callable[[], Collection[str]],
+        clock: Callable[[], float] = time.monotonic,
+        lanes: ReviewLanes | None = None,
+    ) -> None:
         """Ask nothing yet.
 
         Args:
             judge: of users and rights.
             namespaces: the names of the cluster's namespaces.
             clock: seconds, monotonic.
+            lanes: as for `Judgments`.
         """
         self._judge = judge
+        self._judgments = Judgments(judge, lanes, clock, KEPT_SECONDS)
         self._namespaces = namespaces
         self._clock = clock
-        self._turn = asyncio.Semaphore(_AT_ONCE)
-        self._users: Remembered[User | None] = Remembered(clock, KEPT_SECONDS)
-        self._allowed: Remembered[bool] = Remembered(clock, KEPT_SECONDS)
         self._answers: OrderedDict[Hashable, _Answers] = OrderedDict()
         self._said = -_SAID_EVERY
 
@@ -145,27 +131,24 @@ class ConsoleRights:
             RequestRefused: the token is missing or not valid (401), the user may not enter (403), or the API server does not say (503).
         """
         user = await self._user(question)
-        if not await self._may(user, ENTER):
+        if not await self._may(user, ENTER, question):
             if user is ANONYMOUS:
                 raise RequestRefused(_UNAUTHORIZED, "no token came with the request")
             raise RequestRefused(_FORBIDDEN, f'forbidden: User "{user.username}" cannot get path "{ENTER.path}"')
-        if await self._may(user, EVERYWHERE):
-            return Visitor(user.username, ALL_NAMESPACES)
-        return Visitor(user.username, Rights.of(await self._seen_by(user)))
+        if await self._may(user, EVERYWHERE, question):
+            return Visitor(user.party, ALL_NAMESPACES)
+        return Visitor(user.party, Rights.of(await self._seen_by(user, question)))
 
     async def _user(self, question: Question) -> User:
-        token = bearer_token(question)
-        if not token:
-            return ANONYMOUS
-        user = await self._answered(self._users.or_ask(digest(token), lambda: self._judge.user_of(token), self._turn))
+        user = await self._answered(self._judgments.user_of(question))
         if user is None:
             raise RequestRefused(_UNAUTHORIZED, "the API server does not know this token: it may have run out")
         return user
 
-    async def _may(self, user: User, wanted: AskedRight) -> bool:
-        return await self._answered(self._allowed.or_ask((user.known_by, wanted), lambda: self._judge.allows(user, wanted), self._turn))
+    async def _may(self, user: User, wanted: AskedRight, question: Question) -> bool:
+        return await self._answered(self._judgments.may(user, wanted, question))
 
-    async def _seen_by(self, user: User) -> frozenset[str]:
+    async def _seen_by(self, user: User, question: Question) -> frozenset[str]:
         answers = self._answers.setdefault(user.known_by, _Answers())
         self._answers.move_to_end(user.known_by)
         async with answers.turn:
@@ -174,19 +157,19 @@ class ConsoleRights:
             wanted = list(islice(_likely_first(user, answers, there), MOST_NAMESPACES))
             due = [each for each in wanted if answers.lacks(each, self._clock())]
             if due:
-                await self._answered(self._ask(user, answers, iter(due)))
+                await self._answered(self._ask(user, answers, iter(due), question))
             now = self._clock()
             seen = frozenset(name for name, until in answers.allowed.items() if until > now)
         while len(self._answers) > 1 and sum(map(len, self._answers.values())) > _MOST_ANSWERS:
             self._answers.popitem(last=False)
         return seen
 
-    async def _ask(self, user: User, answers: _Answers, due: Iterator[str]) -> None:
+    async def _ask(self, user: User, answers: _Answers, due: Iterator[str], question: Question) -> None:
         """Ask about namespaces until all are answered or the time is over."""
 
         async def ask_one_by_one() -> None:
             for name in due:  # shared: each takes the next
-                async with self._turn:
+                async with self._judgments.lanes.for_user(user, question):
                     allowed = await self._judge.allows(user, AskedRight("list", resource="pods", namespace=name))
                 answers.note(name, allowed=allowed, now=self._clock())
 
@@ -214,7 +197,7 @@ class ConsoleRights:
 def _likely_first(user: User, answers: _Answers, namespaces: Collection[str]) -> Iterator[str]:
     """Namespaces in the order in which they are asked about: what was allowed before, a service account's own, and all others by name."""
     first = [name for name in answers.allowed if name in namespaces]
-    own = user.username.removeprefix(_ACCOUNT).partition(":")[0] if user.username.startswith(_ACCOUNT) else ""
+    own = user.account_namespace
     if own in namespaces and own not in answers.allowed:
         first.append(own)
     told = frozenset(first)

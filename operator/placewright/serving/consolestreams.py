@@ -65,7 +65,7 @@ class _Stream:
     def change(self, rights: Rights) -> None:
         """Go on with the state that readers of other rights see. Raises `TooManyReadersError`."""
         before, self._joined = self._joined, self._feed.join(rights, packed=self.question.packed)
-        self.visitor = Visitor(self.visitor.name, rights)
+        self.visitor = Visitor(self.visitor.party, rights)
         self._feed.leave(before)
         before.drop()
 
@@ -128,12 +128,12 @@ class ConsoleStreams:
             RequestRefused: there are too many streams (503).
         """
         if len(self._streams) >= MOST_STREAMS:
-            self._make_room(visitor.name)
+            self._make_room(visitor.party)
         try:
             stream = _Stream(self.feed, question, visitor, self._clock())
         except TooManyReadersError:
             raise RequestRefused(_NO_ROOM, "too many readers of different rights follow; try again later") from None
-        self._streams.enter(stream, visitor.name)
+        self._streams.enter(stream, visitor.party)
 
         def end() -> None:
             self._end(stream)
@@ -149,10 +149,10 @@ class ConsoleStreams:
         self._streams.leave(stream)
         stream.end()
 
-    def _make_room(self, name: str) -> None:
-        """End the oldest stream of the user with the most, where that user keeps more than the newcomer gets; otherwise refuse."""
-        loser = self._streams.who_makes_room(name)
-        if loser is None or self._streams.guests_of(loser.visitor.name) <= self._streams.guests_of(name) + 1:
+    def _make_room(self, party: str) -> None:
+        """End the oldest stream of the party with the most, if that party keeps more than the newcomer gets; otherwise refuse."""
+        loser = self._streams.who_makes_room(party)
+        if loser is None or self._streams.guests_of(loser.visitor.party) <= self._streams.guests_of(party) + 1:
             raise RequestRefused(_NO_ROOM, f"too many readers: {len(self._streams)} follow; try again later")
         self._end(loser)
 

@@ -39,6 +39,7 @@ from placewright.serving.consoletimeline import EngineTimeline, seen_shadows
 from placewright.serving.debug import cache_endpoint, queue_endpoint
 from placewright.serving.explainpages import explain_endpoint, records_endpoint
 from placewright.serving.listener import Listener, bind
+from placewright.serving.reviewlanes import ReviewLanes
 from placewright.serving.reviews import Reviews
 from placewright.serving.routes import Endpoint, Routes, metrics_endpoint
 
@@ -47,13 +48,14 @@ _log = logging.getLogger(__name__)
 SECURE_PORT: Final = 10259
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - kube-scheduler's default: kubelets and Prometheus come from elsewhere
 _LOOPBACK: Final = "127.0.0.1"
-#: Reviews of tokens and rights that the API server is asked for: requests a second, requests at once, and seconds for one of them.
-_REVIEWS_A_SECOND: Final = 20.0
-_REVIEWS_AT_ONCE: Final = 40
+#: Seconds for one review of a token or a right.
 _REVIEW_SECONDS: Final = 5.0
-#: The same for readers of the console, about whom more is asked: a namespace at a time.
-_CONSOLE_REVIEWS_A_SECOND: Final = 50.0
-_CONSOLE_REVIEWS_AT_ONCE: Final = 100
+#: Reviews a second, and at once after a rest: for strangers, and for users that the API server knows. A reader of the console is asked
+#: about a namespace at a time.
+_STRANGERS_A_SECOND: Final = 20.0
+_STRANGERS_AT_ONCE: Final = 40
+_KNOWN_A_SECOND: Final = 50.0
+_KNOWN_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +107,12 @@ def endpoints(options: ServingOptions) -> StandBeside:
             async with AsyncExitStack() as stack:
                 mark = HangMark(engine)
                 watchdog = stack.enter_context(LoopWatchdog(options.patience, leave_word=mark.mark_profile, warn_others=mark.mark_decision))
-                client = await stack.enter_async_context(_asking(engine, _REVIEWS_A_SECOND, _REVIEWS_AT_ONCE))
+                client = await stack.enter_async_context(ApiClient(engine.access, timeout=_REVIEW_SECONDS))
+                lanes = ReviewLanes(TokenBucket(_STRANGERS_A_SECOND, _STRANGERS_AT_ONCE), TokenBucket(_KNOWN_A_SECOND, _KNOWN_AT_ONCE))
                 routes = _routes(engine, options, heard, watchdog)
                 if options.console and heard.records is not None:
-                    routes.add(await _console(engine, heard, stack))
-                yield await _Serving(options, routes, AskingTheApiServer(client), stack).open()
+                    routes.add(await _console(engine, heard, client, lanes, stack))
+                yield await _Serving(options, routes, AskingTheApiServer(client, lanes=lanes), stack).open()
 
         return Beside(heard.listeners, opened)
 
@@ -134,15 +137,9 @@ class _Heard:
         return keeping if self.series is None else keeping + self.series.listeners
 
 
-def _asking(engine: Engine, a_second: float, at_once: int) -> ApiClient:
-    """A client for reviews, with a rate of its own: neither the scheduler's requests nor other reviews wait for them."""
-    return ApiClient(engine.access, timeout=_REVIEW_SECONDS, limit=TokenBucket(a_second, at_once))
-
-
-async def _console(engine: Engine, heard: _Heard, stack: AsyncExitStack) -> Endpoint:
+async def _console(engine: Engine, heard: _Heard, client: ApiClient, lanes: ReviewLanes, stack: AsyncExitStack) -> Endpoint:
     assert heard.records is not None
-    client = await stack.enter_async_context(_asking(engine, _CONSOLE_REVIEWS_A_SECOND, _CONSOLE_REVIEWS_AT_ONCE))
-    rights = ConsoleRights(Reviews(client), engine.cluster.objects.namespaces.keys)
+    rights = ConsoleRights(Reviews(client), engine.cluster.objects.namespaces.keys, lanes=lanes)
     company = CompanyPages(engine.cluster, QueuedPods(engine), time.monotonic)
     source = LiveSource(engine, heard.records, _more_sections(engine, heard.series, stack))
     console = Console(source, company, rights, lambda: active_elsewhere(engine))

@@ -20,7 +20,7 @@ from aiohttp import web
 
 from placewright.api.bad_input import InputError
 from placewright.engine.doorway import Doorway
-from placewright.engine.singlerequest import SingleRequest
+from placewright.engine.singlerequest import CANCELLED_WHEN_GONE, SingleRequest
 from placewright.serving.access import Gate
 from placewright.serving.routes import TEXT, Answer, Following, Question, RequestRefused, Routes
 
@@ -102,7 +102,7 @@ class Listener:
             listening: closed at the end.
             tls: None for plain HTTP.
         """
-        server = web.Server(self._handle)
+        server = web.Server(self._handle, **CANCELLED_WHEN_GONE)
         door = Doorway(listening, tls, lambda caller: SingleRequest(server, caller))
         async with door.open():
             try:
@@ -171,7 +171,7 @@ async def _followed(request: web.BaseRequest, answer: Answer, body: Following) -
     protocol = request.protocol
     try:
         async with aclosing(body.pieces) as pieces:
-            if not isinstance(protocol, SingleRequest) or not protocol.follow(body.end):
+            if not isinstance(protocol, SingleRequest) or not protocol.follow():
                 return await _sent(request, Answer(b"503 too many clients follow\n", status=_NO_PLACE))
             response = web.StreamResponse(status=answer.status, headers=_headers(answer))
             response.force_close()

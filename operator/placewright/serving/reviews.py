@@ -13,6 +13,7 @@ from placewright.kube.client import ApiClient
 
 TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_ACCOUNT: Final = "system:serviceaccount:"
 
 
 class User(msgspec.Struct, frozen=True):
@@ -27,6 +28,18 @@ class User(msgspec.Struct, frozen=True):
     def known_by(self) -> tuple[Hashable, ...]:
         """A key that is equal for users whom an authorizer cannot tell apart."""
         return self.username, self.uid, self.groups, tuple(sorted(self.extra.items()))
+
+    @property
+    def party(self) -> str:
+        """The party that shares bounded places: the user, or all service accounts of a namespace, because one person makes them."""
+        return f"{_ACCOUNT}{self.account_namespace}:*" if self.account_namespace else self.username
+
+    @property
+    def account_namespace(self) -> str:
+        """The namespace of a service account; empty for any other user."""
+        if not self.username.startswith(_ACCOUNT):
+            return ""
+        return self.username.removeprefix(_ACCOUNT).rpartition(":")[0]
 
 
 #: The user of a request without a token. A cluster may grant it rights; few do.

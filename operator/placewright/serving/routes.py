@@ -55,7 +55,7 @@ class Following:
 
     Attributes:
         pieces: of the answer.
-        end: has the pieces end soon. Called when the client has gone, and once more when the answer has ended.
+        end: lets go of what the pieces need. Called once, when the answer has ended or its client has gone.
     """
 
     pieces: AsyncGenerator[bytes, None]

@@ -17,6 +17,7 @@ from placewright.console.rights import ALL_NAMESPACES
 from placewright.console.source import CompanySource
 from placewright.console.staticpages import SECURITY_HEADERS, static_pages
 from placewright.console.verdictdesk import TooManyQuestionsError
+from placewright.engine.singlerequest import CANCELLED_WHEN_GONE
 from placewright_lab.console.doorkeeper import DATA, SESSION, Doorkeeper
 from placewright_lab.console.handthrough import WRITE_SECONDS, HandThrough, dropped_when_it_ends
 from placewright_lab.console.whatifpages import WhatIfPages
@@ -84,7 +85,7 @@ class ConsoleServer:
                 web.get("/", self._page),
             ]
         )
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_END_SECONDS)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_END_SECONDS, **CANCELLED_WHEN_GONE)
         await runner.setup()
         # A group, so that an error of the publisher ends the console: pages that stand still would look like a quiet cluster.
         async with asyncio.TaskGroup() as group:
