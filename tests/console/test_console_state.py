@@ -353,17 +353,40 @@ async def test_a_silent_feed_sends_empty_lines() -> None:
 
 def test_readers_and_classes_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds, "MOST_READERS", 3)
-    monkeypatch.setattr(feeds, "MOST_CLASSES", 2)
+    monkeypatch.setattr(feeds, "MOST_CLASSES", 1)
     feed = Feed(Counting(x=1))
     first = feed.join(ALL_NAMESPACES)
-    feed.join(Rights.of(["a"]))
+    feed.join(Rights.of(["a"]), "ann")
     with pytest.raises(TooManyReadersError):
-        feed.join(Rights.of(["b"]))
+        feed.join(Rights.of(["b"]), "bob")
     feed.join(ALL_NAMESPACES)
     with pytest.raises(TooManyReadersError):
         feed.join(ALL_NAMESPACES)
     feed.leave(first)
     feed.join(ALL_NAMESPACES)
+
+
+def test_a_place_is_kept_for_readers_who_may_see_all_namespaces() -> None:
+    feed = Feed(Counting(x=1))
+    for number in range(feeds.MOST_CLASSES):
+        feed.join(Rights.of([f"ns-{number}"]), f"user-{number}")
+    with pytest.raises(TooManyReadersError):
+        feed.join(Rights.of(["other"]), "newcomer")
+    feed.join(ALL_NAMESPACES, "administrator")
+
+
+def test_a_party_with_many_classes_of_rights_makes_room_for_others_and_not_for_itself() -> None:
+    feed = Feed(Counting(x=1))
+    crowd = [feed.join(Rights.of([f"ns-{number}"]), "crowd") for number in range(feeds.MOST_CLASSES)]
+    with pytest.raises(TooManyReadersError):
+        feed.join(Rights.of(["one-more"]), "crowd")
+    others = [feed.join(Rights.of([f"other-{number}"]), f"user-{number}") for number in range(feeds.MOST_CLASSES - 1)]
+    assert [each.dropped for each in crowd] == [True] * len(others) + [False], "the oldest first, and one is left"
+    assert not any(each.dropped for each in others)
+    for reader in crowd:
+        feed.leave(reader)  # of classes that are gone, too
+    feed.join(Rights.of(["last"]), "last")
+    assert not any(each.dropped for each in others)
 
 
 def test_a_source_is_released_when_the_last_reader_of_all_classes_has_left() -> None:

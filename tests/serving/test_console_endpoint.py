@@ -328,8 +328,10 @@ async def test_where_the_port_has_no_place_for_a_stream_it_is_refused_and_nothin
 
 async def test_more_kinds_of_rights_than_are_served_are_refused(here: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("placewright.console.feed.MOST_CLASSES", 1)
-    async with following(here, here.judge.person("ann", "enter", "everywhere")):
-        assert (await here.read("/console/api/feed", here.judge.person("bob", "enter")))[0] == 503
+    async with following(here, here.judge.person("ann", "enter")):
+        assert (await here.read("/console/api/feed", here.judge.person("bob", "enter", "shop")))[0] == 503
+        async with following(here, here.judge.person("cleo", "enter", "everywhere")):
+            assert len(here.console.streams) == 2, "a place is kept for a reader who may see all"
 
 
 async def test_explanations_take_turns_with_pauses_longer_than_themselves(here: Site) -> None:

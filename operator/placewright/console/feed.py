@@ -16,15 +16,16 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from placewright.api.fairroom import FairRoom
 from placewright.console.feedline import EMPTY_LINE, FeedLine
-from placewright.console.rights import Rights
+from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.console.statedelta import Section, Sections, changed_rows
 
 #: Bytes of deltas that wait for one reader; beyond, the reader is dropped. A whole state is one object for all readers of a class.
 MOST_BYTES_BEHIND: Final = 4 * 2**20
 #: Rows up to which a delta is sent even where it puts more rows than there were.
 _FEW_ROWS: Final = 1000
-#: Readers at once, and classes of rights among them.
+#: Readers at once, and classes of rights among them, beside the class of readers who may see all namespaces.
 MOST_READERS: Final = 200
 MOST_CLASSES: Final = 50
 #: Readers that are given a line before others have their turn.
@@ -43,7 +44,7 @@ class StateSource(Protocol):
 
 
 class TooManyReadersError(Exception):
-    """There are `MOST_READERS`, or `MOST_CLASSES` classes of rights."""
+    """There are `MOST_READERS`, or no class of rights is free and no party has more classes than the newcomer."""
 
 
 class FeedReader:
@@ -219,17 +220,20 @@ class Feed:
         """
         self._source = source
         self._classes: dict[Rights, _RightsClass] = {}
+        #: The classes of readers who may not see all namespaces, each with the party of its first reader.
+        self._narrow: FairRoom[Rights] = FairRoom()
 
     @property
     def readers(self) -> int:
         """Number of readers."""
         return sum(len(each.readers) for each in self._classes.values())
 
-    def join(self, rights: Rights, *, packed: bool = False) -> FeedReader:
-        """Add a reader.
+    def join(self, rights: Rights, party: str = "", *, packed: bool = False) -> FeedReader:
+        """Add a reader. Where no class is free, the party with the most classes loses its oldest, whose readers are dropped.
 
         Args:
             rights: of the reader.
+            party: of the reader; parties share the classes.
             packed: whether the lines are pieces of a gzip stream (`feedline`).
 
         Returns:
@@ -238,14 +242,26 @@ class Feed:
         Raises:
             TooManyReadersError: there is no room for another one.
         """
-        known = self._classes.get(rights)
-        if self.readers >= MOST_READERS or (known is None and len(self._classes) >= MOST_CLASSES):
+        if self.readers >= MOST_READERS:
             raise TooManyReadersError
+        known = self._classes.get(rights)
         if known is None:
+            if rights != ALL_NAMESPACES:
+                self._open_narrow(rights, party)
             known = self._classes[rights] = _RightsClass(self._source.sections(rights))
         reader = FeedReader(rights, known.whole(), packed=packed)
         known.readers.add(reader)
         return reader
+
+    def _open_narrow(self, rights: Rights, party: str) -> None:
+        if len(self._narrow) >= MOST_CLASSES:
+            loser = self._narrow.who_makes_room_for(party)
+            if loser is None:
+                raise TooManyReadersError
+            self._narrow.leave(loser)
+            for reader in self._classes.pop(loser).readers:
+                reader.drop()
+        self._narrow.enter(rights, party)
 
     def leave(self, reader: FeedReader) -> None:
         """Remove a reader, and with the last one of a class what is kept for the class."""
@@ -254,6 +270,7 @@ class Feed:
             known.readers.discard(reader)
             if not known.readers:
                 del self._classes[reader.rights]
+                self._narrow.leave(reader.rights)
                 if not self._classes:
                     self._source.release()
 

@@ -7,7 +7,7 @@ task, and costs what a socket costs. `begun`: its TLS handshake is under way, it
 From `asked` a connection may go on to `following`, for an answer that goes on for hours, such as the console's. There it has no end, and
 no other connection pushes it out, because its user was let in: the server of such answers bounds their number, and ends unread ones.
 
-Each room has so many places, and is fair between peers (`fairroom`): when there are more connections than places, the peer that has most
+Each room has so many places, and is fair between peers (`api.fairroom`): when there are more connections than places, the peer that has most
 loses its oldest, which is hung up on. So silent clients cannot take the places of clients that speak, and clients that speak slowly cannot
 take those of clients that have asked.
 
@@ -40,7 +40,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, cast
 
-from placewright.engine.fairroom import FairRoom, peer_of
+from placewright.api.fairroom import FairRoom, peer_of
 
 _log = logging.getLogger(__name__)
 

@@ -15,12 +15,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
+from placewright.api.fairroom import FairRoom
 from placewright.console.feed import Feed, FeedReader, TooManyReadersError
 from placewright.console.feedline import PACKED_HEAD
 from placewright.console.publisher import BEAT, keep_publishing
 from placewright.console.rights import Rights
 from placewright.console.source import ConsoleSource
-from placewright.engine.fairroom import FairRoom
 from placewright.serving.consolerights import ConsoleRights, Visitor
 from placewright.serving.routes import Following, Question, RequestRefused
 
@@ -49,7 +49,7 @@ class _Stream:
         #: When the API server last said what the reader may.
         self.judged_at = now
         self._feed = feed
-        self._joined: FeedReader = feed.join(visitor.rights, packed=question.packed)
+        self._joined: FeedReader = feed.join(visitor.rights, visitor.party, packed=question.packed)
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
         """Yield the lines until the stream ends."""
@@ -64,7 +64,7 @@ class _Stream:
 
     def change(self, rights: Rights) -> None:
         """Go on with the state that readers of other rights see. Raises `TooManyReadersError`."""
-        before, self._joined = self._joined, self._feed.join(rights, packed=self.question.packed)
+        before, self._joined = self._joined, self._feed.join(rights, self.visitor.party, packed=self.question.packed)
         self.visitor = Visitor(self.visitor.party, rights)
         self._feed.leave(before)
         before.drop()
@@ -150,9 +150,9 @@ class ConsoleStreams:
         stream.end()
 
     def _make_room(self, party: str) -> None:
-        """End the oldest stream of the party with the most, if that party keeps more than the newcomer gets; otherwise refuse."""
-        loser = self._streams.who_makes_room(party)
-        if loser is None or self._streams.guests_of(loser.visitor.party) <= self._streams.guests_of(party) + 1:
+        """End the oldest stream of the party with the most, if that party keeps as many as the newcomer gets; otherwise refuse."""
+        loser = self._streams.who_makes_room_for(party)
+        if loser is None:
             raise RequestRefused(_NO_ROOM, f"too many readers: {len(self._streams)} follow; try again later")
         self._end(loser)
 

@@ -60,6 +60,18 @@ class FairRoom(Generic[G]):
             return None
         return self.oldest_of(max(self._by_peer, key=lambda peer: self.guests_of(peer) + (peer == newcomer)))
 
+    def who_makes_room_for(self, newcomer: str) -> G | None:
+        """Find the guest that leaves for a newcomer whose party may also be refused.
+
+        Args:
+            newcomer: the peer that wants the place.
+
+        Returns:
+            The oldest guest of the peer with the most guests, if that peer then still has as many as the newcomer; otherwise None.
+        """
+        loser = self.who_makes_room(newcomer)
+        return loser if loser is not None and self.guests_of(self._guests[loser]) > self.guests_of(newcomer) + 1 else None
+
     def next_into(self, room: FairRoom[G]) -> G | None:
         """Find the guest that moves on into another room.
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.engine.fairroom import FairRoom, peer_of
+from placewright.api.fairroom import FairRoom, peer_of
 
 PEERS = "abcde"
 
