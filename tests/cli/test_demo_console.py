@@ -48,9 +48,10 @@ async def states(url: str, seen: Callable[[dict[str, Any]], bool]) -> list[dict[
     """The state after each line, until one is as wanted; as a browser gets it."""
     site, _, secret = url.partition("/#secret=")
     found: list[dict[str, Any]] = []
-    async with asyncio.timeout(SECONDS), aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True), read_bufsize=2**20) as http:
+    async with asyncio.timeout(SECONDS), aiohttp.ClientSession(read_bufsize=2**20) as http:
         async with http.post(f"{site}/api/session", json={"secret": secret}, headers={"Origin": site}) as answer:
-            assert answer.status == 204
+            assert answer.status == 200
+            http.headers["Authorization"] = f"Bearer {await answer.text()}"
         while True:
             async with http.get(f"{site}/api/feed") as answer:
                 while answer.status == 200 and (line := await answer.content.readline()):

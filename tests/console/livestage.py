@@ -45,7 +45,8 @@ class Browser:
 
     async def enter(self) -> None:
         async with self._http.post(f"{self._site}/api/session", json={"secret": self._secret}, headers={"Origin": self._site}) as answer:
-            assert answer.status == 204
+            assert answer.status == 200
+            self._http.headers["Authorization"] = f"Bearer {await answer.text()}"
             self._note(answer, b"")
 
     async def ask(self, path: str) -> tuple[int, Any]:
@@ -57,8 +58,8 @@ class Browser:
     @asynccontextmanager
     async def slowly(self, path: str) -> AsyncIterator[None]:
         """Ask, and read no more than the beginning."""
-        cookies = self._http.cookie_jar
-        async with aiohttp.ClientSession(cookie_jar=cookies, read_bufsize=2**12) as http, http.get(f"{self._site}/api/{path}") as answer:
+        headers = self._http.headers
+        async with aiohttp.ClientSession(headers=headers, read_bufsize=2**12) as http, http.get(f"{self._site}/api/{path}") as answer:
             assert answer.status == 200
             yield
 
@@ -135,8 +136,7 @@ async def live_console(
         what_if = WhatIfPages(source, in_tree())
         source.can += what_if.can
         server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"), what_if, source.through)
-        jar = aiohttp.CookieJar(unsafe=True)
-        async with source.running(), server.serving(), aiohttp.ClientSession(cookie_jar=jar, read_bufsize=2**20) as http:
+        async with source.running(), server.serving(), aiohttp.ClientSession(read_bufsize=2**20) as http:
             browser = Browser(http, server)
             await browser.enter()
             browser.following = following = asyncio.create_task(browser.follow())

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from placewright.serving.listener import bind
 from placewright_lab.commands.console import open_file
@@ -58,12 +59,12 @@ async def text(page: Page, selector: str) -> str:
 async def test_the_secret_leaves_the_address_and_a_second_browser_is_not_let_in(chromium: int, tmp_path: Path) -> None:
     async with console(chromium, shop(tmp_path / "s")) as (page, server):
         assert "secret" not in await page.run("location.href")
-        assert await page.run("document.cookie") == "", "no script can read it"
+        assert (await page.ask("Network.getAllCookies"))["cookies"] == [], "a cookie would go to every port of this machine"
         assert await page.run("history.length") <= 2, "nor is it a step back"
         await page.run("void location.reload()")
         await page.until("document.querySelector('.fact')")
         async with tab(chromium) as other:
-            await other.ask("Network.clearBrowserCookies")
+            await other.ask("Storage.clearDataForOrigin", origin=server.url.partition("/#")[0], storageTypes="all")
             await other.ask("Page.navigate", url=server.url)
             await other.until("document.querySelector('.empty')")
             assert "used before" in await text(other, "#page")
@@ -71,6 +72,32 @@ async def test_the_secret_leaves_the_address_and_a_second_browser_is_not_let_in(
             await other.ask("Page.reload")
             await other.until("document.querySelector('#connection')?.textContent === 'not admitted'")
             assert "web-1" not in await text(other, "body")
+
+
+async def test_a_server_of_another_user_at_another_port_gets_nothing_that_opens_the_console(chromium: int, tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    async def hear(request: web.BaseRequest) -> web.Response:
+        heard.extend(f"{name}: {value}" for name, value in request.headers.items())
+        return web.Response(text="<p>hello</p>", content_type="text/html")
+
+    listening = bind(LOOPBACK, 0, "--port")
+    elsewhere = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
+    runner = web.ServerRunner(web.Server(hear))
+    await runner.setup()
+    await web.SockSite(runner, listening).start()
+    async with console(chromium, shop(tmp_path / "s")) as (page, server), tab(chromium) as other:
+        token = server._door._session
+        await page.run(f"void (location.href = '{elsewhere}/by-a-link')")
+        await page.until("document.body?.innerText === 'hello'")
+        assert await page.run("Object.keys(localStorage).length + Object.keys(sessionStorage).length") == 0
+        feed = f"{server.url.partition('#')[0]}api/feed"
+        assert await page.run(f"fetch('{feed}', {{credentials: 'include'}}).then(() => 'read', () => 'blocked')") == "blocked"
+        await other.ask("Page.navigate", url=server.url.partition("#")[0])
+        await other.until("document.querySelector('.fact')")
+        assert heard
+        assert not any(line.lower().startswith(("cookie:", "authorization:")) or token in line for line in heard), heard
+    await runner.cleanup()
 
 
 async def test_the_cluster_in_figures_and_each_node_by_keyboard_and_by_pointer(chromium: int, tmp_path: Path) -> None:

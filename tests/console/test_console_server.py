@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from placewright.serving.listener import bind
 from placewright_lab.commands.console import open_file
@@ -20,7 +21,7 @@ from .makers import shop
 
 
 class Visitor:
-    """A client with or without the session's cookie."""
+    """A client with or without the session's token."""
 
     def __init__(self, http: aiohttp.ClientSession, server: ConsoleServer) -> None:
         self.http = http
@@ -35,7 +36,10 @@ class Visitor:
 
     async def enter(self, secret: str | None = None, origin: str | None = None) -> tuple[int, aiohttp.ClientResponse, bytes]:
         told = json.dumps({"secret": self.secret if secret is None else secret})
-        return await self.ask("/api/session", "POST", data=told, headers={"Origin": origin or self.site})
+        status, answer, body = await self.ask("/api/session", "POST", data=told, headers={"Origin": origin or self.site})
+        if status == 200:
+            self.http.headers["Authorization"] = f"Bearer {body.decode()}"
+        return status, answer, body
 
 
 async def answered(visitor: Visitor, request: str) -> int:
@@ -52,48 +56,62 @@ async def answered(visitor: Visitor, request: str) -> int:
 @pytest.fixture
 async def visitor(tmp_path: Path) -> AsyncIterator[Visitor]:
     server = ConsoleServer(open_file(shop(tmp_path / "shop.snapshot"), 2**20), bind(LOOPBACK, 0, "--port"))
-    jar = aiohttp.CookieJar(unsafe=True)  # keeps cookies of IP addresses
+    jar = aiohttp.CookieJar(unsafe=True)  # keeps cookies of IP addresses, if there were any
     async with server.serving(), aiohttp.ClientSession(cookie_jar=jar) as http:
         yield Visitor(http, server)
 
 
-async def test_the_secret_is_exchanged_once_for_a_cookie_that_no_script_and_no_other_site_gets(visitor: Visitor) -> None:
-    status, answer, _ = await visitor.enter()
-    assert status == 204
-    cookie = answer.headers["Set-Cookie"]
-    assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
-    assert "Max-Age" not in cookie and "expires" not in cookie.lower(), "the browser keeps it on no disk"
-    assert visitor.secret not in cookie
+async def test_the_secret_is_exchanged_once_for_a_token_and_no_cookie(visitor: Visitor) -> None:
+    status, answer, token = await visitor.enter()
+    assert status == 200
+    assert "Set-Cookie" not in answer.headers, "a browser would send it to every port of this machine"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert len(token) > 32
+    assert visitor.secret.encode() not in token
     status, _, text = await visitor.enter()
     assert (status, b"used before" in text) == (403, True)
 
 
+async def test_what_a_browser_sends_to_another_port_opens_nothing_here(visitor: Visitor) -> None:
+    await visitor.enter()
+    cookies = visitor.http.cookie_jar.filter_cookies(URL(visitor.site).with_port(1))
+    assert not cookies
+    async with aiohttp.ClientSession(cookies=cookies) as other, other.get(f"{visitor.site}/api/node?name=a-1") as answer:
+        assert answer.status == 401
+
+
 @pytest.mark.parametrize("path", ["/api/feed", "/api/node?name=a-1", "/api/pod?pod=shop/web-1", "/api/other"])
-async def test_data_needs_the_cookie(path: str, visitor: Visitor) -> None:
+async def test_data_needs_the_token(path: str, visitor: Visitor) -> None:
     status, _, body = await visitor.ask(path)
     assert (status, b"web-1" in body) == (401, False)
-    status, *_ = await visitor.ask(path, headers={"Cookie": f"{visitor.server._door.cookie_name}=guess"})
+    status, *_ = await visitor.ask(path, headers={"Authorization": "Bearer guess"})
     assert status == 401
-    cookie = f"{visitor.server._door.cookie_name}=\xff"
-    status = await answered(visitor, f"GET {path} HTTP/1.1\r\nHost: {visitor.host}\r\nCookie: {cookie}\r\n\r\n")
-    assert status == 401, "bytes that are no text are refused like any other cookie"
+    status = await answered(visitor, f"GET {path} HTTP/1.1\r\nHost: {visitor.host}\r\nAuthorization: Bearer \xff\r\n\r\n")
+    assert status == 401, "bytes that are no text are refused like any other token"
+    token = visitor.server._door._session
+    status, *_ = await visitor.ask(path, headers={"Cookie": f"session={token}; placewright-console={token}"})
+    assert status == 401, "in a cookie the token itself opens nothing"
     status, *_ = await visitor.ask(path, headers={"Authorization": f"Bearer {visitor.secret}"})
     assert status == 401, "the secret itself opens nothing"
     status, *_ = await visitor.ask(f"{path}{'&' if '?' in path else '?'}secret={visitor.secret}")
     assert status == 401
 
 
-@pytest.mark.parametrize("secret", ["", "guess", "\u00e9", "\ud800", "a" * 3000])
+@pytest.mark.parametrize("secret", ["", "guess", "\u00e9", "a" * 3000])
 async def test_a_wrong_secret_opens_nothing_and_uses_nothing_up(secret: str, visitor: Visitor) -> None:
     assert (await visitor.enter(secret))[0] == 403
-    assert (await visitor.enter())[0] == 204
+    assert (await visitor.enter())[0] == 200
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b'"x"', b"{"])
-async def test_a_body_that_is_no_secret_is_refused(body: bytes, visitor: Visitor) -> None:
-    status, *_ = await visitor.ask("/api/session", "POST", data=body, headers={"Origin": visitor.site})
-    assert status == 403
+NO_SECRETS = [b"", b"[]", b"\xff", b'"x"', b"{", b"[" * 4000, b'{"secret":' * 400, b'{"secret":1}', b'{"secret":"\\ud800"}', b"1" * 4096]
+
+
+@pytest.mark.parametrize("body", NO_SECRETS)
+async def test_a_body_that_is_no_secret_is_refused_in_words(body: bytes, visitor: Visitor, caplog: pytest.LogCaptureFixture) -> None:
+    status, _, text = await visitor.ask("/api/session", "POST", data=body, headers={"Origin": visitor.site})
+    assert (status, b"the request is not as expected" in text) == (400, True)
+    assert caplog.text == ""
+    assert (await visitor.enter())[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/app.js", "/api/feed", "/api/session"])
@@ -106,9 +124,9 @@ async def test_another_host_is_refused_everywhere(path: str, visitor: Visitor) -
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1"])
-async def test_a_page_of_another_origin_is_refused_even_with_the_cookie(origin: str, visitor: Visitor) -> None:
+async def test_a_page_of_another_origin_is_refused_even_with_the_token(origin: str, visitor: Visitor) -> None:
     assert (await visitor.enter(origin=origin))[0] == 403
-    assert (await visitor.enter())[0] == 204
+    assert (await visitor.enter())[0] == 200
     assert (await visitor.ask("/api/node?name=a-1", headers={"Origin": origin}))[0] == 403
 
 
@@ -150,7 +168,6 @@ async def test_what_is_not_there_is_told(visitor: Visitor) -> None:
 
 def test_two_consoles_have_nothing_in_common() -> None:
     one, other = Doorkeeper(4000), Doorkeeper(4001)
-    assert one.cookie_name != other.cookie_name
     assert one.fragment != other.fragment
     assert other.exchange(one.fragment.removeprefix("secret=")) is None
 

@@ -36,7 +36,8 @@ ANSWERED = "document.getElementById('progress')?.textContent.startsWith('As of')
 READ_BACK = """(async (text, change) => {
     const specs = JSON.parse(text);
     const { schemaField, mergePatch } = await import('./schemaform.js');
-    const { schema, definitions } = await (await fetch('api/whatif')).json();
+    const { request } = await import('./request.js');
+    const { schema, definitions } = await (await request('api/whatif')).json();
     return specs.map((spec) => {
         const at = { name: 'spec', path: 'spec', required: true, changed: () => {}, definitions };
         const field = schemaField({ ...schema, description: undefined }, structuredClone(spec), at);

@@ -7,9 +7,9 @@ task, and costs what a socket costs. `begun`: its TLS handshake is under way, it
 From `asked` a connection may go on to `following`, for an answer that goes on for hours, such as the console's. There it has no end, and
 no other connection pushes it out, because its user was let in: the server of such answers bounds their number, and ends unread ones.
 
-Each room has so many places, and is fair between peers (`api.fairroom`): when there are more connections than places, the peer that has most
-loses its oldest, which is hung up on. So silent clients cannot take the places of clients that speak, and clients that speak slowly cannot
-take those of clients that have asked.
+Each room has so many places, and is fair between peers (`api.fairroom`): when there are more connections than places, the peer that has
+most loses its oldest, which is hung up on. So silent clients cannot take the places of clients that speak, and clients that speak slowly
+cannot take those of clients that have asked.
 
 **Invariant**: a connection keeps its place, however many others come, for as long as a client needs that does at once what is to be done:
 

@@ -1,8 +1,9 @@
 """Admits to the console on this machine the browser of the person who started it, and no page of another site in that browser.
 
-Other users of the machine can reach loopback, so a request needs the session's cookie, which the browser gets once for the one-time
-secret. Pages of other sites can reach loopback through the browser, so the Host must be ours (a foreign name that DNS points to 127.0.0.1
-is not), and so must the Origin where one is sent.
+Other users of the machine can reach loopback, so a request for data needs the session's token in its `Authorization` header. The page gets
+the token once, for the one-time secret. No cookie is used: a browser sends a cookie of 127.0.0.1 to every port of it, so to servers of
+other users, too. Pages of other sites can reach loopback through the browser, so the Host must be ours (a foreign name that DNS points to
+127.0.0.1 is not), and so must the Origin where one is sent.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _BYTES: Final = 32
-#: The path below which a request needs the cookie.
+#: The path below which a request needs the session's token.
 DATA: Final = "/api/"
 #: The path at which the secret is exchanged.
 SESSION: Final = "/api/session"
@@ -26,7 +27,6 @@ class Doorkeeper:
     """Judges requests to the console on this machine.
 
     Attributes:
-        cookie_name: of the session's cookie. Cookies are not kept apart by port, so the port is in the name.
         fragment: of the URL that is printed. Browsers do not send it, so it is in no log and in no Referer.
     """
 
@@ -39,17 +39,15 @@ class Doorkeeper:
         self._hosts = frozenset((f"127.0.0.1:{port}", f"localhost:{port}"))
         self._secret: str | None = secrets.token_urlsafe(_BYTES)
         self._session = secrets.token_urlsafe(_BYTES)
-        self.cookie_name = f"placewright-console-{port}"
         self.fragment = f"secret={self._secret}"
 
-    def refusal(self, method: str, path: str, headers: Mapping[str, str], cookies: Mapping[str, str]) -> tuple[int, str] | None:
+    def refusal(self, method: str, path: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """Judge a request.
 
         Args:
             method: of HTTP.
             path: without the query.
             headers: with names in any case.
-            cookies: of the request.
 
         Returns:
             None where it may be answered; otherwise status and text of the refusal.
@@ -61,7 +59,7 @@ class Doorkeeper:
             return _FORBIDDEN, "a request that changes something names its Origin"
         if origin is not None and origin.removeprefix("http://") not in self._hosts:
             return _FORBIDDEN, "this page may not read the console"
-        if path.startswith(DATA) and path != SESSION and not self._knows(cookies.get(self.cookie_name, "")):
+        if path.startswith(DATA) and path != SESSION and not _equal(headers.get("Authorization", ""), f"Bearer {self._session}"):
             return _UNAUTHORIZED, "no session: open the URL that `placewright console` printed"
         return None
 
@@ -72,15 +70,12 @@ class Doorkeeper:
             secret: as the page sends it.
 
         Returns:
-            The cookie's value; None for another secret, and for one that was exchanged before.
+            The token; None for another secret, and for one that was exchanged before.
         """
         if self._secret is None or not _equal(secret, self._secret):
             return None
         self._secret = None
         return self._session
-
-    def _knows(self, session: str) -> bool:
-        return _equal(session, self._session)
 
 
 def _equal(told: str, known: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from placewright.api.decode import DecodeError, decode
 from placewright.console.feed import Feed, TooManyReadersError
 from placewright.console.rights import ALL_NAMESPACES
 from placewright.console.source import CompanySource
@@ -31,9 +31,17 @@ _REST: Final = 4.0
 _SILENCE: Final = 15.0
 _LARGEST_BODY: Final = 4096
 _END_SECONDS: Final = 1.0
+_BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404
 _NO_ROOM: Final = 503
 _FORBIDDEN: Final = 403
+
+
+class _Secret(msgspec.Struct):
+    """The body with which the page enters."""
+
+    secret: str
+
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -124,7 +132,7 @@ class ConsoleServer:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        refusal = self._door.refusal(request.method, request.path, request.headers, request.cookies)
+        refusal = self._door.refusal(request.method, request.path, request.headers)
         if refusal is not None:
             status, text = refusal
             return web.Response(status=status, text=f"{text}\n", headers=SECURITY_HEADERS)
@@ -134,6 +142,8 @@ class ConsoleServer:
         except web.HTTPException as problem:
             problem.headers.update(SECURITY_HEADERS)
             raise
+        except (DecodeError, RecursionError) as problem:  # a question that nests deeper than a page would ask
+            answer = web.Response(status=_BAD_REQUEST, text=f"the request is not as expected: {problem}\n")
         if not answer.prepared:
             answer.headers.update(SECURITY_HEADERS)
         return answer
@@ -145,17 +155,11 @@ class ConsoleServer:
         return web.Response(body=page.body, headers={"Content-Type": page.content_type, "Cache-Control": "no-cache"})
 
     async def _session(self, request: web.Request) -> web.Response:
-        try:
-            body = await request.json()
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            body = None
-        session = self._door.exchange(str(body.get("secret", ""))) if isinstance(body, dict) else None
+        session = self._door.exchange(decode(await request.read(), _Secret).secret)
         if session is None:
             text = "this URL was used before, or is another console's: start `placewright console` again\n"
             return web.Response(status=_FORBIDDEN, text=text)
-        answer = web.Response(status=204)
-        answer.set_cookie(self._door.cookie_name, session, httponly=True, samesite="Strict", path="/")
-        return answer
+        return web.Response(text=session, headers={"Cache-Control": "no-store"})
 
     async def _feed(self, request: web.Request) -> web.StreamResponse:
         try:

@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 
 from placewright.api.bad_input import InputError
-from placewright.api.decode import DECODE_ERRORS
+from placewright.api.decode import decode
 from placewright.console.staticpages import SECURITY_HEADERS
 from placewright.framework.registry import Registry
 from placewright_lab.console.clusterathand import ClusterAtHand
@@ -31,7 +31,6 @@ _WRITE_SECONDS: Final = 30.0
 #: Pages that are told apart.
 _MOST_PAGES: Final = 50
 _JSON: Final = "application/json"
-_BAD_REQUEST: Final = 400
 _FORBIDDEN: Final = 403
 _TOO_LARGE: Final = 413
 _NO_JSON: Final = 415
@@ -178,7 +177,7 @@ class WhatIfPages:
 
 
 async def _body(request: web.Request, kind: type[Any]) -> Any:
-    """Decode a body of JSON; the refusal where it is none. A form of another site can send no JSON without the browser asking first."""
+    """Decode a body of JSON; return the refusal of a body that is too long, or that another site's form could send. Raises `DecodeError`."""
     if request.content_type != _JSON:
         return _text(_NO_JSON, "a body of application/json is expected")
     text = b""
@@ -186,10 +185,7 @@ async def _body(request: web.Request, kind: type[Any]) -> Any:
         text += piece
         if len(text) > LARGEST_BODY:
             return _text(_TOO_LARGE, f"a body of at most {LARGEST_BODY} bytes is expected")
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except DECODE_ERRORS as problem:
-        return _text(_BAD_REQUEST, f"the body is not as expected: {problem}")
+    return decode(text, kind)
 
 
 async def _tell(answer: web.StreamResponse, line: Mapping[str, Any]) -> None:

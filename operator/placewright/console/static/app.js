@@ -2,7 +2,7 @@
 
 import { el, fill, shown } from "./element.js";
 import { follow } from "./feed.js";
-import { request } from "./request.js";
+import { enterWith } from "./request.js";
 import { askForToken } from "./tokenform.js";
 import { claimPage } from "./claimpage.js";
 import { clusterPage } from "./clusterpage.js";
@@ -26,12 +26,12 @@ let isOffered = true;
 let closed = false;
 const isAwaited = () => state !== null && (state.about.has("opening") || state.about.has("failed"));
 
-/** The one-time secret is exchanged for a cookie and taken out of the address at once. */
+/** The one-time secret is taken out of the address at once. */
 async function enter() {
   if (!location.hash.startsWith("#secret=")) return true;
   const secret = location.hash.slice("#secret=".length);
   history.replaceState(null, "", "#/cluster");
-  const answer = await request("api/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ secret }) });
+  const answer = await enterWith(secret);
   if (!answer.ok) stop("This address does not open the console", await answer.text());
   return answer.ok;
 }
