@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from handlers.stage import Stage, new_stage
+from handlers.stage import DEADLINE, Stage, new_stage
 from placewright.engine.certificates import self_made
 from placewright.leadership.leaseobject import LEASE_NAME
 from placewright.serving.listener import bind
 from placewright_lab.console import clustersource, operatorlink
+from placewright_lab.console.operatorlink import CertificateChangedError
 
 from .livestage import NAMESPACE, live_console
 
@@ -45,6 +46,7 @@ class StandIn:
         self.asked: list[str] = []
         self.written = 0
         self.port = 0
+        self.tls = self_made()
         self._stop = asyncio.Event()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -79,7 +81,7 @@ class StandIn:
         listening = bind("127.0.0.1", self.port, "--secure-port")
         self.port = listening.getsockname()[1]
         self._stop.clear()
-        await web.SockSite(runner, listening, ssl_context=self_made()).start()
+        await web.SockSite(runner, listening, ssl_context=self.tls).start()
         try:
             yield self
         finally:
@@ -215,22 +217,36 @@ async def test_the_replica_of_the_lease_is_asked_and_the_next_one_after_a_change
                 os.kill(int((tmp_path / f"{name}.pid").read_text()), 0)
 
 
-async def test_another_server_that_takes_the_port_over_is_not_shown_the_token(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_server_that_takes_the_port_over_ends_the_console_and_is_not_shown_the_token(stage: Stage) -> None:
     """As a program of another user may, once a port-forward has ended."""
-    monkeypatch.setattr(operatorlink, "RETRY_SECONDS", 60.0)
-    monkeypatch.setattr(operatorlink, "LONGEST_RETRY_SECONDS", 60.0)
     operator, thief = StandIn("one"), StandIn("thief")
+
+    async def taken_over() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            async with operator.serving():
+                browser, _ = await stack.enter_async_context(live_console(stage, server=operator.url, token=TOKEN))
+                await browser.until(lambda: browser.state.get("nodes"))
+            thief.port = operator.port
+            async with thief.serving(), asyncio.timeout(DEADLINE):
+                await asyncio.Event().wait()
+
+    with pytest.raises(ExceptionGroup) as ended:
+        await taken_over()
+    (problem,) = ended.value.exceptions
+    assert isinstance(problem, CertificateChangedError)
+    assert f"the server at {operator.url} has another certificate than before" in str(problem)
+    assert thief.tokens == []
+
+
+async def test_an_operator_that_comes_back_with_its_certificate_is_taken(stage: Stage) -> None:
+    operator = StandIn("one")
     async with contextlib.AsyncExitStack() as stack:
         async with operator.serving():
             browser, _ = await stack.enter_async_context(live_console(stage, server=operator.url, token=TOKEN))
-            await browser.until(lambda: browser.state.get("nodes"))
-            assert browser.following is not None
-            browser.following.cancel()
-        thief.port = operator.port
-        async with thief.serving():
-            status, said = await browser.ask("node?name=n")
-            assert (status, said) == (503, "the operator does not answer: another server does, at its port\n")
-            assert thief.tokens == []
+            await browser.until(lambda: browser.wholes == 1)
+        await browser.until(lambda: "does not answer" in browser.said)
+        async with operator.serving():
+            await browser.until(lambda: browser.wholes == 2)
 
 
 async def test_a_browser_that_does_not_read_stops_the_operator_s_stream(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from handlers.stage import Stage, new_stage
+from placewright.engine.certificates import self_signed
 from placewright_lab.console import clustersource, operatorlink
-from serving.desk import desk
+from serving.desk import LOOPBACK, desk
 
 from .livestage import live_console
 from .test_console_cluster import reader
@@ -30,10 +32,13 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_operator_s_console_is_handed_through_and_found_again_after_its_end(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(clustersource, "AWAY_SECONDS", 0.5)
-    async with desk(stage, console=True) as asked:
+    certificate = tmp_path / "tls.crt", tmp_path / "tls.key"
+    for path, text in zip(certificate, self_signed([LOOPBACK], dt.datetime.now(dt.UTC)), strict=True):
+        path.write_bytes(text)
+    async with desk(stage, console=True, certificate=certificate) as asked:
         await asked.until_ready()
         port = asked.served.port
         async with live_console(stage, server=f"https://127.0.0.1:{port}") as (browser, source):
@@ -52,7 +57,7 @@ async def test_the_operator_s_console_is_handed_through_and_found_again_after_it
             await asked.running.end()
             await browser.until(lambda: "from the API server's objects" in browser.notes)
             await browser.until(lambda: browser.place("large") == "unschedulable")
-            async with desk(stage, console=True, port=port) as again:
+            async with desk(stage, console=True, certificate=certificate, port=port) as again:
                 await again.until_ready()
                 await browser.until(lambda: browser.state["about"].get("kind") != "cluster")
         assert len(token) > 20

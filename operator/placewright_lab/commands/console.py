@@ -27,6 +27,7 @@ from placewright_lab.console.filesource import FileSource
 from placewright_lab.console.liveconsole import live_console
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.openedfile import OpenedFile
+from placewright_lab.console.operatorlink import CertificateChangedError
 from placewright_lab.console.whatifpages import WhatIfPages
 from placewright_lab.report.content import ReportContent
 
@@ -88,7 +89,11 @@ def _show_cluster(args: argparse.Namespace) -> int:
             async with live_console(place, listening, **given, say=say) as server:
                 await _until_stopped(server, open_browser=args.open)
 
-    asyncio.run(serve())
+    try:
+        asyncio.run(serve())
+    except ExceptionGroup as problems:
+        changed = problems.subgroup(CertificateChangedError)
+        raise (InputError(f"--server: {changed.exceptions[0]}") if changed is not None else problems) from None
     return 0
 
 

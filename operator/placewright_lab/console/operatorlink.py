@@ -1,7 +1,8 @@
 """The way to an operator's console: the active replica, found by its Lease, and a port that leads to it. Both are found again when lost.
 
 The operator is shown the person's bearer token. The token stays in this process: what is handed on of an answer is its status, media type
-and body.
+and body. A certificate on loopback cannot be verified, so it is remembered before the token is sent: at a port that a person named for the
+life of the process, because any user of the machine may listen there later, and at a port of our own kubectl for as long as that runs.
 """
 
 from __future__ import annotations
@@ -71,6 +72,10 @@ class OperatorAwayError(CannotAsk):
     """The operator does not answer now. It may answer the next time."""
 
 
+class CertificateChangedError(CannotAsk):
+    """At the port that a person named another server answers than before. It may be another user's, so the console ends."""
+
+
 class OperatorLink:
     """Keeps the way to the console of the active replica open.
 
@@ -104,7 +109,11 @@ class OperatorLink:
         self._tls: ssl.SSLContext | aiohttp.Fingerprint | None = None
 
     async def keep(self) -> None:
-        """Find the operator's console, and find it again whenever it is lost, until cancelled."""
+        """Find the operator's console, and find it again whenever it is lost, until cancelled.
+
+        Raises:
+            CertificateChangedError: the server at the port that a person named has changed.
+        """
         # One connection a request, as the operator closes each: no pool, so that no connection of a former replica is used again.
         connector = aiohttp.TCPConnector(force_close=True, limit=0)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENT_SECONDS)
@@ -150,6 +159,8 @@ class OperatorLink:
         """Find the console and stay with it. Returns the seconds after which another try is worth it."""
         try:
             why, lasting = await self._stayed(), False
+        except CertificateChangedError:
+            raise
         except CannotAsk as problem:
             why, lasting = str(problem), not isinstance(problem, (OperatorAwayError, NoActiveReplica))
         except RequestError as problem:
@@ -183,7 +194,8 @@ class OperatorLink:
         self._broken.clear()
         watching = [asyncio.ensure_future(each) for each in (self._until_broken(), *losses)]
         try:
-            self._tls = await _pinned(url)
+            if self._tls is None or self._server is None:
+                self._tls = await _pinned(url)
             await self._admitted(url)
             self._failures = 0
             self._stand(Standing(url, "", since=time.monotonic()))
@@ -237,7 +249,12 @@ class OperatorLink:
                     allow_redirects=False,
                 )
         except aiohttp.ServerFingerprintMismatch:
-            raise OperatorAwayError("the operator does not answer: another server does, at its port") from None
+            if self._server is None:
+                raise OperatorAwayError("the operator does not answer: another server does, at its port") from None
+            changed = f"the server at {self._server} has another certificate than before, and may be another user's: no token is sent to it"
+            raise CertificateChangedError(
+                f"{changed}; if you started the operator or its port-forward anew, start the console again"
+            ) from None
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             raise _silent(problem) from None
 
@@ -252,11 +269,7 @@ class OperatorLink:
 
 
 async def _pinned(url: URL) -> ssl.SSLContext | aiohttp.Fingerprint:
-    """Make the TLS side for all requests to an operator.
-
-    The certificate on loopback cannot be verified, so it is remembered before a token is sent: a program of another user that listens at
-    the port later, when the port-forward has ended, is not shown the token.
-    """
+    """Make the TLS side for all requests to an operator; on loopback it accepts the certificate that is there now and no other."""
     tls = operator_tls(url)
     if not on_this_machine(str(url)):
         return tls

@@ -177,7 +177,7 @@ class WhatIfPages:
 
 
 async def _body(request: web.Request, kind: type[Any]) -> Any:
-    """Decode a body of JSON; return the refusal of a body that is too long, or that another site's form could send. Raises `DecodeError`."""
+    """Decode a body of JSON; return the refusal of one that is too long, or that another site's form could send. Raises `DecodeError`."""
     if request.content_type != _JSON:
         return _text(_NO_JSON, "a body of application/json is expected")
     text = b""
