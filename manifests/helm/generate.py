@@ -113,7 +113,16 @@ FIELDS: Final = (
         "profileAssignment.apiVersion", "Of the Policy: v1beta1 on Kubernetes 1.34 and 1.35.",
         {"enum": ["admissionregistration.k8s.io/v1", "admissionregistration.k8s.io/v1beta1"]}, default="admissionregistration.k8s.io/v1",
     ),
-    Field("networkPolicy.enabled", "The API server and DNS out; in, probes, metrics and the webhook.", _FLAG, default=False),
+    Field("networkPolicy.enabled", "The API server and DNS out; in, only what the next two name.", _FLAG, default=False),
+    Field(
+        "networkPolicy.metricsFrom", "Who may connect to port 10259, as `from` of a NetworkPolicy: Prometheus. Empty: nobody.", _LIST,
+        default=[{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+    ),
+    Field(
+        "networkPolicy.webhookFrom",
+        "The same for port 9443: the addresses of the API server, such as [{ipBlock: {cidr: 10.0.0.0/28}}]. Needed with a webhook.",
+        _LIST, default=[],
+    ),
     Field("networkPolicy.egress", "Further rules, such as for extenders.", _LIST, default=[]),
     Field("profileRoles", "ClusterRoles for people: placewright-profile-viewer and placewright-profile-editor.", _FLAG, default=False),
     Field(
@@ -246,8 +255,33 @@ def _rules(need: Permission) -> str:
     return "\n".join([f"# {need.why}", *(line for rule in need.rules for line in rule_lines(rule))])
 
 
+_INGRESS: Final = """\
+  ingress:
+  {{- with .Values.networkPolicy.metricsFrom }}
+  - from:
+    {{- toYaml . | nindent 4 }}
+    ports:
+    - port: 10259
+      protocol: TCP
+  {{- end }}
+  {{- if .Values.webhook.enabled }}
+  {{- if not .Values.networkPolicy.webhookFrom }}
+  {{- fail "networkPolicy.webhookFrom: found nothing; allowed the addresses of the API server, which asks the webhook" }}
+  {{- end }}
+  - from:
+    {{- toYaml .Values.networkPolicy.webhookFrom | nindent 4 }}
+    ports:
+    - port: 9443
+      protocol: TCP
+  {{- end }}
+"""
+
+
 def _network_policy() -> str:
-    text = _plain(_manifest("components/network-policy/networkpolicy.yaml"))
+    """Make the policy. Where a list is empty there is no rule, because a rule without `from` would let in everybody."""
+    manifest = _manifest("components/network-policy/networkpolicy.yaml")
+    manifest["spec"]["ingress"] = "@ingress@"
+    text = _plain(manifest).replace("  ingress: '@ingress@'\n", _INGRESS)
     return text + "  {{- with .Values.networkPolicy.egress }}\n  {{- toYaml . | nindent 2 }}\n  {{- end }}\n"
 
 

@@ -19,6 +19,7 @@ from placewright import __version__
 from programs import program
 
 from .building import documents, manifests_of, pod_of, with_components
+from .policies import PEERS, lets_in
 from .rights import DEVICE_RIGHTS, GROUP_RIGHTS, Right, rights_of
 from .schemas import problems
 
@@ -206,8 +207,36 @@ def by_name(items: list[Manifest]) -> dict[str, Manifest]:
     return {each["name"]: each for each in items}
 
 
+API_SERVER = [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
+
+
+@pytest.mark.parametrize("webhook", [True, False])
+def test_the_network_policy_lets_in_prometheus_and_the_api_server_and_nobody_else(webhook: bool, render: Render) -> None:
+    values = {"enabled": True, "webhookFrom": API_SERVER}
+    policy = render({"webhook": {"enabled": webhook}, "networkPolicy": values})["NetworkPolicy", "placewright"]
+    assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert lets_in(policy, 10259) == PEERS[:1]
+    assert lets_in(policy, 9443) == (PEERS[2:3] if webhook else [])
+    assert lets_in(policy, 22) == []
+
+
+def test_without_a_name_the_network_policy_lets_in_nobody(render: Render) -> None:
+    policy = render({"networkPolicy": {"enabled": True, "metricsFrom": []}})["NetworkPolicy", "placewright"]
+    assert [lets_in(policy, port) for port in (10259, 9443)] == [[], []]
+
+
+def test_a_webhook_that_the_network_policy_would_cut_off_is_refused(render: Render) -> None:
+    with pytest.raises(AssertionError, match=r"networkPolicy\.webhookFrom: found nothing"):
+        render({"webhook": {"enabled": True}, "networkPolicy": {"enabled": True}})
+
+
+def test_the_component_s_network_policy_is_the_chart_s(render: Render, tmp_path: Path) -> None:
+    theirs = by_key(manifests_of(with_components("highly-available", ["network-policy"], tmp_path)))["NetworkPolicy", "placewright"]
+    assert render({"networkPolicy": {"enabled": True}})["NetworkPolicy", "placewright"]["spec"] == theirs["spec"]
+
+
 def test_a_chart_in_another_namespace_names_the_usual_one_nowhere(render: Render) -> None:
-    every = render({"webhook": {"enabled": True}, "networkPolicy": {"enabled": True}}, namespace="elsewhere")
+    every = render({"webhook": {"enabled": True}, "networkPolicy": {"enabled": True, "webhookFrom": API_SERVER}}, namespace="elsewhere")
     assert "placewright-system" not in json.dumps(list(every.values()))
     assert every["Deployment", "placewright"]["metadata"]["namespace"] == "elsewhere"
 

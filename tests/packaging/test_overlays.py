@@ -32,6 +32,7 @@ from .building import (
     text_of,
     with_components,
 )
+from .policies import PEERS, lets_in
 from .schemas import problems
 
 Manifest = dict[str, Any]
@@ -150,6 +151,22 @@ def test_the_network_policy_selects_our_pods(tmp_path: Path) -> None:
     assert policy["metadata"]["namespace"] == one(built, "Deployment")["metadata"]["namespace"]
     labels = one(built, "Deployment")["spec"]["template"]["metadata"]["labels"]
     assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_the_network_policy_lets_in_the_namespace_of_prometheus_at_its_port_and_nobody_else(tmp_path: Path) -> None:
+    policy = one(manifests_of(with_components("highly-available", ["network-policy", "webhook"], tmp_path)), "NetworkPolicy")
+    assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert {port: lets_in(policy, port) for port in (10259, 9443, 22)} == {10259: PEERS[:1], 9443: [], 22: []}
+
+
+def test_the_patch_of_the_docs_lets_the_api_server_ask_the_webhook(tmp_path: Path) -> None:
+    text = (MANIFESTS.parent / "docs" / "gitops.md").read_text().partition("## Whom the network policy lets in")[2]
+    (patch,) = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])["patches"]
+    root = with_components("highly-available", ["network-policy", "webhook"], tmp_path)
+    kustomization = root / "kustomization.yaml"
+    kustomization.write_text(yaml.safe_dump({**yaml.safe_load(kustomization.read_text()), "patches": [patch]}))
+    policy = one(manifests_of(root), "NetworkPolicy")
+    assert {port: lets_in(policy, port) for port in (10259, 9443, 22)} == {10259: PEERS[:1], 9443: PEERS[2:3], 22: []}
 
 
 def test_the_console_comes_with_a_role_for_its_path_and_is_what_the_command_calls_it(tmp_path: Path) -> None:
