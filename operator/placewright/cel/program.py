@@ -97,6 +97,8 @@ class Program:
             return self._program.execute(cel.Context(dict(variables), {**self._functions, **(functions or {})}))
         except KeyError as error:
             raise ExpressionError(f"no such key: {error.args[0]}") from None
+        except MemoryError:
+            raise
         except Exception as error:  # noqa: BLE001 - the library raises many types, each for an error of the expression
             raise ExpressionError(one_line(str(error))) from None
 

@@ -59,6 +59,8 @@ def node_verdicts(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Judgi
         judged = _judged(evaluator, cluster, pod)
     except (CycleError, InvalidScoreError) as problem:
         return _nothing(profile, cluster, f"something breaks: {cut(str(problem))}")
+    except MemoryError:
+        raise
     except Exception as problem:  # noqa: BLE001 - a plugin may be out-of-tree code
         return _nothing(profile, cluster, f"something breaks: {cut(why(problem))}")
     groups, best, names = judged

@@ -496,5 +496,5 @@ def _how_it_ended(task: asyncio.Task[None]) -> str:
     while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:  # a task group wraps the error of its only failing task
         (problem,) = problem.exceptions
     if problem is not None:
-        _logger.error("%s broke", task.get_name(), exc_info=problem)
+        asyncio.get_running_loop().call_exception_handler({"message": f"{task.get_name()} broke", "exception": problem})
     return f"{task.get_name()} ended ({type(problem).__name__}: {problem})"

@@ -17,6 +17,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from placewright.engine.doorway import Caller
+from placewright.engine.outofmemory import report
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +78,12 @@ class SingleRequest(web.RequestHandler):
         """The connection is no more."""
         self._caller.lost()
         super().connection_lost(exc)
+
+    def log_exception(self, *args: Any, **named: Any) -> None:
+        """Report a lack of memory; aiohttp calls this with each error of a handler, and goes on."""
+        if isinstance(problem := named.get("exc_info"), MemoryError):
+            report(problem)
+        super().log_exception(*args, **named)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio asks for it, and aiohttp always lets the connection end
         """The client sends no more. Without TLS it may still read its answer, as `nc -N` does; otherwise it has gone.

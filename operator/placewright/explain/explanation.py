@@ -249,6 +249,8 @@ def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, *, top: int 
         return _brief(evaluator, cluster, evaluation) if briefly else _evaluated(evaluator, cluster, evaluation, top)
     except (CycleError, InvalidScoreError) as problem:
         return Now(error=cut(str(problem)), nodes=cluster.node_count)
+    except MemoryError:
+        raise
     except Exception as problem:  # noqa: BLE001 - a plugin may be out-of-tree code
         return Now(error=cut(why(problem)), nodes=cluster.node_count)
 
@@ -282,6 +284,8 @@ def _misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> t
     """The changes that would help. A plugin that fails here is logged: a decision needs less of it, so the rest of the answer stands."""
     try:
         return nearest_misses(evaluator, cluster, evaluation)
+    except MemoryError:
+        raise
     except Exception:
         _logger.exception("the nearest misses of pod %s cannot be told", evaluation.pod.key)
         return ()
@@ -292,6 +296,8 @@ def _devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, dia
         return None
     try:
         return free_devices(evaluator, cluster, evaluation, diagnosis)
+    except MemoryError:
+        raise
     except Exception:
         _logger.exception("the devices that pod %s could have cannot be told", evaluation.pod.key)
         return None

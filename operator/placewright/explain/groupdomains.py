@@ -124,6 +124,8 @@ def _usable(cluster: Cluster, members: Collection[PodInfo], evaluator: Evaluator
         return cluster.rows()
     try:
         return usable_rows(evaluator, cluster, member)
+    except MemoryError:
+        raise
     except Exception:
         _logger.exception("the nodes that members of %s could use cannot be told", member.pod_group)
         return cluster.rows()

@@ -89,6 +89,8 @@ def shortages(evaluator: Evaluator, cluster: Cluster, pod_group: PodGroup, waiti
         return ()
     try:
         rows = usable_rows(evaluator, cluster, members[0])
+    except MemoryError:
+        raise
     except Exception:
         _logger.exception("the shortages of %s cannot be told", pod_group.ref)
         return ()

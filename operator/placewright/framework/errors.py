@@ -63,6 +63,8 @@ def raised(problem: BaseException) -> str:
     kind = type(problem).__name__
     try:
         said = " ".join(str(problem).split())
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - the exception's class is its author's
         said = ""
     text = f"{kind}: {said}" if said else kind

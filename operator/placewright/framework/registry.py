@@ -159,6 +159,8 @@ def _load(entry: EntryPoint) -> type[Plugin] | BrokenPlugin:
     try:
         loaded = entry.load()
     # SystemExit, too: a package that calls sys.exit() when it is imported must not end the scheduler without a word.
+    except MemoryError:
+        raise
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - a third-party package; a profile that names its plugin is told
         return BrokenPlugin(entry.name, f"does not load from {entry.value}: {raised(problem)}")
     if not (isinstance(loaded, type) and issubclass(loaded, Plugin)):

@@ -32,6 +32,7 @@ from placewright.api.profile import GROUP, PLURAL, VERSION
 from placewright.engine.certificates import self_signed
 from placewright.engine.doorway import Doorway
 from placewright.engine.options import AdmissionOptions
+from placewright.engine.outofmemory import reported
 from placewright.engine.singlerequest import CANCELLED_WHEN_GONE, SingleRequest
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.handlers import podassignment
@@ -246,7 +247,8 @@ def registry_with_admission() -> kopf.OperatorRegistry:
 
     async def review(body: kopf.Body, old: kopf.Body | None, **_: Any) -> None:
         """Refuse a profile that could not take effect."""
-        answer_review(body, old, catalogue)
+        with reported():
+            answer_review(body, old, catalogue)
 
     declare = kopf.on.validate(GROUP, VERSION, PLURAL, id=_HANDLER, operations=["CREATE", "UPDATE"], registry=registry)
     declare(cast(Any, review))

@@ -160,6 +160,8 @@ async def _delivered(stream: AsyncIterator[Any], handlers: Sequence[Any], given:
         for name, call in calls:
             try:
                 await call(type=event["type"], event=event)
+            except MemoryError:
+                raise
             except Exception:
                 # As Kopf has it for handlers of this kind: an error is logged, and the event is not tried again.
                 whom = event["object"].get("metadata", {}).get("name")

@@ -13,6 +13,7 @@ from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import NodeName, Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION
 from placewright.engine.engine import Engine
+from placewright.engine.outofmemory import reported
 from placewright.engine.reflectors import readable_pod
 from placewright.handlers.directdelivery import delivered_directly
 
@@ -105,4 +106,5 @@ async def profile_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> 
         event: as the API server sent it, with `type` and `object`.
         memo: Kopf's copy for this profile; has the engine.
     """
-    memo.engine.profiles.take(event["type"], event["object"])
+    with reported():
+        memo.engine.profiles.take(event["type"], event["object"])

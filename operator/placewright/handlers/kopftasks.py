@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 import kopf
 
 from placewright.engine.engine import Engine
+from placewright.engine.outofmemory import report
 from placewright.handlers import lifecycle
 from placewright.handlers.admission import registry_with_admission
 from placewright.handlers.directdelivery import direct_delivery
@@ -90,7 +91,8 @@ def _make_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], 
 async def keep_kopf_running(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> None:
     """Run Kopf until `stop` is set, and start it again when it ends by itself.
 
-    The engine and its queue stay meanwhile. Pauses between restarts grow as `RetryBackoff` says.
+    The engine and its queue stay meanwhile. Pauses between restarts grow as `RetryBackoff` says. After a `MemoryError` Kopf is not started
+    again, because the operator ends.
 
     Args:
         engine: given to the handlers in Kopf's memo.
@@ -103,6 +105,9 @@ async def keep_kopf_running(engine: Engine, stop: asyncio.Event, on_start: KopfS
         started = loop.time()
         try:
             await _run(engine, stop, on_start)
+        except MemoryError as problem:
+            report(problem)
+            await stop.wait()
         except Exception as problem:  # noqa: BLE001 - the scheduler goes on, whichever error ended Kopf
             if stop.is_set():
                 return

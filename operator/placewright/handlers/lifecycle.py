@@ -15,6 +15,7 @@ import aiohttp
 import kopf
 
 from placewright.engine.engine import Engine, build_engine
+from placewright.engine.outofmemory import OutOfMemory
 from placewright.handlers.admission import AdmissionServer
 from placewright.handlers.podassignment import PodAssignment
 from placewright.handlers.settings import configure
@@ -51,7 +52,8 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
 
 async def _end_with(engine: Engine) -> None:
     """End the process in order when a part of the engine has ended: the probes would still answer, and nothing would be scheduled."""
-    _logger.critical("%s; the operator ends, to be started again", await engine.broken())
+    with OutOfMemory() as memory:
+        _logger.critical("%s; the operator ends, to be started again", await memory.failure(engine.broken()))
     signal.raise_signal(signal.SIGTERM)
 
 

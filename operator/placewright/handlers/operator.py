@@ -14,6 +14,7 @@ from placewright.engine.beside import StandBeside, nothing_beside
 from placewright.engine.debugsignal import ignore_debug_signal
 from placewright.engine.engine import Engine, build_engine
 from placewright.engine.options import EngineOptions
+from placewright.engine.outofmemory import OutOfMemory, is_out_of_memory
 from placewright.handlers.kopftasks import KopfStarted, keep_kopf_running
 from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.errors import ConfigError
@@ -24,6 +25,8 @@ _logger = logging.getLogger(__name__)
 #: For `gc.set_threshold`. The cache's objects live for long: Python's own thresholds would have the collector walk all of them at each
 #: burst of pods.
 GC_THRESHOLDS: Final = (50_000, 20, 50)
+#: Seconds in which an operator that has run out of memory gives the lead back and ends.
+_END_SECONDS: Final = 5
 
 
 def run(
@@ -78,12 +81,18 @@ async def _run_until_signal(access: ClusterAccess, options: EngineOptions, besid
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
 
+    def end_soon(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if is_out_of_memory(context.get("exception")):
+            signal.alarm(_END_SECONDS)  # the kernel ends the process, if it has no memory to end in order
+        loop.default_exception_handler(context)
+
+    loop.set_exception_handler(end_soon)
     take_signals()
     await operate(access, stop, options, take_signals, beside)
 
 
 class EngineBroken(Exception):
-    """A part of the scheduler has ended that runs for as long as the process: without it the rest would only look alive."""
+    """A part of the scheduler has ended that runs for as long as the process, or memory has run out: the rest would only look alive."""
 
 
 async def operate(
@@ -122,12 +131,13 @@ async def run_engine(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfSta
         EngineBroken: as for `operate`.
     """
     try:
-        async with engine.beside.open(engine):
-            try:
-                if await _unless_stopped(engine.start(), stop):
-                    await _work(engine, stop, on_kopf_start)
-            finally:
-                await engine.stop()
+        with OutOfMemory() as memory:
+            async with engine.beside.open(engine):
+                try:
+                    if await _unless_stopped(engine.start(), stop):
+                        await _work(engine, memory, stop, on_kopf_start)
+                finally:
+                    await engine.stop()
     finally:
         await engine.close()  # also where the opening of `beside` failed, and nothing was started
 
@@ -146,18 +156,18 @@ async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) 
         await _cancelled(working, stopping)
 
 
-async def _work(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfStarted) -> None:
-    """Keep Kopf running until `stop` is set or a part of the engine ends.
+async def _work(engine: Engine, memory: OutOfMemory, stop: asyncio.Event, on_kopf_start: KopfStarted) -> None:
+    """Keep Kopf running until `stop` is set, a part of the engine ends, or memory runs out.
 
     The order of the end: decisions stop, bindings under way finish, the Lease is given back, and then Kopf leaves the peering. The next
     replica so begins after the last Binding of this one, and at once.
 
     Raises:
-        EngineBroken: a part of the engine has ended.
+        EngineBroken: a part of the engine has ended, or memory has run out.
     """
     kopf_stop = asyncio.Event()
     watching = asyncio.create_task(keep_kopf_running(engine, kopf_stop, on_kopf_start), name="Kopf")
-    broken = asyncio.create_task(engine.broken(), name="engine's health")
+    broken = asyncio.create_task(memory.failure(engine.broken()), name="engine's health")
     stopping = asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((watching, broken, stopping), return_when=asyncio.FIRST_COMPLETED)

@@ -159,6 +159,8 @@ class ConnectionPool:
     async def _open(self) -> None:
         try:
             connection = await self._opened()
+        except MemoryError:
+            raise
         except BaseException as problem:
             # Any error releases every waiting request: aiohttp finds another way, or names the problem.
             self._not_before = self._clock() + _REST_SECONDS

@@ -202,6 +202,8 @@ class KeptConnection(asyncio.Protocol):
             messages, _, _ = self._parser.feed_data(data)
             self._begin(messages)
             self._read()
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - the parser's many, and the body's
             self._lose(f"no answer that can be read: {str(problem) or type(problem).__name__}".replace("\n", " "))
             return
@@ -246,6 +248,8 @@ class KeptConnection(asyncio.Protocol):
         try:
             self._parser.feed_eof()
             self._read()
+        except MemoryError:
+            raise
         except Exception:  # noqa: BLE001 - a length that was promised and not kept
             return False
         return self._payload is not None and self._payload.is_eof()

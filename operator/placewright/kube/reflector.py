@@ -392,6 +392,8 @@ class Reflector(Generic[T]):
     def _tell(self, call: Callable[..., None], *args: Any) -> None:
         try:
             call(*args)
+        except MemoryError:
+            raise
         except Exception:  # noqa: BLE001
             # An error about one object must not stop the news about all others.
             self.counts.sink_errors += 1

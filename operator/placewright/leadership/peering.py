@@ -323,6 +323,8 @@ class Leadership:
         for listener in self._listeners:
             try:
                 listener(active)
+            except MemoryError:
+                raise
             except Exception:  # noqa: BLE001
                 # One failing listener must not keep the others from stopping their work.
                 _log.exception("a listener of the lead raised an error; the others are told")

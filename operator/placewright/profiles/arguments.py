@@ -66,6 +66,8 @@ def resolve_args(
 def _defaults_of(plugin: type[Plugin], problems: list[Problem]) -> object:
     try:
         return plugin.Args()
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - a third-party class, whose fields may have no defaults
         problems.append(Problem(_PATH, f"no arguments for {plugin.name}", f"an entry that has them; without, {raised(error)}"))
         return None
@@ -77,6 +79,8 @@ def _args_of(plugin: type[Plugin], raw: Mapping[str, Any], path: str, problems: 
         return read_args(plugin, raw)
     except ProfileError as error:
         problems.extend(problem.inside(path) for problem in error.problems)
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - a third-party class
         problems.append(Problem(path, in_json(dict(raw)), f"what plugin {plugin.name} takes; it raised {raised(error)}"))
     return None

@@ -236,6 +236,8 @@ class LiveProfiles(Generic[R]):
             return replace(entry, reason=Reason.INVALID_PROFILE, complaint=str(error))
         except PluginError as error:
             return replace(entry, reason=Reason.BUILD_FAILED, complaint=str(error))
+        except MemoryError:
+            raise
         except Exception as error:  # noqa: BLE001 - a plugin's constructor is third-party code, and must not stop the scheduler
             return replace(entry, reason=Reason.BUILD_FAILED, complaint=f"{type(error).__name__}: {error}")
         return replace(entry, good=Active(resolved, evaluator))

@@ -161,6 +161,8 @@ class EventHints:
             except PluginError as problem:
                 _log.warning("%s; pod %s is tried again", problem, queued.key, extra={"about": plugin})
                 return True
+            except MemoryError:
+                raise
             except Exception:  # noqa: BLE001 - one bad hint must not keep other pods from being moved
                 _log.warning("Queueing hint of %s failed for pod %s; the pod is tried again.", plugin, queued.key, exc_info=True)
                 return True
@@ -179,6 +181,8 @@ class EventHints:
 def _any_of(plugin: str, narrows: tuple[Narrowing, ...], pod: PodInfo, old: Any, new: Any) -> bool:
     try:
         return any(narrow(pod, old, new) for narrow in narrows)
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - then the hint says it
         _log.warning("A narrowing of the events of %s failed for pod %s; its hint is asked.", plugin, pod.key, exc_info=True)
         return True

@@ -154,6 +154,8 @@ class UnschedulablePods:
         for keys in by:
             try:
                 wanted = keys.of_event(old, new)
+            except MemoryError:
+                raise
             except Exception:  # noqa: BLE001 - then the hints decide
                 _log.warning("The keys of an event of %s could not be told; all its pods are asked.", plugin, exc_info=True)
                 wanted = None
@@ -167,6 +169,8 @@ class UnschedulablePods:
 def _keys(plugin: str, by: EventKeys, pod: PodInfo) -> Collection[Hashable]:
     try:
         return set(by.of_pod(pod))
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - then every event of the plugin finds the pod
         _log.warning("The keys of pod %s could not be told by %s; its hints are always asked.", pod.key, plugin, exc_info=True)
         return (_ANY_KEY,)

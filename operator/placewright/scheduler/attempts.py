@@ -219,6 +219,8 @@ class Observers:
         for listener in self.deciding:
             try:
                 listener(attempt)
+            except MemoryError:
+                raise
             except Exception:
                 _logger.exception("an observer broke at the decision of pod %s", attempt.pod.key)
 
@@ -227,6 +229,8 @@ class Observers:
         for listener in self.trials:
             try:
                 listener.group_tried(attempts)
+            except MemoryError:
+                raise
             except Exception:
                 _logger.exception("an observer broke before a group was tried")
 
@@ -240,6 +244,8 @@ class Observers:
         for listener in self.trials:
             try:
                 listener.group_settled(attempts, at_once=at_once)
+            except MemoryError:
+                raise
             except Exception:
                 _logger.exception("an observer broke when a group was settled")
 
@@ -248,6 +254,8 @@ class Observers:
         for member in self.members:
             try:
                 member.attempt_ended(attempt)
+            except MemoryError:
+                raise
             except Exception:
                 _logger.exception("an observer broke at the end of an attempt of pod %s", attempt.pod.key)
 
@@ -256,6 +264,8 @@ class Observers:
         for listener in self.decided_groups:
             try:
                 listener(attempt)
+            except MemoryError:
+                raise
             except Exception:
                 _logger.exception("an observer broke at the end of an attempt of a group")
 
@@ -269,6 +279,8 @@ class Observers:
         for member in self.members:
             try:
                 member.pod_entered(place, event)
+            except MemoryError:
+                raise
             except Exception:
                 _logger.exception("an observer broke when a pod entered %s", place)
 

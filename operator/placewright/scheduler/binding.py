@@ -212,6 +212,8 @@ class BindingCycle:
             status = await self._bind(placement)
         except BindError as problem:
             status, unknown = error(str(problem)), problem.unknown
+        except MemoryError:
+            raise
         except Exception as problem:
             status = error(why(problem))
             _logger.exception("binding pod %s to node %s broke: %s", placement.pod.key, placement.node, status.message)
@@ -324,6 +326,8 @@ class BindingCycle:
         try:
             with attempt.steps.step(POST_BIND):
                 placement.runtime.run_post_bind(placement.state, placement.pod, placement.node)
+        except MemoryError:
+            raise
         except Exception as problem:
             what = why(problem)
             # The pod is bound, so the attempt has succeeded, with or without PostBind.
@@ -440,6 +444,8 @@ def unreserve(placement: ScheduleResult) -> None:
     """Run Unreserve. A plugin that raises is logged, and the pod is taken back all the same."""
     try:
         placement.runtime.run_unreserve(placement.state, placement.pod, placement.node)
+    except MemoryError:
+        raise
     except Exception as problem:
         what = why(problem)
         _logger.exception("Unreserve of pod %s broke: %s", placement.pod.key, what)

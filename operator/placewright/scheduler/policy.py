@@ -64,6 +64,8 @@ class ProfilePolicy:
         """Run PreEnqueue. A plugin that raises gates the pod until any event that could help any pod."""
         try:
             return self._runtime.run_pre_enqueue(pod)
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything, and the queue must not break
             message = why(problem)
             self._runtime.failures.kept_out(pod, message)

@@ -144,6 +144,8 @@ class Preemption:
                 note += _IN_MEMORY
             else:
                 await self.evictor.evict(victim, preemptor, node)
+        except MemoryError:
+            raise
         except Exception:
             self.cluster.stays_after_all(victim.uid)
             self.evictions.failed(victim)

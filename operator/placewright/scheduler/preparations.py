@@ -123,6 +123,8 @@ class Preparations:
         try:
             with suppress(FitError):  # the lead is lost, or the pod gone
                 await turns.take(_steps(evaluator.preparation(queued.pod)))
+        except MemoryError:
+            raise
         except Exception:
             _logger.exception("pod %s is decided without having been prepared", queued.key)
 

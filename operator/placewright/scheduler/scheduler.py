@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -46,8 +45,6 @@ from placewright.scheduler.ports import (
 from placewright.scheduler.preemption import Preemption
 from placewright.scheduler.preparations import Preparations
 from placewright.scheduler.waitingpods import WaitingPods
-
-_logger = logging.getLogger(__name__)
 
 #: Seconds of decisions before the event loop does other work.
 SLICE_SECONDS: Final = 0.005
@@ -143,6 +140,8 @@ class SinglePodScheduler:
             attempt.chose(placement)
             self.attempts.observers.decided(attempt)  # shadows decide the same pod, beside this profile
             self.reserver.assume(placement)
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self.attempts.fail(attempt, problem)
             return None
@@ -225,6 +224,8 @@ class ExtenderPodScheduler:
             attempt.chose(placement)
             self.attempts.observers.decided(attempt)
             self.reserver.assume(placement)
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self.attempts.fail(attempt, problem)
             return None
@@ -464,5 +465,5 @@ class Scheduler:
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         self._task_ended.set()
-        if not task.cancelled() and task.exception() is not None:
-            _logger.error("background work of the scheduler failed", exc_info=task.exception())
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            task.get_loop().call_exception_handler({"message": "background work of the scheduler failed", "exception": problem})

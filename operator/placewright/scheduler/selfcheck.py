@@ -198,6 +198,8 @@ class SelfCheck:
         joined = within_domain(queued.pod, self.cluster, evaluator.runtime)
         try:
             feasible = own.evaluate(queued.pod).feasible
+        except MemoryError:
+            raise
         except Exception:  # noqa: BLE001 - a plugin may raise anything; the error is reported when the pod is tried
             return Left.BROKEN
         rows = np.flatnonzero(feasible if joined is None else feasible & rows_named(self.cluster, joined)).tolist()
@@ -219,6 +221,8 @@ class SelfCheck:
             return None
         try:
             row = row_for_all(pod_group, members, self._apart(evaluator), self.cluster)
+        except MemoryError:
+            raise
         except Exception:  # noqa: BLE001 - a plugin may raise anything; the error is reported when the group is tried
             return Left.BROKEN
         rejecting = frozenset[str]().union(*(member.rejecting_plugins for member in waiting))

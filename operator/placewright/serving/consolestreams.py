@@ -161,6 +161,8 @@ class ConsoleStreams:
         while True:
             try:
                 await work()
+            except MemoryError:
+                raise
             except Exception:  # noqa: BLE001 - a defect of the console must leave the scheduler at work
                 _log.exception("the console has a defect; its readers begin anew")
                 self.end_all()

@@ -75,6 +75,8 @@ class EngineTimeline:
         while True:
             try:
                 self.look()
+            except MemoryError:
+                raise
             except Exception:  # noqa: BLE001 - an error in a picture must not end what others see, and is not worth a line a second
                 if not broken:
                     _log.exception("the console's time line has gaps from here on")

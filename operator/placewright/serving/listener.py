@@ -116,6 +116,8 @@ class Listener:
             answer = await self._answer(request)
         except RequestRefused as refused:
             answer = Answer(f"{refused}\n".encode(), status=refused.status)
+        except MemoryError:
+            raise
         except Exception:  # noqa: BLE001 - a defect in one page must leave the others standing
             _log.exception("GET %s failed", request.path)
             answer = Answer(b"Internal Server Error\n", status=_INTERNAL_ERROR)

@@ -114,6 +114,8 @@ class Shadow:
                     pass
                 if self._report_due:
                     self._tell()
+            except MemoryError:
+                raise
             except Exception as problem:  # noqa: BLE001 - an error of a shadow's plugin must not end the scheduler
                 self._broke(problem)
 
@@ -169,6 +171,8 @@ class Shadow:
             next(group)
         except StopIteration:
             self._group = None
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - as above
             self._group = None
             self._broke(problem)
@@ -198,6 +202,8 @@ class Shadow:
                 world.object_put(subject)
             else:
                 world.object_removed(subject)
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - as above
             self._broke(problem)
 
@@ -286,6 +292,8 @@ class Shadow:
             found = self._ready.find(pod)
             if found is not None:
                 self._world.choose(pod, found.node)
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - as above
             self._broke(problem)
 

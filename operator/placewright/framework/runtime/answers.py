@@ -69,6 +69,8 @@ def described(value: object) -> str:
         return f"a {type(value).__name__} of {len(value)}"
     try:
         text = " ".join(repr(value).split())
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - the class of a plugin's author
         text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -25,7 +25,7 @@ from placewright.api.errors import BindError
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError, raised
-from placewright.framework.events import ClusterEventWithHint, Narrowing, QueueingHint, always
+from placewright.framework.events import ClusterEventWithHint, Narrowing, always
 from placewright.framework.interface import (
     BindPlugin,
     BoolColumn,
@@ -185,7 +185,7 @@ def build(kind: type[Plugin], name: str, profile: ResolvedProfile, handle: Handl
     try:
         plugin = kind(args, handle)
         reads = getattr(plugin, "reads", Reads.NODE)
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except _ANYTHING as problem:
         raise PluginBuildError(call.plugin, raised(problem)) from problem
@@ -241,6 +241,8 @@ def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, clus
         events = answers.interests(plugin.events())
     except WrongAnswer as problem:
         raise PluginBuildError(plugin.name, str(problem)) from problem
+    except MemoryError:
+        raise
     except _ANYTHING as problem:
         raise PluginBuildError(plugin.name, f"events: {raised(problem)}") from problem
     if events is None:
@@ -295,6 +297,8 @@ def _called(call: PluginInCall, point: str, method: Method, check: Check) -> Met
         try:
             answer = check(method(*_read_only(asked)), asked)
             _require_untouched(seen)
+        except MemoryError:
+            raise
         except _ANYTHING as problem:
             _raise(call.failed(point, problem), problem)
         call.said(point, answer)
@@ -318,8 +322,8 @@ def _awaited(call: PluginInCall, point: str, method: Method, check: Check) -> Me
         try:
             answer = check(await answers.awaitable(method(*asked)), asked)
             _require_untouched(seen)
-        except BindError:
-            raise  # it tells the outcome of a Binding, which is the API server's word and no failure of the plugin
+        except (BindError, MemoryError):
+            raise  # the former tells the outcome of a Binding, which is the API server's word and no failure of the plugin
         except _ANYTHING_AWAITED as problem:
             _raise(call.failed(point, problem), problem)
         call.said(point, answer)
@@ -329,25 +333,19 @@ def _awaited(call: PluginInCall, point: str, method: Method, check: Check) -> Me
 
 
 def _hinting(call: PluginInCall, hint: Method) -> Method:
-    if hint is always:
-        return hint
-
-    def guarded_call(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-        try:
-            return answers.hint(hint(pod, old, new), ())
-        except _ANYTHING as problem:
-            _raise(call.failed(_HINT, problem), problem)
-
-    return guarded_call
+    return hint if hint is always else _guarded(call, hint, lambda said: answers.hint(said, ()))
 
 
 def _narrowing(call: PluginInCall, narrow: Narrowing | None) -> Narrowing | None:
-    if narrow is None:
-        return None
+    return None if narrow is None else _guarded(call, narrow, bool)
 
-    def guarded_call(pod: PodInfo, old: Any, new: Any) -> bool:
+
+def _guarded(call: PluginInCall, ask: Method, check: Callable[[Any], Any]) -> Method:
+    def guarded_call(pod: PodInfo, old: Any, new: Any) -> Any:
         try:
-            return bool(narrow(pod, old, new))
+            return check(ask(pod, old, new))
+        except MemoryError:
+            raise
         except _ANYTHING as problem:
             _raise(call.failed(_HINT, problem), problem)
 

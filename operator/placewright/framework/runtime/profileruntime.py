@@ -387,6 +387,8 @@ def _all(calls: Iterable[Callable[[], None]]) -> None:
     for call in calls:
         try:
             call()
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - raised below
             first = first or problem
     if first is not None:

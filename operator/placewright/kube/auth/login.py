@@ -187,6 +187,8 @@ def _from_kubeconfig(file: Kubeconfig) -> ClusterAccess:
                 config_dict=merged.config, active_context=file.context, config_base_path=None
             )
             access = _access(_configured(loader), file.paths)
+        except MemoryError:
+            raise
         except Exception as error:  # noqa: BLE001
             # For values of a wrong shape the official client lets TypeError, KeyError, binascii.Error, SSLError and more escape.
             raise ConfigError(f"kubeconfig {file.paths}: context {file.context}: {_one_line(error)}") from None

@@ -9,7 +9,6 @@ same conditions.
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
@@ -36,8 +35,6 @@ from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers
 from placewright.kube.writers.places import Whose
 from placewright.kube.writers.writer import ApiWriter, WriterTiming
-
-_logger = logging.getLogger(__name__)
 
 #: How often other writers may change a claim in between before the attempt is given up.
 _CONFLICTS: Final = 10
@@ -260,8 +257,8 @@ class HttpClaimWriter(ApiWriter):
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._beside.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _logger.error("a claim could not be released", exc_info=task.exception())
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            task.get_loop().call_exception_handler({"message": "a claim could not be released", "exception": problem})
 
     # --- requests ------------------------------------------------------------------------------------------------------------
 

@@ -167,6 +167,8 @@ class WriteQueue(Generic[K, V]):
         while True:
             try:
                 await self._work_on()
+            except MemoryError:
+                raise
             except Exception:  # noqa: BLE001 - the items that wait are still to be written
                 self.restarts += 1
                 _log.exception("a worker of the write queue could not choose or finish an item; it begins anew")
@@ -177,6 +179,8 @@ class WriteQueue(Generic[K, V]):
             key, item = await self._next()
             try:
                 await self._write(item)
+            except MemoryError:
+                raise
             except Exception:  # noqa: BLE001 - one strange item must not end a worker
                 self._broke(key)
             finally:

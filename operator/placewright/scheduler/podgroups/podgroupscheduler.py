@@ -148,6 +148,8 @@ class PodGroupScheduler:
         self._observers.group_tried(group.attempts)
         try:
             return await turns.take(self._cycle(group, turns))
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
             return None
@@ -163,6 +165,8 @@ class PodGroupScheduler:
         self._observers.group_tried(group.attempts)
         try:
             return at_once(self._cycle(group))
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
             return None
@@ -181,6 +185,8 @@ class PodGroupScheduler:
         self._observers.group_tried(group.attempts)
         try:
             trial = at_once(self._settled(await self._choosing.best_with_extenders(group)))
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
             return False
@@ -234,6 +240,8 @@ class PodGroupScheduler:
             return None
         try:
             waits, objections = self._permitted(trial)
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             trial.take_back()
             self._broke(group, problem)
@@ -343,6 +351,8 @@ class PodGroupScheduler:
         trial.take_back()
         try:
             room = yield from self._room_for(group)
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
             return
@@ -359,6 +369,8 @@ class PodGroupScheduler:
     def _keep_nodes_for(self, group: Group) -> None:
         try:
             self.reservations.consider(group)
+        except MemoryError:
+            raise
         except Exception:
             _logger.exception("keeping nodes for %s broke; it waits without", group.pod_group.ref)
 
