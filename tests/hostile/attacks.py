@@ -331,6 +331,30 @@ async def _probes(port: int, client: Any) -> None:
     raise AssertionError(failed)
 
 
+@asynccontextmanager
+async def made_up_tokens(siege: Siege, rng: Dice) -> AsyncIterator[None]:
+    """Clients that ask for pages with made-up tokens; a scrape with a good token is answered beside them, from their address."""
+    client, port = trusting(), siege.secure_port
+    kinds = rng.worst_first((["a made-up token"], ["a made-up token and away"], ["a made-up token", "a made-up token and away"]))
+    assert await _scrape(siege, client), "the token is known as good from now on"
+    async with intruders(port, rng.choices(kinds, k=rng.choice((200, 300))), client):
+        yield
+        scrapes = [await _scrape(siege, client) for _ in range(3)]
+        assert scrapes == [True] * 3
+
+
+async def _scrape(siege: Siege, client: Any) -> bool:
+    """As Prometheus scrapes: with its token, and with ten seconds of patience. The token waits for no answer about another."""
+    request = f"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {siege.api.token}\r\n\r\n"
+    async with asyncio.timeout(10.0):
+        reader, writer = await asyncio.open_connection(LOOPBACK, siege.secure_port, ssl=client)
+        try:
+            writer.write(request.encode())
+            return b"scheduler_pending_pods" in await reader.read()
+        finally:
+            writer.transport.abort()
+
+
 async def _livez(port: int, client: Any) -> bytes:
     reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=client)
     try:
@@ -388,6 +412,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "device selectors": Attack(device_selectors, devices=8),
     "a hung extender in another profile": Attack(hung_extender),
     "silent connections": Attack(silent_connections),
+    "made-up tokens": Attack(made_up_tokens),
     "nodes that change all the time": Attack(node_storm),
     "three at once": Attack(mixture),
 }

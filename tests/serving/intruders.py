@@ -80,6 +80,18 @@ async def pipelining(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     await reader.read()
 
 
+async def made_up_token(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A page for users, asked for with another token each time."""
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %d\r\n\r\n" % random.getrandbits(64))
+    await reader.read()
+
+
+async def asked_and_gone(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """The same, and no interest in the answer."""
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %d\r\n\r\n" % random.getrandbits(64))
+    await writer.drain()
+
+
 async def half_closed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Half a request, and the end of what is said."""
     writer.write(b"GET /livez HTTP/1.1\r\n")
@@ -116,6 +128,8 @@ HABITS: Final[dict[str, tuple[Habit, bool]]] = {
     "headers without end": (endless_head, True),
     "a body that never comes": (bodiless, True),
     "requests one upon the other": (pipelining, True),
+    "a made-up token": (made_up_token, True),
+    "a made-up token and away": (asked_and_gone, True),
     "half a request and no more to say": (half_closed, False),
     "answers that nobody reads": (never_reading, True),
     "half a handshake": (torn_handshake, False),
