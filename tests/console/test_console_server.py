@@ -166,6 +166,26 @@ async def test_what_is_not_there_is_told(visitor: Visitor) -> None:
         assert (await visitor.ask(path))[0] == 404, path
 
 
+async def test_a_request_whose_browser_is_gone_ends(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(*_: Any) -> bytes:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    await visitor.enter()
+    monkeypatch.setattr(visitor.server._source.company, "verdicts", wait)
+    asking = asyncio.create_task(visitor.ask("/api/verdicts?pod=shop/web-1"))
+    async with asyncio.timeout(30):
+        await begun.wait()
+        asking.cancel()
+        await ended.wait()
+
+
 def test_two_consoles_have_nothing_in_common() -> None:
     one, other = Doorkeeper(4000), Doorkeeper(4001)
     assert one.fragment != other.fragment

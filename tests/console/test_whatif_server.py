@@ -17,6 +17,7 @@ from placewright_lab.commands.console import open_file, what_if_of
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.whatif import WhatIf
 from placewright_lab.console.whatifpages import LARGEST_BODY, READ_ONLY
+from placewright_lab.console.whatifworld import TriedWorld
 
 from .makers import HOSTILE, shop
 
@@ -175,6 +176,33 @@ async def test_a_newer_question_of_a_page_ends_the_one_before_and_none_of_anothe
         newer.set_result(None)
         assert {line["part"] for line in lines} <= {"preparing", "waits"}, "it was given up"
         assert (await other)[-1]["part"] == (await second)[-1]["part"] == "end"
+
+
+async def test_a_question_that_is_given_up_does_not_end_the_preparation_that_the_next_one_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on, prepared = asyncio.Event(), asyncio.Event(), 0
+    kept = WhatIf.prepared
+
+    def slow(self: WhatIf, world: TriedWorld) -> Generator[None, None, None]:
+        nonlocal prepared
+        prepared += 1
+        begun.set()
+        while not go_on.is_set():
+            yield
+        yield from kept(self, world)
+
+    monkeypatch.setattr(WhatIf, "prepared", slow)
+    async with asking(shop(tmp_path / "s")) as asker, asyncio.timeout(30):
+        given_up = asyncio.create_task(asker.ask({}))
+        await begun.wait()
+        given_up.cancel()
+        await asyncio.gather(given_up, return_exceptions=True)
+        async with asker.http.post(f"{asker.site}/api/whatif", json={"profile": "default"}, headers={"Origin": asker.site}) as answer:
+            assert json.loads(await answer.content.readline())["part"] == "preparing"
+            go_on.set()
+            assert json.loads((await answer.read()).splitlines()[-1])["part"] == "end"
+        assert prepared == 1
 
 
 async def test_an_answer_that_nobody_reads_any_more_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from placewright_lab.console.clusterathand import ClusterAtHand
 from placewright_lab.console.doorkeeper import DATA
 from placewright_lab.console.whatif import WhatIf
 from placewright_lab.console.whatifapply import Applied, Seen, apply_change, apply_shadow
+from placewright_lab.console.whatifworld import TriedWorld
 
 #: Bytes of a question or of a change: more than any profile has.
 LARGEST_BODY: Final = 2**20
@@ -85,6 +86,7 @@ class WhatIfPages:
         self._registry = registry
         self._what_if = WhatIf(registry, time.monotonic)
         self._lock = asyncio.Lock()
+        self._preparing: asyncio.Task[None] | None = None
         self._asked = 0
         self._newest: dict[str, int] = {}
 
@@ -96,7 +98,7 @@ class WhatIfPages:
     @property
     def under_way(self) -> bool:
         """Whether a question is being answered, so that work that can wait should."""
-        return self._lock.locked()
+        return self._lock.locked() or self._preparing is not None
 
     def routes(self) -> Iterable[web.RouteDef]:
         """The routes; all need the session, by their path."""
@@ -125,9 +127,9 @@ class WhatIfPages:
                 return _text(_NO_CLUSTER, str(problem))
             answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store", **SECURITY_HEADERS})
             await answer.prepare(request)
-            if not self._what_if.stands(world):
+            if self._preparing is not None or not self._what_if.stands(world):
                 await _tell(answer, {"part": "preparing"})
-                await self._through(self._what_if.prepared(world))
+                await self._prepared(world)
             with closing(self._what_if.answer(asked.profile, asked.changes)) as lines:
                 await self._stream(request, answer, lines, lambda: self._newest.get(asked.page) == number)
         return answer
@@ -140,8 +142,19 @@ class WhatIfPages:
             del self._newest[next(iter(self._newest))]
         return self._asked
 
+    async def _prepared(self, world: TriedWorld) -> None:
+        """Have the copy prepared. The end of a question does not end that, or a person who goes on moving a slider would see no answer."""
+        if self._preparing is not None:
+            await asyncio.shield(self._preparing)
+        if not self._what_if.stands(world):
+            self._preparing = asyncio.create_task(self._through(self._what_if.prepared(world)), name="what-if copy")
+            self._preparing.add_done_callback(self._has_prepared)
+            await asyncio.shield(self._preparing)
+
+    def _has_prepared(self, _task: asyncio.Task[None]) -> None:
+        self._preparing = None
+
     async def _through(self, steps: Iterable[None]) -> None:
-        """Do all steps. A newer question does not end them, or a person who goes on moving a slider would never see an answer."""
         ends = time.monotonic() + _SLICE
         for _ in steps:
             if time.monotonic() >= ends:
