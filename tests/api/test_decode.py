@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from placewright.api.decode import DecodeError, convert, decode
+from placewright.api import decode as decoding
+from placewright.api.decode import DecodeError, convert, decode, shallow
 from placewright.api.devices import ResourceClaim
 from placewright.api.objects import LabelSelector, Pod
 
@@ -20,6 +24,43 @@ from placewright.api.objects import LabelSelector, Pod
 def test_what_is_no_pod_is_a_decode_error(raw: bytes) -> None:
     with pytest.raises(DecodeError, match=r"^Pod: "):
         decode(raw, Pod)
+
+
+# --- texts that nest more deeply than a decoder goes ---------------------------------------------------------------------------------
+
+NAMES = st.text(st.sampled_from('ab"\\{}[]\n\u00e9'), max_size=4)
+SHAPES = st.recursive(
+    st.none() | st.integers() | NAMES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=30
+)
+
+
+def cut(value: Any, levels: int) -> Any:
+    """The value without lists and objects that are deeper, by recursion."""
+    if not isinstance(value, (list, dict)):
+        return value
+    if levels == 0:
+        return None
+    return [cut(each, levels - 1) for each in value] if isinstance(value, list) else {k: cut(v, levels - 1) for k, v in value.items()}
+
+
+@given(value=SHAPES, levels=st.integers(1, 4), indent=st.sampled_from([None, 1]), ascii_only=st.booleans())
+def test_a_shallow_text_has_all_but_what_is_deep(value: Any, levels: int, indent: int | None, ascii_only: bool) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(decoding, "MOST_NESTED", levels)
+        assert json.loads(shallow(text)) == cut(value, levels)
+
+
+@given(text=st.binary() | st.text(st.sampled_from('a"\\{}[],:1')).map(str.encode))
+def test_any_bytes_have_a_shallow_form_or_stay_as_they_are(text: bytes) -> None:
+    shallow(text)
+
+
+@pytest.mark.parametrize("levels", [200, 1500, 9000])
+def test_a_pod_that_nests_deeply_where_nothing_is_read_is_a_pod(levels: int) -> None:
+    deep = b'{"f:a":' * levels + b"{}" + b"}" * levels
+    found = decode(b'{"metadata":{"managedFields":[{"fieldsV1":%b}],"name":"web"},"spec":{"nodeName":"a"}}' % deep, Pod)
+    assert (found.metadata.name, found.spec.node_name) == ("web", "a")
 
 
 def test_an_error_names_the_kind_the_place_what_was_expected_and_what_was_found() -> None:

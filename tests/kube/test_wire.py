@@ -55,3 +55,14 @@ def test_a_bad_object_keeps_the_metadata_that_could_be_read() -> None:
     found = Wire(Node).event(event("ADDED", strange))
     assert isinstance(found, Event) and isinstance(found.object, Bad)
     assert object_key(found.object.metadata) == "n/x" and found.object.metadata.resource_version == "3"
+
+
+@pytest.mark.parametrize("levels", [200, 1500, 9000])
+def test_a_pod_that_nests_deeply_spoils_neither_its_list_nor_its_watch(levels: int) -> None:
+    """As a tenant makes one: an API server stores the `managedFields` that come with a pod."""
+    deep = b'{"metadata":{"name":"deep","managedFields":[{"fieldsV1":' + b'{"f:a":' * levels + b"{}" + b"}" * levels + b"}]}}"
+    page = Wire(Pod).page(b'{"metadata":{"resourceVersion":"7"},"items":[' + deep + b',{"metadata":{"name":"web"}}]}')
+    assert [each.metadata.name for each in page.items if isinstance(each, Pod)] == ["deep", "web"]
+    event = Wire(Pod).event(b'{"type":"ADDED","object":' + deep + b"}")
+    assert isinstance(event, Event)
+    assert isinstance(event.object, Pod)

@@ -1,20 +1,74 @@
-"""Decodes JSON (bytes or plain dicts) into the structs of this room, with errors that name the field."""
+"""Decodes JSON (bytes or plain dicts) into the structs of this room, with errors that name the field.
+
+An API server stores objects that nest up to 10,000 levels deep, such as pods with `managedFields` of a tenant's making. A decoder in Python
+goes about 1,000 levels deep, so one such object would spoil the list or the watch that has it. `decoded` reads it without its deep parts.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
+import numpy as np
 
 T = TypeVar("T")
 #: Errors of the decoder: text that is no JSON, a wrong shape, bytes that are no UTF-8, and endless nesting.
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
+#: Levels that are read of a text that nests deeper than a decoder goes: several times more than any field that is used.
+MOST_NESTED: Final = 100
+_ESCAPE: Final = re.compile(rb"\\.", re.DOTALL)
+_BRACKETS: Final = np.frombuffer(b"{}[]", np.uint8)
+_OPENING: Final = np.frombuffer(b"{[", np.uint8)
+_QUOTE: Final = ord('"')
+
+
 class DecodeError(ValueError):
     """The object does not have the shape of its kind. The message names the field, the value found and the values allowed."""
+
+
+def shallow(text: bytes) -> bytes:
+    """Put `null` in the place of each list and object of a JSON text that is more than `MOST_NESTED` levels deep. O(bytes).
+
+    Args:
+        text: JSON.
+
+    Returns:
+        The text without them. A text that is no JSON may come back as it is.
+    """
+    codes = np.frombuffer(_ESCAPE.sub(b"__", text), np.uint8)
+    outside = ~np.logical_xor.accumulate(codes == _QUOTE)
+    at = np.flatnonzero(np.isin(codes, _BRACKETS) & outside)
+    opens = np.isin(codes[at], _OPENING)
+    depth = np.cumsum(np.where(opens, 1, -1))
+    begins, ends = at[opens & (depth == MOST_NESTED + 1)], at[~opens & (depth == MOST_NESTED)]
+    if len(begins) != len(ends):
+        return text
+    kept = zip([0, *(ends + 1).tolist()], [*begins.tolist(), len(text)], strict=True)
+    return b"null".join([text[begin:end] for begin, end in kept])
+
+
+def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw) -> T:
+    """Decode JSON text, without what nests deeper than the decoder goes.
+
+    Args:
+        decoder: of the type.
+        raw: the text.
+
+    Returns:
+        The object.
+
+    Raises:
+        Exception: one of `DECODE_ERRORS`.
+    """
+    try:
+        return decoder.decode(raw)
+    except RecursionError:
+        return decoder.decode(shallow(bytes(raw)))
 
 
 @cache
@@ -36,7 +90,7 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
         DecodeError: the text is no JSON, or has another shape.
     """
     try:
-        value: T = _decoder(cast(Hashable, kind)).decode(raw)
+        value: T = decoded(_decoder(cast(Hashable, kind)), raw)
     except DECODE_ERRORS as error:
         raise DecodeError(f"{kind.__name__}: {error}") from None
     return value

@@ -19,6 +19,7 @@ from placewright.engine.outofmemory import OutOfMemory
 from placewright.handlers.admission import AdmissionServer
 from placewright.handlers.podassignment import PodAssignment
 from placewright.handlers.settings import configure
+from placewright.handlers.watchlines import KopfResponse
 from placewright.kube.auth.login import load_config
 
 _logger = logging.getLogger(__name__)
@@ -75,7 +76,8 @@ async def login(memo: kopf.Memo, **_: Any) -> kopf.AiohttpSession:
     headers = {"Authorization": access.authorization} if access.authorization else {}
     connector = aiohttp.TCPConnector(limit=0, ssl=access.tls)
     return kopf.AiohttpSession(
-        server=access.server, aiohttp_session=aiohttp.ClientSession(connector=connector, headers=headers, proxy=access.proxy)
+        server=access.server,
+        aiohttp_session=aiohttp.ClientSession(connector=connector, headers=headers, proxy=access.proxy, response_class=KopfResponse),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from placewright.api.decode import DECODE_ERRORS
+from placewright.api.decode import DECODE_ERRORS, decoded
 from placewright.api.objects import ObjectMeta
 
 #: Bytes; a longer line is refused. etcd holds no object above 1.5 MiB by default, and the largest configured limits are a few times that.
@@ -213,7 +213,7 @@ class Wire(Generic[T]):
             Malformed: the text is no list.
         """
         try:
-            page = self._page.decode(body)
+            page = decoded(self._page, body)
             return Page(page.items or [], page.metadata.resource_version, page.metadata.following)
         except DECODE_ERRORS:
             return self._page_apart(body)
@@ -231,7 +231,7 @@ class Wire(Generic[T]):
             Malformed: the line is no watch event.
         """
         try:
-            event = self._event.decode(line)
+            event = decoded(self._event, line)
             if event.type is not ChangeType.ERROR:
                 return Event(event.type, event.object)
         except DECODE_ERRORS:
@@ -240,7 +240,7 @@ class Wire(Generic[T]):
 
     def _page_apart(self, body: bytes) -> Page[T]:
         try:
-            page = _RAW_PAGE.decode(body)
+            page = decoded(_RAW_PAGE, body)
         except DECODE_ERRORS as error:
             raise Malformed(f"no list of {self.kind.__name__}: {error}") from None
         items = [self._one(raw) for raw in page.items or ()]
@@ -248,7 +248,7 @@ class Wire(Generic[T]):
 
     def _event_apart(self, line: bytes) -> Event[T] | WatchError:
         try:
-            event = _RAW_EVENT.decode(line)
+            event = decoded(_RAW_EVENT, line)
             if event.type is ChangeType.ERROR:
                 status = _STATUS.decode(event.object)
                 return WatchError(status.code, status.reason, status.message)
@@ -258,7 +258,7 @@ class Wire(Generic[T]):
 
     def _one(self, raw: msgspec.Raw) -> T | Bad:
         try:
-            return self._object.decode(raw)
+            return decoded(self._object, raw)
         except DECODE_ERRORS as error:
             return Bad(_metadata(raw), str(error))
 
@@ -291,11 +291,11 @@ async def pages(
 
 def _metadata(raw: msgspec.Raw) -> ObjectMeta:
     try:
-        return _META.decode(raw).metadata
+        return decoded(_META, raw).metadata
     except DECODE_ERRORS:
         pass
     try:
-        found = _IDENTITY.decode(raw).metadata
+        found = decoded(_IDENTITY, raw).metadata
     except DECODE_ERRORS as error:
         raise Malformed(f"an object without metadata: {error}") from None
     return ObjectMeta(name=found.name, namespace=found.namespace, uid=found.uid, resource_version=found.resource_version)
