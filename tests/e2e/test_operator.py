@@ -86,3 +86,19 @@ async def test_a_value_that_the_schema_forbids_is_refused_by_the_api_server(stag
     assert refusal.value.status == 422
     assert "spec.weights.NodeResourcesFit" in refusal.value.message
     assert json.loads(await stage.client.get(f"{PROFILES}/default"))["metadata"]["generation"] == 1
+
+
+async def test_a_pod_that_nests_deeply_keeps_no_other_pod_from_its_node_also_after_a_restart(stage: Stage) -> None:
+    """An API server stores the `managedFields` that come with a pod, up to 10,000 levels deep; decoders in Python go about 1,000 deep."""
+    await stage.nodes(3)
+    deep = '{"f:a":' * 3000 + "{}" + "}" * 3000
+    managed = {"manager": "tenant", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": "DEEP"}
+    spec = {"schedulerName": "placewright", "containers": [{"name": "main", "image": "example.test/main"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "deep", "managedFields": [managed]}, "spec": spec}
+    body = json.dumps(pod).replace('"DEEP"', f'{{"f:metadata": {{"f:annotations": {deep}}}}}').encode()
+    for _ in range(2):
+        async with stage.active_operator():
+            if not stage.operators[1:]:
+                stored = await stage.client.post(f"/api/v1/namespaces/{stage.namespace}/pods", body)
+                assert deep[:5000].encode() in stored, "this server keeps what is deep"
+            await stage.until_placed(await stage.pods(5))
