@@ -22,9 +22,10 @@ DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError
 #: Levels that are read of a text that nests deeper than a decoder goes: several times more than any field that is used.
 MOST_NESTED: Final = 100
 _ESCAPE: Final = re.compile(rb"\\.", re.DOTALL)
-_BRACKETS: Final = np.frombuffer(b"{}[]", np.uint8)
-_OPENING: Final = np.frombuffer(b"{[", np.uint8)
 _QUOTE: Final = ord('"')
+#: By byte: 1 for a bracket that opens, -1 for one that closes.
+_STEPS: Final = np.zeros(256, np.int8)
+_STEPS[list(b"{[")], _STEPS[list(b"}]")] = 1, -1
 
 
 class DecodeError(ValueError):
@@ -42,9 +43,9 @@ def shallow(text: bytes) -> bytes:
     """
     codes = np.frombuffer(_ESCAPE.sub(b"__", text), np.uint8)
     outside = ~np.logical_xor.accumulate(codes == _QUOTE)
-    at = np.flatnonzero(np.isin(codes, _BRACKETS) & outside)
-    opens = np.isin(codes[at], _OPENING)
-    depth = np.cumsum(np.where(opens, 1, -1))
+    steps = _STEPS[codes]
+    at = np.flatnonzero((steps != 0) & outside)
+    opens, depth = steps[at] > 0, np.cumsum(steps[at], dtype=np.int64)
     begins, ends = at[opens & (depth == MOST_NESTED + 1)], at[~opens & (depth == MOST_NESTED)]
     if len(begins) != len(ends):
         return text
