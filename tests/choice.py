@@ -51,6 +51,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/console.md": ("console",),
     "docs/troubleshooting.md": ("cli/test_doctor.py",),
     "docs/leadership.md": (
+        "faults/test_api_server.py::test_api_server_killed_again_and_again[1-3]",
         "faults/test_leader.py::test_leader_killed_in_mid_burst",
         "handlers/test_takeover.py::test_the_next_replica_binds_in_time",
         "handlers/test_takeover.py::test_a_binding_without_an_answer_is_asked_for_before_the_next_term_begins",

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import ssl
+import struct
 import time
 from dataclasses import dataclass, field
 from random import Random
@@ -81,8 +83,21 @@ class Counts:
     """How much trouble there was; `answers` by code."""
 
     watches_dropped: int = 0
+    connections_reset: int = 0
     told_gone: int = 0
     answers: dict[int, int] = field(default_factory=dict)
+
+
+class Resetting(asyncio.Protocol):
+    """A connection that is reset at once, and counted."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()  # type: ignore[attr-defined]
+        self._counts.connections_reset += 1
 
 
 class Proxy:
@@ -111,6 +126,7 @@ class Proxy:
         self._dropping: asyncio.Task[None] | None = None
         self._http: web.Server
         self._listening: asyncio.Server | None = None
+        self._resetting: asyncio.Server | None = None
         self._session: aiohttp.ClientSession
         self._port = 0
 
@@ -127,8 +143,9 @@ class Proxy:
     async def close(self) -> None:
         self.drop_watches_every(None)
         self._through.set()
-        if self._listening is not None:
-            self._listening.close()
+        for listening in (self._listening, self._resetting):
+            if listening is not None:
+                listening.close()
         self._break_connections()
         await self._http.shutdown(timeout=1.0)
         await self._session.close()
@@ -150,8 +167,17 @@ class Proxy:
             self._listening = None
             self._break_connections()
 
+    async def reset(self) -> None:
+        """Connections break, and new ones are reset as soon as they are made, before TLS begins: the server has just been killed."""
+        self.cut(refuse=True)
+        loop = asyncio.get_running_loop()
+        self._resetting = await loop.create_server(lambda: Resetting(self.counts), "127.0.0.1", self._port, backlog=256, reuse_address=True)
+
     async def heal(self) -> None:
         """Let new connections through; those that stood still break, with all that was sent on them."""
+        if self._resetting is not None:
+            self._resetting.close()
+            self._resetting = None
         if self._listening is None:
             await self._listen()
         self._break_connections()

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+from typing import Final
+
+import pytest
+
 from .stage import Stage, now
 
 BURST = 300
@@ -10,6 +16,11 @@ PODS_A_SECOND = 50.0
 MANY = 20
 #: Of a burst, what may be on its way when trouble begins.
 BEGINS = (10, 60)
+A_FEW = 3
+#: Each replica opens some fifteen connections at once after a restart. No more, so that the lead stays where it is.
+RESETS = 10
+#: In a replica's log: Kopf did not survive, or what the reconciler had to mend for it.
+BLIND: Final = re.compile(r"Kopf's watching ended|reconciler: [1-9]\d* pods were missed|is used by transport")
 
 
 async def test_api_server_restarted(stage: Stage) -> None:
@@ -22,6 +33,26 @@ async def test_api_server_restarted(stage: Stage) -> None:
         await stage.until_recovered(now() + down)
     await stage.until_settled()
     assert stage.history.bound == BURST
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("restarts", [3, 50])
+async def test_api_server_killed_again_and_again(stage: Stage, restarts: int) -> None:
+    """Connections are reset as TLS begins: uvloop then closed the descriptors of others, among them those of Kopf's watches."""
+    await stage.nodes(10, cpu="3")
+    await stage.replicas_at_work(2)
+    for _ in range(restarts):
+        await asyncio.gather(*(each.reset() for each in stage.proxies))
+        uids = await stage.pods(A_FEW)
+        expected = [each.counts.connections_reset + RESETS for each in stage.proxies]
+        await stage.until(
+            lambda expected=expected: all(one.counts.connections_reset >= many for one, many in zip(stage.proxies, expected, strict=True)),
+            "connections are reset",
+        )
+        await asyncio.gather(*(each.heal() for each in stage.proxies))
+        await stage.until(lambda uids=uids: all(map(stage.node_of, uids)), "pods of the meantime are bound")
+    await stage.until_settled()
+    assert [line for each in stage.replicas for line in each.log.read_text().splitlines() if BLIND.search(line)] == []
 
 
 async def test_watches_dropped_every_second(stage: Stage) -> None:

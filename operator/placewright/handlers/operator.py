@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
 import signal
@@ -18,6 +17,7 @@ from placewright.engine.outofmemory import OutOfMemory, is_out_of_memory
 from placewright.handlers.kopftasks import KopfStarted, keep_kopf_running
 from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.errors import ConfigError
+from placewright.kube.eventloop import loop_factory
 from placewright.leadership.leaseobject import CannotElect
 
 _logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ def run(
     access = load_config(kubeconfig, context)
     gc.freeze()  # modules and classes stay until the end: the collector need not walk them
     gc.set_threshold(*GC_THRESHOLDS)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:
             runner.run(_run_until_signal(access, options, beside))
         except CannotElect as problem:
@@ -62,14 +62,6 @@ def run(
             _logger.critical("%s", problem)
             return 1
     return 0
-
-
-def _loop_factory() -> Any:
-    with contextlib.suppress(ImportError):
-        import uvloop  # noqa: PLC0415 - optional
-
-        return uvloop.new_event_loop
-    return None
 
 
 async def _run_until_signal(access: ClusterAccess, options: EngineOptions, beside: StandBeside) -> None:

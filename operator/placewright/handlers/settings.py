@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterable
 from typing import Any, Final
@@ -18,6 +19,9 @@ from placewright.leadership.peers import Replica
 _WORKER_IDLE_SECONDS: Final = 0.5
 #: Objects in a page of a list, as in client-go: a page is decoded in one go of the event loop.
 _PAGE_OBJECTS: Final = 500
+#: Seconds between two attempts at a request that found no server. Kopf's own pauses grow to 21 s, and then its watch ends. After a restart
+#: of the API server Kopf would come back long after our reflectors, and the reconciler would have found the pods of the meantime.
+_RETRY_SECONDS: Final = 1.0
 
 
 class NoDiffBase(kopf.DiffBaseStorage):
@@ -54,6 +58,7 @@ def configure(settings: kopf.OperatorSettings, replica: Replica) -> None:
     """
     settings.watching.field_selectors["", "v1", "pods"] = UNSCHEDULED_PODS
     settings.watching.chunk_size = _PAGE_OBJECTS
+    settings.networking.error_backoffs = itertools.repeat(_RETRY_SECONDS)  # without an end: a watch ends with its operator alone
     settings.persistence.diffbase_storage = NoDiffBase()
     settings.posting.enabled = False
     settings.queueing.worker_limit = None  # a limit caps events a second at the limit divided by the idle timeout

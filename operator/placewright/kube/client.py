@@ -393,9 +393,7 @@ class ApiClient:
                 yield answer
         except RequestError:
             raise
-        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and (answered or not _lost_its_descriptor(error)):
-                raise
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if isinstance(data, GuardedBody) and data.withheld:
                 raise Unreachable(_withheld(method, path)) from error
             lost = Unreachable(f"{method} {path}: {_in_words(error)}")
@@ -478,11 +476,6 @@ class ApiClient:
 
 def _withheld(method: str, path: str) -> str:
     return f"{method} {path}: not sent, as it was not allowed any more"
-
-
-def _lost_its_descriptor(error: RuntimeError) -> bool:
-    """True when uvloop could not connect because a broken connection still holds the new socket's number. The next attempt may succeed."""
-    return "is used by transport" in str(error)
 
 
 def _in_words(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from typing import Final
 from placewright.api.bad_input import bad_field
 from placewright.cli.options import whole_number
 from placewright.kube.errors import RequestError
+from placewright.kube.eventloop import loop_factory
 from placewright_lab.bench.arena import open_arena
 from placewright_lab.bench.boundwatch import WatchBroken
 from placewright_lab.bench.contenders import Contender, kube_scheduler, ours
@@ -143,13 +144,3 @@ async def _waves(plane: ControlPlane, plan: Plan, order: list[Contender]) -> lis
             if sys.stderr.isatty():
                 sys.stderr.write(f"{plan.nodes} nodes: {wave.scheduler}: {wave.per_second:,.0f} pods/s\n")
     return waves
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Uvloop's event loop where it is installed, because the feed shares the processors with the schedulers under measurement."""
-    try:
-        import uvloop  # noqa: PLC0415 - optional
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory

@@ -14,7 +14,8 @@ from typing import Final
 
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME
 from placewright.kube.errors import RequestError
-from placewright_lab.bench.against import ContenderPrograms, loop_factory
+from placewright.kube.eventloop import loop_factory
+from placewright_lab.bench.against import ContenderPrograms
 from placewright_lab.bench.boundwatch import WatchBroken
 from placewright_lab.bench.contenders import Contender, kube_scheduler, ours
 from placewright_lab.bench.measuredcluster import Patience, Plane, WaveFailed, measured_cluster
