@@ -82,6 +82,9 @@ class Scene:
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
         return self.nominated.get(node, [])
 
+    def claimants(self) -> list[tuple[PodInfo, NodeName]]:
+        return [(pod, node) for node, pods in self.nominated.items() for pod in pods]
+
     def with_nodes(self, *nodes: Node) -> Scene:
         """Add nodes."""
         for one in nodes:

@@ -31,6 +31,10 @@ class FakeHandle:
 
     cluster: Cluster
 
+    def nominated_before(self, _pod: PodInfo) -> tuple[()]:
+        """No pod is nominated."""
+        return ()
+
 
 def build(kind: type[Any], cluster: Cluster, args: Mapping[str, Any] | None = None) -> Any:
     """The plugin, with arguments as a profile would write them."""

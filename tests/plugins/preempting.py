@@ -85,6 +85,9 @@ class Scene:
     def pods_on(self, node: NodeName) -> list[PodInfo]:
         return self.nominated.get(node, [])
 
+    def claimants(self) -> list[tuple[PodInfo, NodeName]]:
+        return [(pod, node) for node, pods in self.nominated.items() for pod in pods]
+
     def node(
         self, name: str, *running: PodInfo, cpu: str = "2", unschedulable: bool = False, labels: Mapping[str, str] | None = None
     ) -> Scene:

@@ -47,17 +47,20 @@ class _InUse:
     Attributes:
         disks: rows where a disk of the pod is taken.
         claims: those of the pod's claims that only one pod may use, and that a pod, anywhere, uses.
+        kept: those of them that are kept for a nominated pod. No victim's end frees them.
     """
 
     disks: frozenset[int]
     claims: frozenset[str]
+    kept: frozenset[str] = frozenset()
 
 
 class _RowwiseUse(RowVerdict):
     """The disks and claims in use when one row alone is different."""
 
-    def __init__(self, pod: PodInfo, exclusive: frozenset[str], cluster: Cluster) -> None:
-        """`exclusive`: the pod's claims that one pod alone may use, and that are in use."""
+    def __init__(self, pod: PodInfo, in_use: _InUse, cluster: Cluster) -> None:
+        exclusive = in_use.claims
+        self._kept = bool(in_use.kept)
         self._cluster = cluster
         self._namespace = pod.namespace
         self._disks = _disks(pod)
@@ -77,8 +80,8 @@ class _RowwiseUse(RowVerdict):
         return np.isin(rows, list(self._cluster.volumes.taken(self._disks)))
 
     def _claimed(self, row: int) -> bool:
-        if not self._exclusive:
-            return False
+        if self._kept or not self._exclusive:
+            return self._kept
         before, now = self._users[row], self._users_on(row)
         return any(self._total[claim] - before[claim] + now[claim] > 0 for claim in self._exclusive)
 
@@ -97,18 +100,29 @@ class VolumeRestrictions(PreFilterPlugin, RowwiseFilter):
         """See what is taken; skip pods without such disks whose claims are free. A claim that does not exist rejects the pod."""
         if not pod.volumes:
             return _NOTHING_TO_CHECK
-        in_use: set[str] = set()
+        exclusive: list[str] = []
         for name in podclaims.named_claims(pod):
             claim = cluster.objects.storage.claims.get(name, pod.namespace)
             if claim is None:
                 return PreFilterResult(unresolvable(podclaims.not_found(name)))
-            if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) and cluster.volumes.claimed(pod.namespace, name) > 0:
-                in_use.add(name)
+            if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
+                exclusive.append(name)
+        in_use = {name for name in exclusive if cluster.volumes.claimed(pod.namespace, name) > 0}
+        kept = self._kept_for_nominated(pod) & set(exclusive) if exclusive else frozenset()
+        in_use |= kept
         disks = _disks(pod)
         if not disks and not in_use:
             return _NOTHING_TO_CHECK
-        state.write(NAME, _InUse(cluster.volumes.taken(disks), frozenset(in_use)))
+        state.write(NAME, _InUse(cluster.volumes.taken(disks), frozenset(in_use), kept))
         return PreFilterResult()
+
+    def _kept_for_nominated(self, pod: PodInfo) -> frozenset[str]:
+        """Claims of the pod's namespace that pods of at least its priority will use where they are nominated.
+
+        kube-scheduler keeps only the node for them: whether a lower pod takes the claim first is there a matter of the queue's order.
+        """
+        others = (other for other, _ in self.handle.nominated_before(pod) if other.namespace == pod.namespace)
+        return frozenset(name for other in others for name in podclaims.named_claims(other))
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where the pod's disks are free, provided that its claims are."""
@@ -123,7 +137,7 @@ class VolumeRestrictions(PreFilterPlugin, RowwiseFilter):
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
         """Rules that judge one changed row at a time."""
-        return _RowwiseUse(pod, state.read(NAME, _InUse).claims, cluster)
+        return _RowwiseUse(pod, state.read(NAME, _InUse), cluster)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
         """The disks and claims in use; None, a value like any other, for pods that Filter skips."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from placewright.api.objects import NodeName
@@ -21,7 +21,7 @@ class Nominator:
         making_room_for: uids of pods whose victims are being evicted; they must not be tried before the evictions were sent.
     """
 
-    __slots__ = ("_nodes", "_pods", "changes", "making_room_for", "with_terms")
+    __slots__ = ("_claimants", "_nodes", "_pods", "changes", "making_room_for", "with_terms")
 
     def __init__(self) -> None:
         self.making_room_for: set[str] = set()
@@ -29,6 +29,7 @@ class Nominator:
         self.with_terms = 0
         self._pods: dict[NodeName, dict[str, PodInfo]] = {}
         self._nodes: dict[str, NodeName] = {}
+        self._claimants: dict[str, tuple[PodInfo, NodeName]] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -47,6 +48,8 @@ class Nominator:
         self._nodes[pod.uid] = target
         self._pods.setdefault(target, {})[pod.uid] = pod
         self.with_terms += bool(pod.pairwise_key.affinity)
+        if _claims_more_than_its_node(pod):
+            self._claimants[pod.uid] = (pod, target)
         self.changes.append(target)
 
     def update(self, old: PodInfo | None, new: PodInfo) -> None:
@@ -77,6 +80,7 @@ class Nominator:
         node = self._nodes.pop(uid, None)
         if node is None:
             return None
+        self._claimants.pop(uid, None)
         pods = self._pods[node]
         self.with_terms -= bool(pods.pop(uid).pairwise_key.affinity)
         self.changes.append(node)
@@ -95,6 +99,10 @@ class Nominator:
         """
         return self._pods.get(node, _NONE).values()
 
+    def claimants(self) -> Iterable[tuple[PodInfo, NodeName]]:
+        """Return the nominated pods that claim more than room on their node, with the node; a view, in order of nomination."""
+        return self._claimants.values()
+
     def node_of(self, uid: str) -> NodeName | None:
         """Find a pod's nomination.
 
@@ -109,3 +117,8 @@ class Nominator:
     def nodes(self) -> Collection[NodeName]:
         """Return the nodes that have nominated pods; a view."""
         return self._pods.keys()
+
+
+def _claims_more_than_its_node(pod: PodInfo) -> bool:
+    """True for a pod with volumes, claims to devices, or extended resources, which devices may serve."""
+    return bool(pod.volumes or pod.pod.spec.resource_claims) or any("/" in name for name in pod.requests)

@@ -6,9 +6,10 @@ build the plugins around a handle of their own, whose ports refuse to write.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, MutableMapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -164,6 +165,19 @@ class Handle(Protocol):
 
     def making_room_for(self, pod: PodInfo) -> bool:
         """Whether victims of this pod are being evicted right now."""
+
+    def nominated_before(self, pod: PodInfo) -> Sequence[tuple[PodInfo, NodeName]]:
+        """Return the nominated pods of at least the pod's priority that claim more than room: volumes, devices, extended resources.
+
+        Preemption made room for them. The framework keeps that room on the node of the nomination. What they claim beside it is no node's,
+        so a plugin that gives out such things, asks here in PreFilter and counts them as taken.
+
+        Args:
+            pod: is not among them, nor is a member of its group, or a pod that is assumed on a node by now.
+
+        Returns:
+            The pods with the nodes that they are nominated to, highest priority first.
+        """
 
     def check_row(self, pod: PodInfo, row: int) -> Status:
         """Run the profile's PreFilter and Filter on one row as the columns stand now; see `Cluster.dry_run_on_row`.

@@ -277,6 +277,10 @@ class ProfileHandle:
         """Implements `Handle.making_room_for`."""
         return pod.uid in self._nominations.making_room_for
 
+    def nominated_before(self, pod: PodInfo) -> Sequence[tuple[PodInfo, NodeName]]:
+        """Implements `Handle.nominated_before`."""
+        return () if self._evaluator is None else self._evaluator.checker.nominated_before(pod)
+
     def check_row(self, pod: PodInfo, row: int) -> Status:
         """Implements `Handle.check_row`."""
         if self._evaluator is None:

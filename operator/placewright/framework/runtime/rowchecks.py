@@ -45,6 +45,9 @@ class Nominations(NominationLog, Protocol):
             The pods; none for a node without.
         """
 
+    def claimants(self) -> Iterable[tuple[PodInfo, NodeName]]:
+        """List the nominated pods that claim more than room on their node, each with the node."""
+
     @property
     def making_room_for(self) -> Container[str]:
         """Uids of pods whose victims are being evicted."""
@@ -71,6 +74,10 @@ class NoNominations:
         return ()
 
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
+        """Return none."""
+        return ()
+
+    def claimants(self) -> Iterable[tuple[PodInfo, NodeName]]:
         """Return none."""
         return ()
 
@@ -136,13 +143,26 @@ class RowChecker:
             return self._check_as_it_stands(pod, row)
 
     def _in_the_way(self, pod: PodInfo, node: NodeName) -> list[PodInfo]:
-        """Pods nominated to this node, beside which the pod must fit; a pod that is assumed somewhere by now counts there already."""
-        standing = self._cluster.placement
-        return [
-            other
-            for other in self.nominations.pods_on(node)
-            if other.priority >= pod.priority and other.uid != pod.uid and standing(other.uid) is None
-        ]
+        """Pods nominated to this node, beside which the pod must fit."""
+        return [other for other in self.nominations.pods_on(node) if self._comes_before(other, pod)]
+
+    def _comes_before(self, nominated: PodInfo, pod: PodInfo) -> bool:
+        """True for another pod of at least this priority. A pod that is assumed somewhere by now counts there already."""
+        return nominated.priority >= pod.priority and nominated.uid != pod.uid and self._cluster.placement(nominated.uid) is None
+
+    def nominated_before(self, pod: PodInfo) -> list[tuple[PodInfo, NodeName]]:
+        """Find the nominated pods whose claims come before the pod's; see `Handle.nominated_before`.
+
+        Args:
+            pod: any.
+
+        Returns:
+            The pods with their nodes, highest priority first.
+        """
+        own = pod.pod_group
+        found = self.nominations.claimants()
+        before = [each for each in found if self._comes_before(each[0], pod) and (own is None or each[0].pod_group != own)]
+        return sorted(before, key=lambda each: -each[0].priority)
 
     def _checked_columns(self, pod: PodInfo) -> PodColumns:
         """The kept answers of local plugins about the pod that is being checked: preemption checks thousands of rows for one pod."""

@@ -84,6 +84,10 @@ class Extension:
             lacking = [lacking[kind] | int(different[number]) << begin for kind, number in before]
         return np.array([self._code(each) for each in lacking], np.int64)[kinds]
 
+    def code_of(self, cluster: Cluster, row: int) -> int:
+        """The number for what one row lacks."""
+        return int(self.codes(cluster, np.array([row], np.intp))[0])
+
     def variant(self, code: int) -> Variant:
         """The claim for the resources that this code stands for."""
         known = self._variants.get(code)
@@ -213,6 +217,7 @@ class PodDeviceClaims:
         broken: uids of those of `allocated` whose devices could not be made ready: they are of no use on any node.
         signature: equal ones promise equal answers to what `wanted` asks.
         extension: what devices may have to serve beside claims; None for nothing.
+        kept: what nominated pods will get, which is taken for this one.
     """
 
     allocated: tuple[ResourceClaim, ...] = ()
@@ -220,6 +225,7 @@ class PodDeviceClaims:
     broken: frozenset[str] = frozenset()
     signature: tuple[bytes, ...] = ()
     extension: Extension | None = None
+    kept: Mapping[str, ResourceClaim] = field(default_factory=dict)
 
     @property
     def claims(self) -> tuple[ResourceClaim, ...]:

@@ -277,6 +277,14 @@ class ClusterDevices:
             self._read.clear()
             self._read_bytes = 0
 
+    def keep(self, kept: Mapping[str, ResourceClaim]) -> None:
+        """Show the devices of these claims as taken, and no longer the devices that were kept before.
+
+        Args:
+            kept: claims with devices, by keys that no claim in the cluster has.
+        """
+        self._inventory.keep(kept)
+
     def version(self, row: int) -> int:
         """Grows whenever what that row could get changed."""
         return self._inventory.version(row)

@@ -132,10 +132,13 @@ class Inventory:
         self._tables = cluster.objects.devices
         self._shapes = DeviceShapes()
         self._row_versions: dict[int, int] = {}
+        self._kept: dict[str, ResourceClaim] = {}
         self._start_anew()
 
     def _start_anew(self) -> None:
         self.usage = Usage()
+        for key, claim in self._kept.items():
+            self.usage.set_claim(key, claim)
         self._positions: dict[Table[Any], int] = {}
         self._node_position = self._cluster.node_journal.position
         self._pools: dict[PoolId, Pool] = {}
@@ -166,6 +169,16 @@ class Inventory:
         if classes:
             self.classes_changed += 1
             self.everywhere += 1
+
+    def keep(self, kept: Mapping[str, ResourceClaim]) -> None:
+        """Count the devices of these claims as in use, and no longer those of claims that were given before and are not among them."""
+        before = self._kept
+        if kept == before:
+            return
+        self._kept = dict(kept)
+        for key in before.keys() | kept.keys():
+            for device in self.usage.set_claim(key, kept.get(key)):
+                self._use_changed(device)
 
     def version(self, row: int) -> int:
         """Grows when what the row sees, or how it is used, may have changed."""

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from placewright.api.devices import ResourceClaim
+from placewright.api.devices import ResourceClaim, devices_of
 from placewright.api.durations import PATTERN, seconds
 from placewright.api.errors import ClaimError
 from placewright.api.objects import NodeName
@@ -76,6 +76,7 @@ from placewright.plugins.dynamicresources.claims import (
 )
 from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, Refusal
 from placewright.plugins.dynamicresources.hints import interests
+from placewright.plugins.dynamicresources.nominated import NOTHING_KEPT, KeptClaims, devices_kept
 
 _LEAST_BINDING_SECONDS: Final = 1.0
 _DURATION: Final = msgspec.Meta(
@@ -145,7 +146,13 @@ class DynamicResources(
     def _table(self) -> ClaimTable:
         return self.handle.cluster.objects.devices.claims
 
-    def _searching(self, cluster: Cluster) -> RowAnswers:
+    def _searching(self, cluster: Cluster, demand: PodDeviceClaims) -> RowAnswers:
+        """The search as this pod may have it: without the devices that are kept for others."""
+        search = self._all_devices(cluster)
+        search.devices.keep(demand.kept)
+        return search
+
+    def _all_devices(self, cluster: Cluster) -> RowAnswers:
         if self._search is None:
             self._search = RowAnswers(cluster)
         return self._search
@@ -185,20 +192,25 @@ class DynamicResources(
             return PreFilterResult(unresolvable(str(problem)))
         if not claims and extension is None:
             return PreFilterResult(SKIP)
-        demand = self._demand(claims, extension)
+        kept = self._kept_for_nominated(pod, cluster)
+        demand = self._demand(claims, extension, kept)
         refusal = self._refusal(pod, demand)
         if refusal.ok and demand.wanted:
-            search = self._searching(cluster)
+            search = self._searching(cluster, demand)
             search.devices.refresh()
             refusal = search.devices.check(demand.wanted)
         if refusal.ok:
             state.write(NAME, demand)
         return PreFilterResult(refusal)
 
-    def _demand(self, claims: Sequence[ResourceClaim], extension: Extension | None) -> PodDeviceClaims:
+    def _kept_for_nominated(self, pod: PodInfo, cluster: Cluster) -> KeptClaims:
+        nominated = self.handle.nominated_before(pod)
+        return devices_kept(nominated, cluster, self._all_devices(cluster).devices) if nominated else NOTHING_KEPT
+
+    def _demand(self, claims: Sequence[ResourceClaim], extension: Extension | None, kept: KeptClaims) -> PodDeviceClaims:
         allocated = tuple([claim for claim in claims if claim.status.allocation is not None])
         wanted = tuple([claim for claim in claims if claim.status.allocation is None])
-        return PodDeviceClaims(allocated, wanted, frozenset(self._broken(allocated)), shapes(wanted), extension)
+        return PodDeviceClaims(allocated, wanted, frozenset(self._broken(allocated)), shapes(wanted), extension, kept)
 
     def _broken(self, allocated: Iterable[ResourceClaim]) -> Iterable[str]:
         for claim in allocated:
@@ -219,6 +231,8 @@ class DynamicResources(
             pending = self._table.pending(claim)
             if pending is not None and not pending.written and pod.pod_group is None:
                 self._table.wait_for(claim)
+                return unresolvable(f"resource claim {called(claim)} is in the process of being allocated")
+            if f"nominated/{claim.metadata.uid}" in demand.kept:
                 return unresolvable(f"resource claim {called(claim)} is in the process of being allocated")
             if claim.status.allocation is not None and not has_room(claim) and not reserved_for(claim, pod):
                 return unresolvable(IN_USE)
@@ -241,7 +255,7 @@ class DynamicResources(
 
     def _served(self, demand: PodDeviceClaims, code: int, cluster: Cluster, rows: Rows) -> BoolColumn:
         claims, signature = demand.asked(code)
-        return self._searching(cluster).fits(claims, signature, rows) if claims else np.ones(len(rows), np.bool_)
+        return self._searching(cluster, demand).fits(claims, signature, rows) if claims else np.ones(len(rows), np.bool_)
 
     def failure(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Status:
         """A selector without an answer on any node that the pod could go to otherwise ends the attempt, as upstream.
@@ -249,7 +263,8 @@ class DynamicResources(
         So does a search that ran out of steps before any node was found, as upstream's ends when it runs out of time: the pod is tried
         again after its backoff, not only when something changes.
         """
-        demand, search = state.read(NAME, PodDeviceClaims), self._searching(cluster)
+        demand, search = state.read(NAME, PodDeviceClaims), self._all_devices(cluster)
+        search.devices.keep(demand.kept)
         codes = np.zeros(len(rows), np.int64) if demand.extension is None else demand.extension.codes(cluster, rows)
         asked = [(*demand.asked(code), rows[codes == code]) for code in np.unique(codes).tolist()]
         for why in (search.ending, search.unfinished):
@@ -271,7 +286,7 @@ class DynamicResources(
             return STALE
         claims, signature = demand.asked(self._code(demand, cluster, row))
         if claims:
-            answer = self._searching(cluster).answer(claims, signature, row)
+            answer = self._searching(cluster, demand).answer(claims, signature, row)
             if isinstance(answer, Refusal):
                 return answer.message
         return NOT_AVAILABLE if demand.allocated else CANNOT_ALLOCATE
@@ -296,7 +311,7 @@ class DynamicResources(
         if stale or not self._available(demand, cluster, np.array([row], np.intp))[0]:
             return None
         claims, _ = demand.asked(self._code(demand, cluster, row))
-        return self._searching(cluster).devices.shortage(row, claims) if claims else None
+        return self._searching(cluster, demand).devices.shortage(row, claims) if claims else None
 
     def wants_devices(self, state: CycleState) -> bool:
         """Whether the pod has claims that get their devices with its node."""
@@ -308,14 +323,14 @@ class DynamicResources(
         demand = state.data.get(NAME)
         if not isinstance(demand, PodDeviceClaims) or not demand.wanted or demand.extension is not None:
             return None
-        search = self._searching(cluster)
+        search = self._searching(cluster, demand)
         search.devices.refresh()
         return search.devices.free(demand.wanted)
 
     @staticmethod
     def _code(demand: PodDeviceClaims, cluster: Cluster, row: int) -> int:
         """Which of the pod's extended resources the node of this row lacks."""
-        return 0 if demand.extension is None else int(demand.extension.codes(cluster, np.array([row], np.intp))[0])
+        return 0 if demand.extension is None else demand.extension.code_of(cluster, row)
 
     def _available(self, demand: PodDeviceClaims, cluster: Cluster, rows: Rows) -> BoolColumn:
         if demand.broken:
@@ -330,8 +345,20 @@ class DynamicResources(
         demand, tables = state.read(NAME, PodDeviceClaims), cluster.objects.devices.tables.values()
         uids = tuple([claim.metadata.uid for claim in demand.allocated])
         special = None if demand.extension is None else (shape_of(demand.extension.whole.claim), demand.extension.stale is None)
-        gaps = self._searching(cluster).gaps
-        return (uids, demand.broken, demand.signature, special, gaps, cluster.node_journal.position, *[table.version for table in tables])
+        gaps = self._all_devices(cluster).gaps
+        kept = tuple(
+            [(key, frozenset(devices_of(claim.status.allocation))) for key, claim in demand.kept.items() if claim.status.allocation]
+        )
+        return (
+            uids,
+            demand.broken,
+            demand.signature,
+            special,
+            kept,
+            gaps,
+            cluster.node_journal.position,
+            *[table.version for table in tables],
+        )
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
         """No pod on any node has a say: what victims have stays theirs until they are gone."""
@@ -372,7 +399,7 @@ class DynamicResources(
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """The better served, the higher."""
         demand = state.read(NAME, PodDeviceClaims)
-        return self._searching(cluster).points(demand.wanted, demand.signature, rows)
+        return self._searching(cluster, demand).points(demand.wanted, demand.signature, rows)
 
     # --- once a node is chosen -------------------------------------------------------------------------------------------------
 
@@ -385,7 +412,7 @@ class DynamicResources(
         reserved, code = ReservedClaims(), self._code(demand, cluster, row)
         claims, signature = demand.asked(code)
         if claims:
-            answer = self._searching(cluster).answer(claims, signature, row)
+            answer = self._searching(cluster, demand).answer(claims, signature, row)
             if isinstance(answer, Refusal):
                 return unresolvable(answer.message)
             for claim in demand.wanted:  # while extenders were asked, another pod may have been faster
