@@ -101,7 +101,8 @@ def scalar(plugin: type[Any], most: int, world: StorageWorld, mine: Body) -> tup
             reason = f'looking up PVC {meta["namespace"]}/{name}: persistentvolumeclaim "{name}" not found'
             return "", dict.fromkeys(world.nodes, reason)
         except ValueError as others:
-            return f"PVC {meta['namespace']}/{others.args[0]} was not created for pod {meta['namespace']}/p0 (pod is not owner)", {}
+            reason = f"PVC {meta['namespace']}/{others.args[0]} was not created for pod {meta['namespace']}/p0 (pod is not owner)"
+            return "", dict.fromkeys(world.nodes, reason)
     wanted.discard(None)
     if not wanted:
         return None

@@ -18,7 +18,8 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Log
 from placewright.framework.status import Code
 from placewright.plugins.nodevolumelimits import NodeVolumeLimits
-from placewright.testing import node, persistent_volume, persistent_volume_claim, pod, storage_class
+from placewright.scheduler.attempts import Result
+from placewright.testing import World, assert_waiting, node, persistent_volume, persistent_volume_claim, pod, storage_class
 from placewright.testing.objectmaker import ObjectMaker
 from placewright.testing.pods import PodMaker
 from placewright.testing.volumes import CSINodeMaker, csi_node
@@ -105,7 +106,8 @@ def scalar(world: StorageWorld, mine: Body) -> tuple[str, dict[str, str]] | None
             return "", dict.fromkeys(world.nodes, reason)
         except ValueError as others:
             namespace = mine["metadata"]["namespace"]
-            return f"PVC {namespace}/{others.args[0]} was not created for pod {namespace}/p0 (pod is not owner)", {}
+            reason = f"PVC {namespace}/{others.args[0]} was not created for pod {namespace}/p0 (pod is not owner)"
+            return "", dict.fromkeys(world.nodes, reason)
         if found:
             wanted.add(found)
     return "", {node: FULL for node, there in world.pods_by_node().items() if crowded(world, node, there, wanted)}
@@ -268,3 +270,15 @@ def test_a_disk_that_cannot_exist_is_named(cluster: Cluster) -> None:
     status, _ = said(plugin, cluster, pod("0").volume(awsElasticBlockStore={"volumeID": "aws://z/disk"}).build())
     assert status.code is Code.ERROR
     assert status.message == "converting volume(volume-0) from inline to csi: invalid format for AWS volume (aws://z/disk)"
+
+
+def test_an_ephemeral_volume_whose_claim_belongs_to_another_object_makes_the_pod_unschedulable_under_the_default_profile() -> None:
+    theirs = persistent_volume_claim("web-scratch").bound_to("v")
+    world = World(nodes=[node("n0"), drivers("n0", a=2)], objects=[theirs, persistent_volume("v").csi("a")])
+    world.add(pod("web").spec(volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]))
+    assert_waiting(world, "web", because="PVC default/web-scratch was not created for pod default/web (pod is not owner)")
+    attempt = world.last_attempt("web")
+    assert attempt is not None
+    assert attempt.result is Result.UNSCHEDULABLE
+    assert attempt.failure is not None
+    assert attempt.failure.unschedulable_plugins == {"VolumeBinding"}

@@ -38,8 +38,8 @@ CLASS: Final = "class"
 ATTACHMENT: Final = "attachment"
 
 
-class ClaimNotFoundError(LookupError):
-    """A claim of the pod does not exist."""
+class NoSuchClaimError(LookupError):
+    """The pod has no such claim: it does not exist, or it was made for another object."""
 
 
 class UnusableVolumeError(ValueError):
@@ -70,7 +70,7 @@ class Resolver(ABC):
         """The volume of a claim that names none, or one that does not exist; None when it is not counted."""
 
     def of_new_pod(self, pod: PodInfo) -> frozenset[Attachable]:
-        """The volumes that a pod would need. Raises `ClaimNotFoundError` or `UnusableVolumeError`."""
+        """The volumes that a pod would need. Raises `NoSuchClaimError` or `UnusableVolumeError`."""
         return frozenset(found for volume in pod.volumes if (found := self._resolve(pod, volume)) is not None)
 
     def of_placed_pod(self, pod: PodInfo) -> Iterator[Attachable]:
@@ -78,7 +78,7 @@ class Resolver(ABC):
         for volume in pod.volumes:
             try:
                 found = self._resolve(pod, volume)
-            except (ClaimNotFoundError, UnusableVolumeError):
+            except (NoSuchClaimError, UnusableVolumeError):
                 continue
             if found is not None:
                 yield found
@@ -103,9 +103,9 @@ class Resolver(ABC):
             raise UnusableVolumeError("PersistentVolumeClaim had no name")
         claim = self._look_up(CLAIM, self._storage.claims, name, pod.namespace)
         if claim is None:
-            raise ClaimNotFoundError(f"looking up PVC {pod.namespace}/{name}: {podclaims.not_found(name)}")
+            raise NoSuchClaimError(f"looking up PVC {pod.namespace}/{name}: {podclaims.not_found(name)}")
         if volume.ephemeral is not None and not podclaims.belongs_to(claim, pod):
-            raise UnusableVolumeError(f"PVC {pod.namespace}/{name} was not created for pod {pod.key} (pod is not owner)")
+            raise NoSuchClaimError(f"PVC {pod.namespace}/{name} was not created for pod {pod.key} (pod is not owner)")
         return self._of_claim(claim)
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> Attachable | None:

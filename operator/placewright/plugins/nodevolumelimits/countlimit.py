@@ -25,7 +25,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, Status, error, unresolvable, unschedulable
-from placewright.plugins.nodevolumelimits.attachable import Attachable, ClaimNotFoundError, UnusableVolumeError, nobody
+from placewright.plugins.nodevolumelimits.attachable import Attachable, NoSuchClaimError, UnusableVolumeError, nobody
 from placewright.plugins.nodevolumelimits.attached import AttachedVolumes, Limits
 
 
@@ -91,8 +91,9 @@ class VolumeCountLimit(PreFilterPlugin[ArgsT], RowwiseFilter):
             return _NOTHING_TO_CHECK
         try:
             wanted = _Wanted(self.limits(cluster).resolver(nobody).of_new_pod(pod))
-        except ClaimNotFoundError as missing:
-            wanted = _Wanted(frozenset(), unresolvable(str(missing)))
+        except NoSuchClaimError as problem:
+            # Filter says so, not PreFilter: as upstream, VolumeBinding's PreFilter has the first word about such a claim.
+            wanted = _Wanted(frozenset(), unresolvable(str(problem)))
         except UnusableVolumeError as problem:
             return PreFilterResult(error(str(problem)))
         if not wanted.volumes and wanted.problem is None:
