@@ -33,7 +33,7 @@ KINDS: dict[type[KubeObject], tuple[str, set[str]]] = {
     storage.CSIDriver: ("V1CSIDriver", set()),
     storage.VolumeAttachment: ("V1VolumeAttachment", set()),
     storage.CSIStorageCapacity: ("V1CSIStorageCapacity", set()),
-    devices.ResourceSlice: ("V1ResourceSlice", set()),
+    devices.ResourceSlice: ("V1ResourceSlice", {".spec.devices[].nodeAllocatableResourceMappings"}),  # since 1.36
     devices.ResourceClaim: ("ResourceV1ResourceClaim", set()),
     devices.DeviceClass: ("V1DeviceClass", set()),
     devices.DeviceTaintRule: ("V1DeviceTaintRule", set()),

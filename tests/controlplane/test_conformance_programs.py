@@ -13,7 +13,7 @@ from placewright.api.bad_input import InputError
 from placewright_lab.controlplane.assets import Unavailable
 from placewright_lab.controlplane.children import ControlPlaneFailed
 from placewright_lab.controlplane.conformance import program as conformance_program
-from placewright_lab.controlplane.conformance.__main__ import main
+from placewright_lab.controlplane.conformance.__main__ import _parser, _run, main
 from placewright_lab.controlplane.conformance.program import Cluster, E2eTest
 from placewright_lab.controlplane.conformance.programs import ConformancePrograms, programs
 from placewright_lab.controlplane.conformance.specs import SpecOutcome, SpecVerdict
@@ -93,6 +93,7 @@ def test_without_any_kubernetes_it_says_so_with_exit_code_3(tmp_path: Path, caps
     [
         (["--e2e-test", "/nowhere/e2e.test"], "--e2e-test: /nowhere/e2e.test is not there"),
         (["--focus", "["], "--focus: found '['; allowed a regular expression"),
+        (["--skip", "("], "--skip: found '('; allowed a regular expression"),
         (["--nodes", "0"], "--nodes: found 0; allowed 1 or more"),
         (["--minutes", "0"], "--minutes: found 0; allowed more than 0"),
         (["--scheduler", "kube-scheduler"], "has no kube-scheduler"),
@@ -243,3 +244,18 @@ def gone(pid: Path) -> bool:
     except ProcessLookupError:
         return True
     return False
+
+
+class Whole:
+    """A cluster that goes on."""
+
+    def check(self) -> None:
+        """Nothing has ended."""
+
+
+@pytest.mark.parametrize("everything", [[], ["--all"]])
+async def test_what_is_skipped_by_hand_is_not_run_and_told(tmp_path: Path, everything: list[str]) -> None:
+    args = _parser().parse_args(["--focus", "a|b", "--skip", "^a", *everything])
+    told = await _run(args, e2e_test(tmp_path, WRITES), Whole(), frozenset())  # type: ignore[arg-type]
+    assert SpecOutcome("a passes", SpecVerdict.LEFT_OUT, why="--skip") in told
+    assert [each.spec for each in told].count("a passes") == 1

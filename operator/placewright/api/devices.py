@@ -43,6 +43,10 @@ class DeviceAttribute(KubeObject, frozen=True):
     truth: bool | None = msgspec.field(default=None, name="bool")
     text: str | None = msgspec.field(default=None, name="string")
     version: str | None = None
+    numbers: tuple[int, ...] | None = msgspec.field(default=None, name="ints")
+    truths: tuple[bool, ...] | None = msgspec.field(default=None, name="bools")
+    texts: tuple[str, ...] | None = msgspec.field(default=None, name="strings")
+    versions: tuple[str, ...] | None = None
 
 
 class CapacityRange(KubeObject, frozen=True):
@@ -122,6 +126,7 @@ class Device(KubeObject, frozen=True):
     binding_conditions: tuple[str, ...] | None = None
     binding_failure_conditions: tuple[str, ...] | None = None
     allow_multiple_allocations: bool | None = None
+    node_allocatable_resource_mappings: dict[str, msgspec.Raw] | None = None
 
 
 class ResourcePool(KubeObject, frozen=True):

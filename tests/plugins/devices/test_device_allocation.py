@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from device_rules import NoAnswer, broken_rules, devices_of_the_node, every_choice, selected, wishes
 from device_worlds import (
+    DRIVERS,
     Dice,
     as_json,
     claim,
@@ -25,6 +26,7 @@ from placewright.plugins.dynamicresources.devices import Allocated, Refusal
 from seeds import seeds
 
 Body = dict[str, Any]
+GPU = DRIVERS[0]
 WORLDS = 400
 #: More combinations than this are not tried.
 MOST_CHOICES = 3_000
@@ -117,3 +119,36 @@ def test_parameters_of_drivers_are_copied_as_the_text_that_they_are(source: str,
     written = b'{"source":"' + source.encode() + b'","requests":["r"],"opaque":{"driver":"d","parameters":' + parameters + b"}}"
     assert [bytes(each) for each in answer.allocations[0].devices.config or ()] == [written]
     assert written in msgspec.json.encode(answer.allocations[0])
+
+
+@pytest.mark.parametrize(
+    ("attribute", "others", "fits"),
+    [
+        ({"ints": [1, 2]}, [{"ints": [2, 3]}], True),
+        ({"ints": [1, 2]}, [{"int": 2}], True),
+        ({"ints": [1, 2]}, [{"ints": [2, 3]}, {"ints": [3, 1]}], False),  # each two have a value in common, all three have none
+        ({"ints": [1]}, [{"strings": ["1"]}], False),
+    ],
+)
+def test_devices_match_by_the_values_that_their_lists_have_in_common(attribute: Body, others: list[Body], fits: bool) -> None:
+    made = [device(f"d{i}", attributes={"v": each}) for i, each in enumerate([attribute, *others])]
+    devices = devices_of(cluster_of(world(slice_of(*made))))
+    asked = claim(exactly("r", count=len(made)), constraints=[{"matchAttribute": f"{GPU}/v"}])
+    assert isinstance(devices.allocate(0, [read_claim(asked)]), Allocated) is fits
+
+
+@pytest.mark.parametrize(("other", "fits"), [({"ints": [3]}, True), ({"ints": [2, 3]}, False), ({"int": 1}, False)])
+def test_devices_differ_by_lists_without_a_value_in_common(other: Body, fits: bool) -> None:
+    made = [device("d0", attributes={"v": {"ints": [1, 2]}}), device("d1", attributes={"v": other})]
+    devices = devices_of(cluster_of(world(slice_of(*made))))
+    asked = claim(exactly("r", count=2), constraints=[{"distinctAttribute": f"{GPU}/v"}])
+    assert isinstance(devices.allocate(0, [read_claim(asked)]), Allocated) is fits
+
+
+def test_devices_that_take_resources_of_the_node_are_not_handed_out_and_the_reason_names_the_gate() -> None:
+    """What they take is counted nowhere here: a node would be filled beyond its allocatable."""
+    mapped = device("d0", nodeAllocatableResourceMappings={"cpu": {"allocationMultiplier": "2"}})
+    devices = devices_of(cluster_of(world(slice_of(mapped), slice_of(device("d1"), pool="plain", nodeName="n0"))))
+    assert isinstance(devices.allocate(0, [read_claim(claim(exactly("r")))]), Allocated)
+    answer = devices.allocate(0, [read_claim(claim(exactly("r", count=2)))])
+    assert answer == Refusal("pool has devices that take resources of nodes, which are not counted here (DRANodeAllocatableResources)")

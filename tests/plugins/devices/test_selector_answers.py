@@ -144,7 +144,30 @@ def test_patterns_that_backtrack_elsewhere_are_matched_in_linear_time() -> None:
 
 
 def test_an_attribute_of_a_type_that_is_not_known_leaves_every_expression_without_an_answer() -> None:
-    assert verdict("true", device("d", attributes={"odd": {"ints": [1]}})) == "an attribute has a type that is not supported"
+    assert verdict("true", device("d", attributes={"odd": {"colour": "red"}})) == "an attribute has a type that is not supported"
+
+
+@pytest.mark.parametrize(
+    ("expression", "answer"),
+    [
+        ("{mine}.sizes.includes(2) && !{mine}.sizes.includes(3)", True),
+        ("2 in {mine}.sizes && {mine}.sizes.size() == 2", True),
+        ("{mine}.names.exists(name, name.startsWith('b'))", True),
+        ("{mine}.model.includes('T4') && !{mine}.model.includes('T40')", True),
+        ("{mine}.releases.includes(semver('1.2.3'))", True),
+        ("{mine}.switches.includes(1)", False),  # a truth value is no number
+        ("{mine}.model == 'T4'", True),  # what is no list is served as before
+    ],
+)
+def test_attributes_may_be_lists(expression: str, answer: bool) -> None:
+    """Of DRAListTypeAttributes, alpha in 1.36: one such attribute made each selector fail on its device."""
+    lists = {
+        "sizes": {"ints": [1, 2]},
+        "names": {"strings": ["ab", "bc"]},
+        "switches": {"bools": [True]},
+        "releases": {"versions": ["1.2.3"]},
+    }
+    assert verdict(expression.format(mine=MINE), device("d", attributes={**lists, "model": "T4"})) is answer
 
 
 def test_devices_that_look_the_same_share_what_was_answered() -> None:

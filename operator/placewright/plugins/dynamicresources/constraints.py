@@ -37,21 +37,22 @@ class AttributeConstraint(Protocol):
 
 @dataclass(slots=True)
 class MatchAttribute:
-    """All devices have this attribute, with one value."""
+    """All devices have this attribute, and one value in common."""
 
     requests: frozenset[str]
     attribute: str
-    _values: list[Hashable] = field(default_factory=list)
+    #: After each device, the values that all of them have.
+    _values: list[frozenset[Hashable]] = field(default_factory=list)
 
     def add(self, offer: Offer, names: frozenset[str]) -> bool:
         """True when the device fits in with those before."""
         if self.requests and not self.requests & names:
             return True
-        value = attribute_of(offer, self.attribute)
-        if value is None or (self._values and self._values[-1] != value):
-            return False
-        self._values.append(value)
-        return True
+        values = values_of(offer, self.attribute)
+        common = values & self._values[-1] if self._values else values
+        if common:
+            self._values.append(common)
+        return bool(common)
 
     def take_back(self, names: frozenset[str]) -> None:
         """Forget the last device."""
@@ -61,23 +62,23 @@ class MatchAttribute:
 
 @dataclass(slots=True)
 class DistinctAttribute:
-    """All devices have this attribute, each with a value of its own.
+    """All devices have this attribute, each with values of its own.
 
     kube-scheduler compares with the last device of each request only; here it is all of them, as the API's words say.
     """
 
     requests: frozenset[str]
     attribute: str
-    _values: list[Hashable] = field(default_factory=list)
+    _values: list[frozenset[Hashable]] = field(default_factory=list)
 
     def add(self, offer: Offer, names: frozenset[str]) -> bool:
-        """True when the device differs from all before."""
+        """True when the device has no value in common with any before."""
         if self.requests and not self.requests & names:
             return True
-        value = attribute_of(offer, self.attribute)
-        if value is None or value in self._values:
+        values = values_of(offer, self.attribute)
+        if not values or any(values & before for before in self._values):
             return False
-        self._values.append(value)
+        self._values.append(values)
         return True
 
     def take_back(self, names: frozenset[str]) -> None:
@@ -98,8 +99,11 @@ def constraints_of(specs: Sequence[DeviceConstraint] | None) -> list[AttributeCo
     return made
 
 
-def attribute_of(offer: Offer, name: str) -> Hashable | None:
-    """The value of an attribute with its type, by its full name or, in the driver's domain, without it; None where there is none."""
+def values_of(offer: Offer, name: str) -> frozenset[Hashable]:
+    """The values of an attribute with their type, by its full name or, in the driver's domain, without it; none where there is none.
+
+    An attribute that is a list has several.
+    """
     if name not in offer.values:
         if len(offer.values) >= _MOST_VALUES:
             offer.values.clear()
@@ -107,16 +111,18 @@ def attribute_of(offer: Offer, name: str) -> Hashable | None:
     return offer.values[name]
 
 
-def _look_up(offer: Offer, name: str) -> Hashable | None:
+def _look_up(offer: Offer, name: str) -> frozenset[Hashable]:
     attributes = offer.device.attributes or {}
     attribute = attributes.get(name)
     if attribute is None:
         domain, _, identifier = name.partition("/")
         attribute = attributes.get(identifier) if domain == offer.id.driver else None
     if attribute is None:
-        return None
-    values = (("string", attribute.text), ("int", attribute.number), ("bool", attribute.truth), ("version", attribute.version))
-    return next((each for each in values if each[1] is not None), None)
+        return frozenset()
+    alone = (("string", attribute.text), ("int", attribute.number), ("bool", attribute.truth), ("version", attribute.version))
+    lists = (("string", attribute.texts), ("int", attribute.numbers), ("bool", attribute.truths), ("version", attribute.versions))
+    found = [(kind, each) for kind, each in alone if each is not None]
+    return frozenset([*found, *((kind, each) for kind, many in lists for each in many or ())])
 
 
 def applies(constraint: DeviceConstraint, names: frozenset[str]) -> bool:
@@ -205,10 +211,9 @@ class _TooLong(Exception):
 
 
 def _by_value(attribute: str, offers: Iterable[Offer]) -> dict[Hashable, list[DeviceId]]:
-    """Devices by their value of an attribute; those without one are left out."""
+    """Devices by the values of an attribute; devices without one are left out."""
     found: dict[Hashable, list[DeviceId]] = {}
     for offer in offers:
-        value = attribute_of(offer, attribute)
-        if value is not None:
+        for value in values_of(offer, attribute):
             found.setdefault(value, []).append(offer.id)
     return found

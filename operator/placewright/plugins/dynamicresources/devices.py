@@ -35,7 +35,7 @@ from placewright.plugins.dynamicresources.demands import (
 )
 from placewright.plugins.dynamicresources.effort import COUNT, LOOK, OutOfSteps
 from placewright.plugins.dynamicresources.inventory import Inventory, Usage
-from placewright.plugins.dynamicresources.pools import Outlook
+from placewright.plugins.dynamicresources.pools import NOT_COUNTED, Outlook
 from placewright.plugins.dynamicresources.selectors import CompiledSelectors
 from placewright.plugins.dynamicresources.shortage import DeviceShortage
 
@@ -440,4 +440,6 @@ def _are_of_one_pod(one: ResourceClaim, other: ResourceClaim) -> bool:
 
 def _why_not(outlook: Outlook) -> str:
     """Devices are lacking; a pool from which none can be had may be why."""
+    if any(pool.problem == NOT_COUNTED for pool in outlook.unusable):
+        return NOT_COUNTED
     return INVALID_POOLS if any(pool.problem for pool in outlook.unusable) else CANNOT_ALLOCATE

@@ -225,7 +225,7 @@ class Offer:
     counters: tuple[tuple[CounterName, int], ...]
     capacities: dict[str, Capacity]
     plain: bool
-    values: dict[str, Hashable | None] = field(default_factory=dict)
+    values: dict[str, frozenset[Hashable]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -286,6 +286,10 @@ class Pool:
             self.binding.add(offer.slice)
 
 
+#: The problem of a pool with a device whose allocation takes CPU or memory of the node beside what pods request (alpha in 1.36).
+NOT_COUNTED: Final = "pool has devices that take resources of nodes, which are not counted here (DRANodeAllocatableResources)"
+
+
 class PoolError(ValueError):
     """The fault of a pool."""
 
@@ -330,6 +334,8 @@ def _fill(pool: Pool, slices: Sequence[ResourceSlice], shapes: DeviceShapes, bef
         name, offers = each.metadata.name, list[Offer]()
         known = kept.get(name)
         for place, device in enumerate(each.spec.devices or ()):
+            if device.node_allocatable_resource_mappings:
+                raise PoolError(NOT_COUNTED)
             if known is not None and known[0] is each:
                 offer = known[1][place]
                 offer.order, offer.slice = len(pool.offers), number

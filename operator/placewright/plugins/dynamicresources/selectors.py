@@ -22,9 +22,9 @@ from placewright.plugins.dynamicresources.effort import COMPILE, COMPILE_A_CHARA
 
 #: For one device: two milliseconds.
 MOST_STEPS: Final = 20_000
-#: A device has no more attributes and capacities; an attribute (DeviceAttributeMaxValueLength), a name with its domain, and a number as
-#: text have no more characters. All attributes of a domain are handed over.
-_DEVICE_SIZES: Final = ValueSizes(entries=32, characters=96, maps=frozenset({"attributes", "capacity"}))
+#: A device has no more values of attributes (ResourceSliceMaxAttributeValuesPerDevice), and fewer attributes and capacities. A text, a name
+#: with its domain, and a number as text have no more characters. All attributes of a domain are handed over.
+_DEVICE_SIZES: Final = ValueSizes(entries=48, characters=96, maps=frozenset({"attributes", "capacity"}))
 _LONGEST_SHOWN: Final = 160
 _MOST_EXPRESSIONS: Final = 1024
 #: Characters of the expressions that are kept compiled: measured, one takes some 60 bytes for each.
@@ -212,15 +212,20 @@ def _by_domain(driver: str, values: Mapping[str, Any]) -> DeviceDomains:
 def _value(attribute: DeviceAttribute) -> Any:
     if attribute.version is not None:
         return version_value(attribute.version)
-    value = next((each for each in (attribute.number, attribute.truth, attribute.text) if each is not None), None)
+    if attribute.versions is not None:
+        return [version_value(each) for each in attribute.versions]
+    alone = (attribute.number, attribute.truth, attribute.text)
+    lists = (attribute.numbers, attribute.truths, attribute.texts)
+    value = next((each for each in (*alone, *lists) if each is not None), None)
     if value is None:
         raise ValueError("an attribute has a type that is not supported")
-    return value
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _key(attribute: DeviceAttribute) -> tuple[str, ...]:
     """Hashable and sortable; tells 1 from true."""
-    return tuple(repr(each) for each in (attribute.number, attribute.truth, attribute.text, attribute.version))
+    values = (attribute.number, attribute.truth, attribute.text, attribute.version)
+    return tuple(repr(each) for each in (*values, attribute.numbers, attribute.truths, attribute.texts, attribute.versions))
 
 
 def _shortened(error: ExpressionError) -> ExpressionError:

@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make conformance", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--e2e-test", type=Path, metavar="FILE", help="the program (default: E2E_TEST, or beside kube-apiserver)")
     parser.add_argument("--focus", default=FOCUS, metavar="REGEX", help=f"specs to run (default: {FOCUS})")
+    parser.add_argument("--skip", default="", metavar="REGEX", help="specs to leave out of these")
     parser.add_argument("--all", action="store_true", help="leave no spec out, not even specs that no scheduler can pass here")
     whose = "who places the pods (default: placewright)"
     parser.add_argument("--scheduler", type=PodPlacer, choices=list(PodPlacer), default=PodPlacer.PLACEWRIGHT, help=whose)
@@ -105,10 +106,11 @@ def _conduct(args: argparse.Namespace, found: ConformancePrograms) -> int:
 
 
 def _check(args: argparse.Namespace, found: ConformancePrograms) -> None:
-    try:
-        re.compile(args.focus)
-    except re.error as error:
-        raise InputError(f"--focus: found {args.focus!r}; allowed a regular expression ({error})") from None
+    for option, expression in (("--focus", args.focus), ("--skip", args.skip)):
+        try:
+            re.compile(expression)
+        except re.error as error:
+            raise InputError(f"{option}: found {expression!r}; allowed a regular expression ({error})") from None
     if args.nodes < 1:
         raise InputError(f"--nodes: found {args.nodes}; allowed 1 or more")
     if args.minutes <= 0:
@@ -122,10 +124,12 @@ async def _run(args: argparse.Namespace, e2e_test: E2eTest, whole: RunningContro
     if not asked:
         raise InputError(f"--focus: no spec of e2e.test 1.{e2e_test.minor} matches {args.focus!r}")
     left_out = {} if args.all else {spec: why for spec in asked if (why := reason_to_leave_out(spec, gates))}
+    left_out |= {spec: "--skip" for spec in asked if args.skip and re.search(args.skip, spec)}
     _say(f"running {len(asked) - len(left_out)} of the {len(asked)} specs of e2e.test 1.{e2e_test.minor} that match {args.focus}")
     # Patterns rather than names: names may be more than fit on a command line.
-    by_name = [spec for spec in left_out if not any(re.search(each.pattern, spec) for each in LEFT_OUT)]
-    skip = [*([] if args.all else [each.pattern for each in LEFT_OUT]), *(f"{re.escape(spec)}$" for spec in by_name)]
+    patterns = [*([] if args.all else [each.pattern for each in LEFT_OUT]), *([args.skip] if args.skip else [])]
+    by_name = [spec for spec in left_out if not any(re.search(each, spec) for each in patterns)]
+    skip = [*patterns, *(f"{re.escape(spec)}$" for spec in by_name)]
     found = await e2e_test.run(args.focus, skip, args.minutes * 60, whole.check) if len(left_out) < len(asked) else []
     ran = [each for each in found if each.spec not in left_out and (each.spec in asked or each.verdict is SpecVerdict.FAILED)]
     return [*ran, *(SpecOutcome(spec, SpecVerdict.LEFT_OUT, why=why) for spec, why in left_out.items())]
