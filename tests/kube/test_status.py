@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +21,7 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import apply_status
 from placewright.kube.retry import RetryBackoff
+from placewright.kube.writers.binder import HttpBinder
 from placewright.kube.writers.evictor import HttpEvictor
 from placewright.kube.writers.podstatus import HttpStatusWriter
 
@@ -535,3 +537,54 @@ async def test_a_pod_that_is_bound_meanwhile_loses_its_verdict_and_the_condition
     )
     assert body["metadata"] == {"uid": "uid-web"}
     assert [(each["type"], each["status"]) for each in body["status"]["conditions"]] == [(GIVEN_UP, "False")]
+
+
+BINDING = "POST /api/v1/namespaces/shop/pods/web/binding"
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["being written", "waiting"])
+async def test_a_pod_is_bound_when_its_nomination_was_written_and_not_before(office: Office, begun: bool) -> None:
+    arrived, answered = asyncio.Event(), asyncio.Event()
+
+    async def slowly(_: web.Request) -> web.StreamResponse:
+        arrived.set()
+        await answered.wait()
+        return web.json_response({})
+
+    office.api.on(STATUS, slowly)
+    office.api.on(BINDING, OK)
+    writer, info = office.writer(), pod("web", uid="u-1")
+    unschedulable(writer, info, "node-7")
+    if begun:
+        writer.start()
+        await arrived.wait()
+    binder = HttpBinder(office.client, lambda: True, told_first=writer.nomination_written)
+    binding = asyncio.create_task(binder.bind(info, NodeName("node-7"), {}))
+    if not begun:
+        writer.start()
+    await arrived.wait()
+    assert not office.api.asked("POST")
+    answered.set()
+    await binding
+    assert [request.method for request in office.api.requests] == ["PATCH", "POST"]
+    await writer.close()
+
+
+async def test_a_pod_without_a_nomination_under_way_is_bound_at_once(office: Office) -> None:
+    office.api.on(BINDING, OK)
+    writer, info = office.writer(), pod("web", uid="u-1")
+    unschedulable(writer, info)  # a verdict alone; its writer is not even started
+    unschedulable(writer, pod("other", uid="u-2"), "node-7")
+    await HttpBinder(office.client, lambda: True, told_first=writer.nomination_written).bind(info, NodeName("node-7"), {})
+    assert [request.method for request in office.api.requests] == ["POST"]
+
+
+async def test_a_nomination_that_cannot_be_written_holds_a_binding_up_no_longer_than_a_second(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("placewright.kube.writers.podstatus._NOMINATION_SECONDS", 0.01)
+    office.api.on(BINDING, OK)
+    writer, info = office.writer(), pod("web", uid="u-1")
+    unschedulable(writer, info, "node-7")  # its writer is never started
+    await HttpBinder(office.client, lambda: True, told_first=writer.nomination_written).bind(info, NodeName("node-7"), {})
+    assert office.api.asked("POST")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -107,6 +108,17 @@ class InFlightPods:
             The attempt; None when the pod is not in flight.
         """
         return self._pods.get(uid)
+
+    def aside(self, pod: PodInfo) -> AbstractContextManager[None]:
+        """Let a pod stand aside while a block runs, so that other pods are decided meanwhile.
+
+        Args:
+            pod: in flight; any other is ignored.
+
+        Returns:
+            A context manager.
+        """
+        return self.place(pod.uid).aside()
 
     def place(self, uid: str) -> RoomPlace:
         """Return the pod's place in its profile's room.

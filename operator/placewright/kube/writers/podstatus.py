@@ -94,6 +94,10 @@ class _Written:
     nominated: str
 
 
+#: Seconds that a Binding waits for the nomination of its pod. A write takes milliseconds; an API server that is overloaded delays both.
+_NOMINATION_SECONDS: Final = 1.0
+
+
 #: Guards a body, so that it is sent only while this replica may write.
 Guard = Callable[[Mapping[str, Any]], Mapping[str, Any] | GuardedBody]
 
@@ -151,6 +155,19 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         self.counts = StatusCounts()
         self._most_waiting = waiting
         self._written: BoundedCache[str, _Written] = BoundedCache(_REMEMBERED_BYTES, most=_REMEMBERED)
+        #: Uids of pods whose nomination is being written.
+        self._nominating: set[str] = set()
+
+    async def nomination_written(self, pod: PodInfo) -> None:
+        """Wait for the write of the pod's nomination, if there is one under way: autoscalers and other schedulers read nominations.
+
+        Args:
+            pod: about to be bound.
+        """
+        waiting = self._queue.waiting.get(pod.key)
+        waits = waiting is not None and waiting.pod.uid == pod.uid and bool(waiting.nominated)
+        if waits or pod.uid in self._nominating:
+            await self._queue.written(pod.key, _NOMINATION_SECONDS)
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         """Queue the condition PodScheduled=False; returns at once.
@@ -225,6 +242,8 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         if patch is None:
             self.counts.unchanged += 1
             return
+        if verdict.nominated:
+            self._nominating.add(verdict.pod.uid)
         try:
             found = await self._send(lambda: self._patched(verdict, patch))
         except _OutOfDate:
@@ -238,6 +257,8 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
                 self._failed(verdict, error)
         else:
             self._done(verdict, patch, found)
+        finally:
+            self._nominating.discard(verdict.pod.uid)
 
     async def _patched(self, verdict: _Verdict, patch: dict[str, Any]) -> Pod:
         """Send the patch, for the pod as it is.

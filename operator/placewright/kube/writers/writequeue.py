@@ -89,6 +89,8 @@ class WriteQueue(Generic[K, V]):
         self._shares: FairShares[str] = FairShares(1, 1)
         self._most = 1
         self._in_flight: set[K] = set()
+        #: By key, set when a write of it has ended; only for keys that a caller of `written` waits for.
+        self._ended: dict[K, asyncio.Event] = {}
         self._closing = False
         #: Idle workers. An item wakes one of them, and that one wakes the next if more items wait: waking all of them for each item would
         #: cost the event loop a step a worker.
@@ -141,6 +143,24 @@ class WriteQueue(Generic[K, V]):
             self.idle.set()
         return taken
 
+    async def written(self, key: K, seconds: float) -> None:
+        """Wait until no item of a key waits or is being written.
+
+        Args:
+            key: such as the pod.
+            seconds: to wait at most.
+        """
+        ended = self._ended.setdefault(key, asyncio.Event())
+        try:
+            async with asyncio.timeout(seconds):
+                while key in self.waiting or key in self._in_flight:
+                    ended.clear()
+                    await ended.wait()
+        except TimeoutError:
+            _log.info("%s is still not written after %g s", key, seconds)
+        finally:
+            self._ended.pop(key, None)
+
     async def close(self, deadline: float) -> int:
         """Write the waiting items without the pauses between two writes of a key, then end the workers.
 
@@ -186,6 +206,8 @@ class WriteQueue(Generic[K, V]):
             finally:
                 self._shares.give_back(self._namespace_of(item))
                 self._in_flight.discard(key)
+                if (ended := self._ended.get(key)) is not None:
+                    ended.set()
                 if not self.waiting and not self._in_flight:
                     self.idle.set()
 
