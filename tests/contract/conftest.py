@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -17,8 +17,21 @@ from contract.cluster import Cluster, Server, client_from, within_namespace
 from controlplane.breaking import forget_history, kill_api_server
 from kubesandbox.controllers.kubelet import KubeletTimes
 from kubesandbox.server import Sandbox, SandboxOptions
-from placewright_lab.controlplane.server import ControlPlane
+from placewright_lab.controlplane.flags import Features
+from placewright_lab.controlplane.server import ControlPlane, Options
+from programs import not_on_this_server
 
+#: Gates that are off in some version and that tests of the contract need, with the first minor version that has them.
+GATES = {
+    "DRADeviceTaints": 33,
+    "DRADeviceTaintRules": 35,
+    "TaintTolerationComparisonOperators": 35,
+    "GenericWorkload": 35,
+    "GangScheduling": 35,
+    "TopologyAwareWorkloadScheduling": 36,
+    "WorkloadAwarePreemption": 36,
+}
+ALPHA_FROM = min(GATES.values())
 IDLE = KubeletTimes(start=3600.0, end=3600.0)
 """The tests play the kubelet themselves, as they must on a bare API server."""
 
@@ -44,6 +57,40 @@ async def server(control_plane: ControlPlane | None) -> AsyncIterator[Server]:
     else:
         async with Sandbox(SandboxOptions(kubelets=IDLE)) as sandbox, client_from(sandbox.kubeconfig) as client:
             yield Server(client, await minor_of(client), sandbox.faults.compact, sandbox.watches.bookmark_all, real=False)
+
+
+@pytest.fixture(scope="session")
+def alpha_plane(control_plane: ControlPlane | None) -> Iterator[ControlPlane | None]:
+    """A second control plane, with the gates that tests need and every version of every API; None where there is not even a first one.
+
+    It is started for the first test that asks. Before 1.33 it is not, and the skipped tests say so.
+    """
+    if control_plane is None:
+        yield None
+        return
+    minor = control_plane.assets.minor
+    if minor < ALPHA_FROM:
+        not_on_this_server(f"a second one with alpha gates is started from 1.{ALPHA_FROM} on, and it is 1.{minor}")
+    gates = ",".join(f"{name}=true" for name, since in GATES.items() if since <= minor)
+    with ControlPlane(control_plane.assets, Options(audit=False, features=Features(gates, "api/all=true"))) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def gated_server(server: Server, alpha_plane: ControlPlane | None) -> AsyncIterator[Server]:
+    """The server with alpha gates; the sandbox and the cluster of KUBECONFIG_E2E are as they are."""
+    if alpha_plane is None:
+        yield server
+        return
+    async with client_from(alpha_plane.kubeconfig) as client:
+        yield Server(client, server.minor, tells_progress=server.tells_progress)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def gated(gated_server: Server) -> AsyncIterator[Cluster]:
+    """For tests of what is alpha: the server with alpha gates, and a namespace for one test."""
+    async with within_namespace(gated_server) as found:
+        yield found
 
 
 @pytest_asyncio.fixture(loop_scope="session")

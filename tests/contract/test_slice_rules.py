@@ -193,15 +193,15 @@ async def taint_rules(cluster: Cluster) -> tuple[str, str]:
     return not_on_this_server("it does not serve devicetaintrules")
 
 
-async def test_a_taint_rule_is_made_changed_and_reported_on(cluster: Cluster) -> None:
-    path, version = await taint_rules(cluster)
-    name = cluster.unique("it")
-    made = (await cluster.client.post(path, taint_rule(name, version))).expect(201)
-    changed = (await cluster.client.patch(f"{path}/{name}", {"spec": {"taint": {"effect": "NoSchedule"}}}, MERGE)).expect(200)
+async def test_a_taint_rule_is_made_changed_and_reported_on(gated: Cluster) -> None:
+    path, version = await taint_rules(gated)
+    name = gated.unique("it")
+    made = (await gated.client.post(path, taint_rule(name, version))).expect(201)
+    changed = (await gated.client.patch(f"{path}/{name}", {"spec": {"taint": {"effect": "NoSchedule"}}}, MERGE)).expect(200)
     said = {"type": "EvictionInProgress", "status": "True", "reason": "Pods", "message": ""}
     condition = {**said, "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    told = (await cluster.client.patch(f"{path}/{name}/status", {"status": {"conditions": [condition]}}, MERGE)).expect(200)
-    (await cluster.client.delete(f"{path}/{name}")).expect(200)
+    told = (await gated.client.patch(f"{path}/{name}/status", {"status": {"conditions": [condition]}}, MERGE)).expect(200)
+    (await gated.client.delete(f"{path}/{name}")).expect(200)
     assert made["spec"]["taint"]["timeAdded"]
     assert (changed["spec"]["taint"]["effect"], changed["metadata"]["generation"]) == ("NoSchedule", 2)
     assert told["status"]["conditions"] == [condition]
@@ -215,9 +215,9 @@ async def test_a_taint_rule_is_made_changed_and_reported_on(cluster: Cluster) ->
         ({"taint": {"key": "a b", "effect": "None"}}, 'spec.taint.key: Invalid value: "a b": name part must consist of'),
     ],
 )
-async def test_a_taint_rule_is_refused_for(cluster: Cluster, spec: Object, why: str) -> None:
-    path, version = await taint_rules(cluster)
-    assert why in await refusal(cluster, path, taint_rule(cluster.unique("it"), version, **spec))
+async def test_a_taint_rule_is_refused_for(gated: Cluster, spec: Object, why: str) -> None:
+    path, version = await taint_rules(gated)
+    assert why in await refusal(gated, path, taint_rule(gated.unique("it"), version, **spec))
 
 
 # --- pods --------------------------------------------------------------------------------------------------------------------

@@ -141,11 +141,9 @@ def _check_group(spec: Object, old: Object | None) -> Faults:
         return
     yield from _check_policy("spec.schedulingPolicy", spec.get("schedulingPolicy") or {})
     if spec.get("schedulingConstraints") is not None:
-        path = "spec.schedulingConstraints.topologyConstraints"
-        topologies = spec["schedulingConstraints"].get("topologyConstraints") or []
-        if not topologies:
-            yield required(path)
-        elif len(topologies) > 1:
+        path = "spec.schedulingConstraints.topology"
+        topologies = spec["schedulingConstraints"].get("topology") or []
+        if len(topologies) > 1:
             yield too_many(path, len(topologies), 1)
         for at, each in enumerate(topologies):
             key = each.get("topologyKey")

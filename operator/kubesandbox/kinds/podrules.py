@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -23,6 +24,7 @@ TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io
 MOST_ADDRESSES: Final = 2
 _NODES: Final[GroupResource] = ("", "nodes")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_WHOLE: Final = re.compile("-?[1-9][0-9]*")
 _COMPARISONS: Final = ("Gt", "Lt")
 _ONE_OF_EACH: Final = "may specify no more than one IP for each IP family"
 _NOT_ONE: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
@@ -114,7 +116,10 @@ def _check_toleration(path: str, toleration: Object) -> Faults:
 def _check_compared(path: str, operator: str, value: str) -> Faults:
     if operator in _COMPARISONS:
         if integer(value) is None:
-            yield invalid(f"{path}.value", value, "must be a valid decimal integer in canonical form")
+            too_large = f'strconv.ParseInt: parsing "{value}": value out of range'
+            yield invalid(
+                f"{path}.value", value, too_large if _WHOLE.fullmatch(value) else "must be a valid decimal integer in canonical form"
+            )
     elif operator == "Exists":
         if value:
             yield invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
