@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from kubesandbox.storage.writes import WriteOptions
@@ -48,6 +49,28 @@ class Storage:
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]
         spec = {"schedulerName": "placewright", "containers": [{"name": "main", "image": "i"}], "volumes": volumes}
         self._sandbox.writes.create(self._pods, "default", {"metadata": {"name": name}, "spec": spec})
+
+    def claim_of_one_pod(self, name: str) -> None:
+        """A claim that only one pod may use, with its volume."""
+        spec: Object = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOncePod"], "storageClassName": "disks"}
+        reference = {"kind": "PersistentVolumeClaim", "name": name, "namespace": "default"}
+        source = {"csi": {"driver": "d", "volumeHandle": name}, "claimRef": reference}
+        self._sandbox.writes.create(self._volumes, "", {"metadata": {"name": f"of-{name}"}, "spec": {**spec, **source}})
+        asked = {key: spec[key] for key in ("accessModes", "storageClassName")} | {"resources": {"requests": {"storage": "1Gi"}}}
+        meta = {"name": name, "annotations": {COMPLETED: "yes"}}
+        self._sandbox.writes.create(self._claims, "default", {"metadata": meta, "spec": {**asked, "volumeName": f"of-{name}"}})
+
+    def priority_class(self, name: str, value: int) -> None:
+        classes = self._sandbox.resource("scheduling.k8s.io", "v1", "priorityclasses")
+        self._sandbox.writes.create(classes, "", {"metadata": {"name": name}, "value": value})
+
+    def user_of(self, claim: str, name: str, priority: str) -> None:
+        """A pod with this claim, which ends at once when it is told to."""
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
+        containers = [{"name": "main", "image": "i"}]
+        spec = {"schedulerName": "placewright", "containers": containers, "volumes": volumes, "priorityClassName": priority}
+        body = {"metadata": {"name": name}, "spec": {**spec, "terminationGracePeriodSeconds": 0}}
+        self._sandbox.writes.create(self._pods, "default", body)
 
     def pod_with_ephemeral_volume(self, name: str) -> None:
         asked: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "disks"}
@@ -184,3 +207,31 @@ async def test_a_pod_whose_claim_is_bound_by_others_waits_until_it_is(stage: Sta
         storage.volume("disk", "left")
         storage.bind("web", "disk")
         await stage.until(lambda: stage.node_of("web") == "left")
+
+
+async def test_a_claim_for_one_pod_goes_from_the_victim_to_its_preemptor_though_others_wait_for_it(stage: Stage) -> None:
+    storage = Storage(stage)
+    storage.storage_class("kubernetes.io/no-provisioner")
+    storage.priority_class("low", 1)
+    storage.priority_class("high", 1000)
+    rounds = [str(number) for number in range(5)]
+    for host in ("left", "right"):
+        storage.node(host)
+    for number in rounds:
+        storage.claim_of_one_pod(f"claim-{number}")
+        storage.user_of(f"claim-{number}", f"holder-{number}", "low")
+    async with operator(stage):
+        await stage.until(lambda: stage.placed(*(f"holder-{number}" for number in rounds)))
+        waiters = [f"waiter-{number}-{which}" for number in rounds for which in range(3)]
+        for each in waiters:
+            storage.user_of(f"claim-{each.split('-')[1]}", each, "low")
+        await stage.until(lambda: all(stage.condition(each).get("reason") == "Unschedulable" for each in waiters))
+        # The preemptor backs off when its victim ends, and the others do not any more: each of them is tried before it.
+        await stage.until(
+            lambda clock=time.monotonic, ends=time.monotonic() + 1.5: clock() > ends, "the backoff of those that wait is over"
+        )
+        for number in rounds:
+            storage.user_of(f"claim-{number}", f"vip-{number}", "high")
+        await stage.until(lambda: stage.placed(*(f"vip-{number}" for number in rounds)))
+    assert not any(map(stage.node_of, waiters))
+    assert not stage.bound_twice()
