@@ -227,9 +227,8 @@ async def test_a_claim_for_one_pod_goes_from_the_victim_to_its_preemptor_though_
             storage.user_of(f"claim-{each.split('-')[1]}", each, "low")
         await stage.until(lambda: all(stage.condition(each).get("reason") == "Unschedulable" for each in waiters))
         # The preemptor backs off when its victim ends, and the others do not any more: each of them is tried before it.
-        await stage.until(
-            lambda clock=time.monotonic, ends=time.monotonic() + 1.5: clock() > ends, "the backoff of those that wait is over"
-        )
+        over = time.monotonic() + 1.5
+        await stage.until(lambda: time.monotonic() > over, "the backoff of those that wait is over")
         for number in rounds:
             storage.user_of(f"claim-{number}", f"vip-{number}", "high")
         await stage.until(lambda: stage.placed(*(f"vip-{number}" for number in rounds)))
