@@ -558,7 +558,7 @@ async def test_a_pod_is_bound_when_its_nomination_was_written_and_not_before(off
     if begun:
         writer.start()
         await arrived.wait()
-    binder = HttpBinder(office.client, lambda: True, told_first=writer.nomination_written)
+    binder = HttpBinder(office.client, lambda: True, before=writer.nomination_written)
     binding = asyncio.create_task(binder.bind(info, NodeName("node-7"), {}))
     if not begun:
         writer.start()
@@ -575,7 +575,7 @@ async def test_a_pod_without_a_nomination_under_way_is_bound_at_once(office: Off
     writer, info = office.writer(), pod("web", uid="u-1")
     unschedulable(writer, info)  # a verdict alone; its writer is not even started
     unschedulable(writer, pod("other", uid="u-2"), "node-7")
-    await HttpBinder(office.client, lambda: True, told_first=writer.nomination_written).bind(info, NodeName("node-7"), {})
+    await HttpBinder(office.client, lambda: True, before=writer.nomination_written).bind(info, NodeName("node-7"), {})
     assert [request.method for request in office.api.requests] == ["POST"]
 
 
@@ -586,5 +586,5 @@ async def test_a_nomination_that_cannot_be_written_holds_a_binding_up_no_longer_
     office.api.on(BINDING, OK)
     writer, info = office.writer(), pod("web", uid="u-1")
     unschedulable(writer, info, "node-7")  # its writer is never started
-    await HttpBinder(office.client, lambda: True, told_first=writer.nomination_written).bind(info, NodeName("node-7"), {})
+    await HttpBinder(office.client, lambda: True, before=writer.nomination_written).bind(info, NodeName("node-7"), {})
     assert office.api.asked("POST")

@@ -147,8 +147,7 @@ class Engine:
         self._status = HttpStatusWriter(self.client, leads, sleep=sleep)
         self._group_status = HttpGroupStatusWriter(self.client, GroupView(leads, self.cluster.pod_groups.object_of, self._native_version))
         self._groups = GroupStatusKeeper(self.cluster, self._group_status, self._events, self._native_version)
-        aside = self.queue.in_flight.aside
-        self._binder = HttpBinder(self.client, leads, aside=aside, told_first=self._status.nomination_written, sleep=sleep)
+        self._binder = HttpBinder(self.client, leads, aside=self.queue.in_flight.aside, before=self._status.nomination_written, sleep=sleep)
         self._volumes = HttpVolumeWriter(self.client, leads, sleep=sleep)
         self.claims = HttpClaimWriter(self.client, leads, self._claims_version, heard.claims, sleep=sleep)
         # --- decisions

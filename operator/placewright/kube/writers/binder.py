@@ -79,7 +79,7 @@ class HttpBinder(ApiWriter):
         concurrency: int = ALL_PLACES,
         looks: int = LOOKS,
         aside: Callable[[PodInfo], AbstractContextManager[None]] = lambda _pod: nullcontext(),
-        told_first: Callable[[PodInfo], Awaitable[None]] | None = None,
+        before: Callable[[PodInfo], Awaitable[None]] | None = None,
         **timing: Unpack[WriterTiming],
     ) -> None:
         """Bind nothing yet.
@@ -90,14 +90,14 @@ class HttpBinder(ApiWriter):
             concurrency: places for requests under way at once.
             looks: how often a pod is read to find out whether a Binding took effect.
             aside: opened while a pod waits for a repetition, so that other pods are decided meanwhile.
-            told_first: waits for writes about the pod that come before its Binding; None for none.
+            before: waits for writes about the pod that come before its Binding; None for none.
             timing: attempts, backoff and clock; see `WriterTiming`.
         """
         super().__init__(client, may_bind, **timing)
         self.counts = BindCounts()
         self._places = RequestPlaces(concurrency)
         self._aside = aside
-        self._told_first = told_first
+        self._before = before
         self._looks = looks
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
@@ -112,8 +112,8 @@ class HttpBinder(ApiWriter):
             BindError: `conflict` when another writer bound, deleted or replaced the pod; `unknown` when the server did not tell the
                 outcome; neither when it refused or this replica is not the active one.
         """
-        if self._told_first is not None:
-            await self._told_first(pod)
+        if self._before is not None:
+            await self._before(pod)
         await self._bind(pod, node, binding(pod, node, annotations))
         self.counts.bound += 1
 
@@ -130,8 +130,8 @@ class HttpBinder(ApiWriter):
         Raises:
             BindError: as in `bind`.
         """
-        if self._told_first is not None:
-            await self._told_first(pod)
+        if self._before is not None:
+            await self._before(pod)
         self._require_lead(f"binding {pod.key}: ")
         try:
             async with self._client.while_allowed(f"binding {pod.key} by an extender", self._may_write):
