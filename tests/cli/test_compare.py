@@ -134,3 +134,50 @@ def test_profiles_that_differ_in_whom_they_displace_are_told_apart(tmp_path: Pat
     figures = {each["profile"]: (each["preempted"], each["placed"]) for each in told["profiles"]}
     assert figures == {"free": (1, 1), "never": (0, 0), "later": (1, 1)}
     assert [len(change["nowPending"]) for change in told["changes"]] == [1, 0]
+
+
+# --- profiles of several schedulerNames ----------------------------------------------------------------------------------------
+
+
+def of_two_teams(folder: Path) -> str:
+    """Two pods of team a, three of team b, all on a node, and one of neither."""
+    owners = ["a", "a", "b", "b", "b", "elsewhere"]
+    pods = [kit.pod(f"p{i}", cpu="100m").on("n0").scheduler(owner).manifest for i, owner in enumerate(owners)]
+    (folder / "teams.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [kit.node("n0").manifest, *pods]}))
+    return str(folder / "teams.json")
+
+
+def team(folder: Path, name: str) -> str:
+    return str(profile_file(folder, f"team-{name}", schedulerName=name))
+
+
+@pytest.mark.parametrize("command", ["compare", "diff"])
+def test_profiles_of_two_scheduler_names_are_held_against_each_other_by_the_same_pods_and_others_are_counted(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = [team(tmp_path, "a"), team(tmp_path, "b")]
+    chosen = sides if command == "diff" else [word for side in sides for word in ("--profile", side)]
+    assert main([command, *chosen, "-f", of_two_teams(tmp_path), "--all-pods", "-o", "json"]) == 0
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    told = told if command == "compare" else told["simulation"]
+    assert [each["pods"] for each in told["profiles"]] == [5, 5]
+    names = ("before", "after") if command == "diff" else ("team-a", "team-b")
+    left = "1 pod of another scheduler is left where it is, such as default/p5"
+    assert err.splitlines() == [f"placewright: {name}: {left}" for name in names]
+
+
+def test_files_of_several_profiles_leave_the_pods_that_they_do_not_name_and_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = tmp_path / "both.yaml"
+    both.write_text("\n---\n".join(Path(team(tmp_path, name)).read_text() for name in ("a", "elsewhere")))
+    assert main(["compare", "--profile", str(both), "--profile", team(tmp_path, "b"), "-f", of_two_teams(tmp_path), "--all-pods"]) == 0
+    assert capsys.readouterr().err == (
+        "placewright: team-a+team-elsewhere: 3 pods of other schedulers are left where they are, such as default/p2\n"
+    )
+
+
+def test_simulate_counts_the_pods_that_a_profile_leaves_where_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--profile", team(tmp_path, "a"), "-f", of_two_teams(tmp_path), "--all-pods"]) == 0
+    assert "team-a: 4 pods of other schedulers are left where they are, such as default/p2" in capsys.readouterr().out

@@ -23,6 +23,8 @@ from placewright_lab.commands.scenariooptions import (
     add_jobs_option,
     add_scenario_options,
     candidates,
+    names_together,
+    say_left_out,
     say_not_asked,
     scenario_of,
 )
@@ -61,10 +63,12 @@ def main(args: argparse.Namespace) -> int:
     say_not_asked(tried, "compare")
     simulations = [SimulationRun(each.name, each.declared, seed) for seed in range(args.seed, args.seed + args.seeds) for each in tried]
     failed = FailedPlugins()
-    with outcomes_of(Sweep(scenario, registry, args.which), simulations, args.jobs) as found:
+    with outcomes_of(Sweep(scenario, registry, args.which, names_together(tried, scenario)), simulations, args.jobs) as found:
         outcomes = failed.watch(found)
         runs = iter(lambda: list(islice(outcomes, len(tried))), [])
-        comparison = compare(scenario.source, next(runs), runs)
+        first = next(runs)
+        say_left_out(first)
+        comparison = compare(scenario.source, first, runs)
     if args.report is not None:
         _write(args.report, page_of(comparison))
     content = content_of(comparison)

@@ -19,6 +19,8 @@ from placewright_lab.commands.scenariooptions import (
     add_jobs_option,
     add_scenario_options,
     candidates,
+    names_together,
+    say_left_out,
     say_not_asked,
     scenario_of,
 )
@@ -61,8 +63,10 @@ def _compared(
 ) -> ProfileComparison:
     say_not_asked(sides, "diff")
     simulations = [SimulationRun(name, side.declared, args.seed) for side, name in zip(sides, ("before", "after"), strict=True)]
-    with outcomes_of(Sweep(scenario, registry, args.which), simulations, args.jobs) as outcomes:
-        return compare(scenario.source, list(failed.watch(outcomes)))
+    with outcomes_of(Sweep(scenario, registry, args.which, names_together(sides, scenario)), simulations, args.jobs) as outcomes:
+        found = list(failed.watch(outcomes))
+    say_left_out(found)
+    return compare(scenario.source, found)
 
 
 def _print(review: Review, output: str) -> None:

@@ -24,7 +24,7 @@ from placewright_lab.readers.inputs import read_sources
 from placewright_lab.readers.scenarios import join, read_scenario
 from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Scenario
-from placewright_lab.simulation.simulation import Which
+from placewright_lab.simulation.simulation import Which, asked_for
 from placewright_lab.snapshots.recording import read_recording
 from placewright_lab.snapshots.snapshot import profiles_in, read_snapshot
 
@@ -151,6 +151,27 @@ class FailedPlugins:
         for line in self._told:
             sys.stderr.write(f"placewright: error: {printable(line)}\n")
         return 2 if self._told else 0
+
+
+def names_together(tried: Sequence[Candidate], scenario: Scenario) -> frozenset[str]:
+    """The schedulerNames whose pods the candidates are compared by: all that one of them places."""
+    asked = asked_for(scenario)
+    names = [{profile.scheduler_name for profile in candidate.profiles} for candidate in tried]
+    return frozenset[str]().union(*(asked if len(each) == 1 and not each & asked else each for each in names))
+
+
+def say_left_out(outcomes: Sequence[Outcome]) -> None:
+    """Say which pods the profiles leave where they are: a comparison is not about them."""
+    for outcome in outcomes:
+        if outcome.passed_over:
+            sys.stderr.write(f"placewright: {printable(left_out(outcome))}\n")
+
+
+def left_out(outcome: Outcome) -> str:
+    """The line about pods of other schedulers; only for an outcome that has some."""
+    first, *more = outcome.passed_over
+    are = "pods of other schedulers are left where they are" if more else "pod of another scheduler is left where it is"
+    return f"{outcome.profile}: {len(outcome.passed_over)} {are}, such as {first}"
 
 
 def _from_file(path: Path, registry: Registry) -> Candidate:

@@ -22,6 +22,7 @@ from placewright_lab.commands.scenariooptions import (
     add_jobs_option,
     add_scenario_options,
     candidates,
+    left_out,
     say_not_asked,
     scenario_of,
 )
@@ -90,8 +91,7 @@ def show(console: Console, outcomes: list[Outcome]) -> None:
             left = sum(fate.pending for fate in given_up)
             console.print(plain(f"given up with {outcome.profile}: {len(given_up)} pods; {left} have no node at the end"), soft_wrap=True)
         if outcome.passed_over:
-            count, first = len(outcome.passed_over), outcome.passed_over[0]
-            console.print(plain(f"{count} pods wait for other schedulers than {outcome.profile}: {first}, for example"), soft_wrap=True)
+            console.print(plain(left_out(outcome)), soft_wrap=True)
 
 
 def _show_company(console: Console, profile: str, groups: GroupFigures | None, claims: ClaimFigures | None) -> None:

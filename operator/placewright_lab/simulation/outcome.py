@@ -69,7 +69,8 @@ class Outcome:
         ended: virtual seconds at the end.
         wall_seconds: what it took in fact.
         evicted: uids of pods that were there at the beginning and had to leave for others.
-        passed_over: keys of pods that wait at the end for a scheduler that none of the profiles is.
+        passed_over: keys of pods that were left where they are, because none of the profiles is their scheduler: the ones that wait at the
+            end, and, where pods on nodes are placed anew, the ones on nodes.
         plugin_failures: a sentence for each extension point at which a plugin failed. Figures of such an outcome say little.
     """
 

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 from placewright.api.devices import ResourceClaim
-from placewright.api.objects import Node
+from placewright.api.objects import Node, PodKey
 from placewright.api.pods import PodInfo
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME
 from placewright.cluster.cluster import Cluster
@@ -73,11 +73,15 @@ def simulate(
     seed: int = 0,
     which: Which = Which.PENDING,
     name: str = "",
+    together: Collection[str] = (),
 ) -> Outcome:
     """Let profiles place a scenario's pods until nothing can change any more.
 
     Several profiles serve each its scheduler name. A single one whose name no pod asks for is taken to be meant for all of them; other pods
     that ask for another scheduler stay as they are. Extenders are not asked.
+
+    `together` are schedulerNames whose pods a single profile places besides its own, so that profiles of several names are held against
+    each other by the same pods.
 
     `seed` is that of the choice among equally good nodes, as the operator's; `name` the outcome's, the first profile's where it is empty.
 
@@ -88,7 +92,7 @@ def simulate(
     several = [profiles] if isinstance(profiles, ResolvedProfile) else list(profiles)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         loop = cast("VirtualTimeLoop", runner.get_loop())
-        simulation = Simulation(loop, scenario, several, registry, seed, which)
+        simulation = Simulation(loop, scenario, several, registry, seed, which, together)
         runner.run(simulation.run())
     outcome = simulation.outcome(name or several[0].name or several[0].scheduler_name, seed)
     outcome.wall_seconds = time.perf_counter() - began
@@ -114,6 +118,7 @@ class Simulation:
         registry: Registry,
         seed: int,
         which: Which,
+        together: Collection[str] = (),
     ) -> None:
         self._loop = loop
         self._scenario = scenario
@@ -136,6 +141,7 @@ class Simulation:
         self._server.claims = self._claims
         self._evaluators: dict[str, Evaluator] = {}
         self._for_all: Evaluator | None = None
+        self._left: list[PodKey] = []
         self._queue = SchedulingQueue(self._policy, loop.time, self._entered)
         cycle = SchedulingCycle(self._cluster, self._queue.nominator, random.Random(seed))
         ports = Ports(
@@ -143,7 +149,7 @@ class Simulation:
         )  # fmt: skip
         self._scheduler = Scheduler(self._cluster, self._queue, self._evaluator, cycle, ports, loop.time)
         self._server.intake = ClusterEventHandlers(self._cluster, self._queue, self._scheduler.binding)
-        self._build(profiles, registry)
+        self._build(profiles, registry, together)
         self._patience = PATIENCE_SECONDS + max((_stated_waits(profile) for profile in profiles), default=0.0)
 
     def outcome(self, profile: str, seed: int) -> Outcome:
@@ -152,7 +158,8 @@ class Simulation:
         for _, queued in self._queue.pods():
             if queued.given_up_at is not None:  # reports keep a pace, and the end may come first
                 self._fates.by_uid[queued.uid].given_up = True
-        passed_over = [queued.key for _, queued in self._queue.pods() if queued.uid not in self._fates.by_uid]
+        waiting_for_others = (queued.key for _, queued in self._queue.pods() if queued.uid not in self._fates.by_uid)
+        passed_over = [*waiting_for_others, *self._left]
         return Outcome(
             profile,
             seed,
@@ -179,7 +186,7 @@ class Simulation:
 
     # --- profiles -----------------------------------------------------------------------------------------------------------
 
-    def _build(self, profiles: Sequence[ResolvedProfile], registry: Registry) -> None:
+    def _build(self, profiles: Sequence[ResolvedProfile], registry: Registry, together: Collection[str]) -> None:
         nominator, permits = self._queue.nominator, self._scheduler.waiting
         volumes = InstantVolumeWriter(self._cluster, self._loop.time, self._server.put)
         for profile in profiles:
@@ -188,8 +195,10 @@ class Simulation:
                 wake=self._queue.alarms.wake_after, evictions=self._scheduler.evictions,
             )  # fmt: skip
             self._evaluators[profile.scheduler_name] = handle.evaluator(profile, registry)
-        if len(profiles) == 1 and profiles[0].scheduler_name not in _asked_for(self._scenario):
-            self._for_all = self._evaluators[profiles[0].scheduler_name]
+        if len(profiles) == 1:
+            alone = self._evaluators[profiles[0].scheduler_name]
+            self._evaluators |= dict.fromkeys(together, alone)
+            self._for_all = None if profiles[0].scheduler_name in asked_for(self._scenario) else alone
 
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:
         return self._for_all or self._evaluators.get(scheduler_name)
@@ -220,6 +229,8 @@ class Simulation:
         for pod in pods:
             if pod.uid not in to_place:
                 self._server.put_pod(pod)
+                if pod.node_name and self._is_movable(pod) and self._evaluator(pod.scheduler_name) is None:
+                    self._left.append(PodKey(pod.key))
         for pod in sorted(pods, key=lambda pod: pod.created):
             if pod.uid in to_place:
                 self._comes(pod)
@@ -241,6 +252,10 @@ class Simulation:
             return False
         if not pod.node_name:
             return True
+        return self._is_movable(pod)
+
+    def _is_movable(self, pod: PodInfo) -> bool:
+        """Whether a pod on a node would be placed anew, if its scheduler were one of the profiles'."""
         mirror = MIRROR in (pod.pod.metadata.annotations or {})
         return self._which is Which.ALL and not mirror and not pod.terminating
 
@@ -354,7 +369,7 @@ def _stated_waits(profile: ResolvedProfile) -> float:
     return 0.0 if rules is None else max(rules.wait_seconds, rules.min_run_seconds, MINUTE if rules.max_evictions_per_minute else 0.0)
 
 
-def _asked_for(scenario: Scenario) -> set[str]:
+def asked_for(scenario: Scenario) -> set[str]:
     """The scheduler names of all pods."""
     manifests = [*scenario.objects, *(happening.manifest for happening in scenario.happenings)]
     pods = (manifest for manifest in manifests if manifest.get("kind") == "Pod")

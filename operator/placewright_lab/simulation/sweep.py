@@ -35,16 +35,21 @@ class SimulationRun:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The common part of all simulations; each process gets it once."""
+    """The common part of all simulations; each process gets it once.
+
+    Attributes:
+        together: schedulerNames whose pods a single profile places besides its own.
+    """
 
     scenario: Scenario
     registry: Registry
     which: Which
+    together: frozenset[str] = frozenset()
 
     def outcome(self, one: SimulationRun) -> Outcome:
         """The outcome of one."""
         profiles = tuple(resolve(profile, self.registry) for profile in one.profiles)
-        return simulate(self.scenario, profiles, self.registry, seed=one.seed, which=self.which, name=one.name)
+        return simulate(self.scenario, profiles, self.registry, seed=one.seed, which=self.which, name=one.name, together=self.together)
 
 
 @contextmanager
