@@ -299,6 +299,12 @@ async def test_a_refused_profile_fails_and_advice_is_a_warning(clinic: Clinic) -
     found = (await clinic.findings())["profiles"]
     assert [(each.level, each.says.split(":")[0]) for each in found] == [(Level.WARN, "default"), (Level.FAIL, "other")]
     assert "Nonsense" in found[1].says and found[0].says == "default: Advice: look"
+    assert found[1].do == "placewright validate checks a file before it is applied", "no generation was good that the history could show"
+    clinic.desk.record("other", 1, {"schedulerName": "other"})
+    found = (await clinic.findings())["profiles"]
+    assert found[1].do == (
+        "placewright profiles history other shows the last good one; placewright validate checks a file before it is applied"
+    )
 
 
 async def test_kube_scheduler_beside_a_profile_of_its_name_is_told(clinic: Clinic) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
 from placewright.api.objects import Pod
@@ -9,10 +10,11 @@ from placewright.api.profile import SHADOW
 from placewright.cli.doctor.patient import CheckResult, Object, Patient, fail, moment, ok, warn
 from placewright.cli.doctor.server import seconds_since
 from placewright.cli.livecluster import PODS
+from placewright.cli.profiles.namedprofiles import took
 from placewright.cli.profiles.profilelist import UNKNOWN, state
 from placewright.cli.profiles.unclaimedpods import unclaimed_pods
 from placewright.framework.registry import installed_plugins
-from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.history import HistoryStore
 from placewright.kube.listwatch import Wire
 from placewright.kube.profileapi import list_profiles
@@ -46,22 +48,30 @@ async def profiles(patient: Patient) -> list[CheckResult]:
     if not found:
         do = "kubectl apply -f manifests/base/profile.yaml, or one of manifests/samples"
         return [warn("profiles", "there is none: no pod is placed", do)]
-    problems = [problem for profile in found for problem in _problems(profile)]
+    histories = HistoryStore(patient.client, patient.namespace)
+    problems = [problem for profile in found for problem in await _problems(profile, histories)]
     return problems or [ok("profiles", f"{len(found)} in effect: {', '.join(each['metadata']['name'] for each in found)}")]
 
 
-def _problems(profile: Object) -> list[CheckResult]:
+async def _problems(profile: Object, histories: HistoryStore) -> list[CheckResult]:
     name, (reason, ready, message) = profile["metadata"]["name"], state(profile)
     found: list[CheckResult] = []
     if ready == UNKNOWN:
         found.append(warn("profiles", f"{name}: {message}", "see the result of the check leader"))
     elif ready != "True" and reason != "Paused":
-        do = f"placewright profiles history {name} shows the last good one; placewright validate checks a file before it is applied"
-        found.append(fail("profiles", f"{name}: {reason}: {message}", do))
+        shown = f"placewright profiles history {name} shows the last good one; " if await _was_good(name, histories) else ""
+        found.append(fail("profiles", f"{name}: {reason}: {message}", f"{shown}placewright validate checks a file before it is applied"))
     conditions = (profile.get("status") or {}).get("conditions") or ()
     more = (each for each in conditions if each.get("type") not in _STANDING and each.get("status") == "True")
     found += (warn("profiles", f"{name}: {each['type']}: {each.get('message')}", f"kubectl describe schedprof {name}") for each in more)
     return found
+
+
+async def _was_good(name: str, histories: HistoryStore) -> bool:
+    """Whether the history has a generation of the profile that took effect; False also where it cannot be read."""
+    with contextlib.suppress(RequestError):
+        return any(took(each) for each in await histories.revisions(name))
+    return False
 
 
 async def unclaimed(patient: Patient) -> list[CheckResult]:
