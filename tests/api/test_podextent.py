@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from placewright import testing as kit
+from placewright.api.decode import convert
+from placewright.api.objects import Pod
 from placewright.api.podextent import EXTENT_LIMITS, SMALL, ExtentLimit, PodExtent, estimated_work
 from placewright.api.pods import PodInfo
 from randomcases import cases
@@ -42,6 +44,8 @@ def values(count: int) -> list[Body]:
     return [{"key": "k", "operator": "In", "values": [f"v{i}" for i in range(count)]}]
 
 
+#: Bytes of metadata and spec of a pod that has a label and nothing else, without the label's value.
+BARE = len('{"labels":{"l":""}}{}')
 #: By count, a pod that has so many of it and hardly anything else.
 WITH: dict[str, Callable[[int], PodInfo]] = {
     "constraints": lambda n: pod(topologySpreadConstraints=[{"maxSkew": 1, "topologyKey": f"k{i}"} for i in range(n)]),
@@ -59,6 +63,7 @@ WITH: dict[str, Callable[[int], PodInfo]] = {
     "resources": lambda n: pod(containers=[requests(n)]),
     "host_ports": lambda n: pod(containers=[{"name": "c", "ports": [{"hostPort": 1 + i} for i in range(n)]}]),
     "volumes": lambda n: pod(volumes=[{"name": f"v{i}", "persistentVolumeClaim": {"claimName": f"c{i}"}} for i in range(n)]),
+    "nbytes": lambda n: PodInfo(convert({"metadata": {"labels": {"l": "x" * (n - BARE)}}}, Pod)),
 }
 
 
@@ -105,9 +110,9 @@ def test_ordinary_pods_are_not_counted_one_by_one() -> None:
     assert ordinary.extent is SMALL
 
 
-@pytest.mark.parametrize("count", [limit.counted for limit in EXTENT_LIMITS])
-def test_the_estimated_work_grows_with_each_count_and_with_the_nodes_and_no_faster(count: str) -> None:
-    few, many = WITH[count](100), WITH[count](200)
+@pytest.mark.parametrize("limit", EXTENT_LIMITS, ids=lambda limit: limit.counted)
+def test_the_estimated_work_grows_with_each_count_and_with_the_nodes_and_no_faster(limit: ExtentLimit) -> None:
+    few, many = WITH[limit.counted](limit.most // 4), WITH[limit.counted](limit.most // 2)
     more = estimated_work(many, 1000) - estimated_work(few, 1000)
     assert 0 < more <= estimated_work(few, 1000)
     assert estimated_work(few, 1000) < estimated_work(few, 2000) <= 2 * estimated_work(few, 1000)

@@ -28,7 +28,7 @@ APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
 
 
 def one(namespace: str = "n", *, terminating: bool = False, carries: bool = False, **labels: str) -> PodInfo:
-    maker = pod(f"{namespace}/{labels}/{terminating}/{carries}").labels(**labels).metadata(namespace=namespace)
+    maker = pod(f"{namespace}/{hash(str(labels))}/{terminating}/{carries}").labels(**labels).metadata(namespace=namespace)
     maker = maker.deleting() if terminating else maker
     return maker.spec(affinity=APART if carries else None).build()
 

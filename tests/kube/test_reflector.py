@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from fake_api import FakeApi, Step, answer, bookmark, event, hang_up, listing, node, refuse, stream
@@ -11,6 +12,7 @@ from recording import RecordingSink
 from kubesandbox.faults import Rule
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.api.objects import Node, NodeSpec
+from placewright.api.workloads import Service
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Reflectors, Source
@@ -209,6 +211,29 @@ async def test_a_bad_object_is_logged_once_and_counted_and_the_others_go_on(watc
         await watching.sink.until_heard("added", "c")
     assert watching.reflector.counts.bad_objects == 3
     assert sum("bad ignored" in line for line in caplog.messages) == 1
+
+
+async def test_a_field_beyond_its_bound_is_not_kept_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    def service(name: str, version: str, pairs: int) -> dict[str, Any]:
+        meta = {"name": name, "namespace": "shop", "resourceVersion": version}
+        return {"metadata": meta, "spec": {"selector": {f"key-{index}": "v" * 60 for index in range(pairs)}}}
+
+    sink, forever = RecordingSink(), asyncio.Event()
+    async with FakeApi() as api, api.client() as client:
+        api.on("GET /api/v1/services", answer(listing(service("large", "1", 1_000), service("small", "2", 3))))
+        api.on(
+            "WATCH /api/v1/services", stream(event("MODIFIED", service("large", "3", 1_000)), event("ADDED", service("c", "4", 1)), forever)
+        )
+        group = Reflectors([reflector := Reflector(client, Source("/api/v1/services", Service), sink)])
+        with caplog.at_level(logging.WARNING):
+            group.start()
+            await sink.until_heard("added", "c")
+        forever.set()
+        await group.stop()
+    assert {key: len(kept.spec.selector or ()) for key, kept in reflector.store.items()} == {"shop/large": 0, "shop/small": 3, "shop/c": 1}
+    assert reflector.store["shop/large"].metadata.resource_version == "3"
+    [line] = [line for line in caplog.messages if "large" in line]
+    assert "spec.selector: " in line and "bytes of JSON; this scheduler reads at most 32768" in line
 
 
 async def test_a_known_object_that_becomes_unreadable_stays_as_last_read_even_over_a_new_list(watching: Watching) -> None:

@@ -15,7 +15,7 @@ from placewright.plugins.defaultpreemption.dryrun import DryRun
 
 def cheapest(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, diagnosis: Diagnosis) -> dict[str, list[str]]:
     """Evicted pods by node, for all nodes that tie under every criterion: kube-scheduler takes any of these."""
-    trials = DryRun(evaluator.runtime.post_filter[0].handle, pod, Budgets(cluster.objects.disruption_budgets.values()))
+    trials = DryRun(evaluator.runtime.post_filter[0].handle, pod, Budgets(cluster.objects))
     rows = rows_where_it_may_help(cluster, diagnosis).tolist()
     found = [outcome for outcome in trials.on([(row, NodeName(str(cluster.names[row]))) for row in rows]) if isinstance(outcome, Candidate)]
     least = min(candidate.cost for candidate in found)

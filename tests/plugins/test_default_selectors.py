@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -101,3 +102,32 @@ def test_what_does_not_concern_a_pod_is_not_looked_at_again(others: int, monkeyp
     objects.put(msgspec.convert(rolled_out, ReplicaSet))
     assert selectors.of(pod_of("n", {"app": "a7", "pod-index": "4"}, ("ReplicaSet", "s7")), objects) is before
     assert looked_at == 1
+
+
+def test_a_service_that_changes_costs_its_own_keys_and_not_those_of_all_others() -> None:
+    class Unwalked(Counter[str]):
+        def items(self) -> Any:
+            pytest.fail("all keys were walked")
+
+        __iter__ = items
+
+    objects, selectors = ClusterObjects(), DefaultSelectors()
+
+    def show(name: str, *keys: str) -> None:
+        spec = {"selector": dict.fromkeys(keys, "v")}
+        objects.put(msgspec.convert({"metadata": {"name": name, "namespace": "n"}, "spec": spec}, Service))
+
+    def selected(*labels: str) -> set[str]:
+        return {e.key for e in selectors.of(pod_of("n", dict.fromkeys(labels, "v"), None), objects).expressions}
+
+    show("steady", "a", "b")
+    show("changing", "b", "c")
+    assert selected("a", "b", "c") == {"a", "b", "c"}
+    here = selectors._namespaces["n"]
+    here.mentioned = Unwalked(here.mentioned)
+    show("changing", "c", "d")
+    assert selected("a", "b", "c", "d") == {"a", "b", "c", "d"}
+    assert dict.copy(here.mentioned) == {"a": 1, "b": 1, "c": 1, "d": 1}
+    objects.remove(msgspec.convert({"metadata": {"name": "changing", "namespace": "n"}}, Service))
+    assert selected("a", "b", "c", "d") == {"a", "b"}
+    assert dict.copy(here.mentioned) == {"a": 1, "b": 1}

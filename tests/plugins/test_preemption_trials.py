@@ -105,7 +105,7 @@ def scene_of(cluster: list[list[Any]], allowed: list[tuple[str, int]]) -> Scene:
 
 
 def trials(scene: Scene, handle: Any, preemptor: PodInfo) -> list[Any]:
-    run = DryRun(handle, preemptor, Budgets(scene.cluster.objects.disruption_budgets.values()))
+    run = DryRun(handle, preemptor, Budgets(scene.cluster.objects))
     nodes = [(int(row), scene.cluster.names[row]) for row in scene.cluster.rows()]
     return list(run.on([(row, name) for row, name in nodes if name is not None]))
 

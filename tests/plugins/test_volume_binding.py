@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from random import Random
@@ -11,9 +12,11 @@ import numpy as np
 import pytest
 
 from placewright.api.decode import convert
-from placewright.api.objects import NodeName
+from placewright.api.objects import LabelSelector, NodeName
 from placewright.api.pods import PodInfo
+from placewright.api.selectors import Selector, compile_label_selector
 from placewright.api.storage import StorageClass
+from placewright.cluster import objectselectors
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code, Status
@@ -143,6 +146,56 @@ def test_a_claim_that_cannot_be_read_is_named_with_its_field(spec: Body, field: 
     found = judged([web("data"), CLASS, CLAIM.spec(**spec)])
     assert isinstance(found, Status) and found.rejected
     assert f'persistentvolumeclaim "data": {field}' in found.message
+
+
+def wanting(name: str, requirements: int) -> ObjectMaker[Any]:
+    """A claim without a volume, with so many requirements on the labels of one."""
+    expressions = [{"key": f"k{each}", "operator": "DoesNotExist"} for each in range(requirements)]
+    return persistent_volume_claim(name).spec(selector={"matchExpressions": expressions})
+
+
+def test_the_selectors_of_a_pods_claims_are_counted_together() -> None:
+    claims = [wanting("a", 256), wanting("b", 256), wanting("c", 1)]
+    at = judged([web("a", "b"), NODE, CLASS, *claims, persistent_volume("v").storage_class("standard")])
+    assert not isinstance(at, Status)
+    beyond = judged([web("a", "b", "c"), NODE, CLASS, *claims])
+    assert isinstance(beyond, Status)
+    told = "spec.volumes: 513 requirements on labels in the selectors of its claims; this scheduler places pods with at most 512"
+    assert (beyond.code, beyond.reasons) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (told,))
+
+
+def test_a_claim_that_has_its_volume_may_have_any_selector() -> None:
+    claims = [wanting("a", 500).bound_to("v"), wanting("b", 500)]
+    assert not isinstance(judged([web("a", "b"), NODE, CLASS, *claims, persistent_volume("v").bound_to("a")]), Status)
+
+
+def test_a_claim_with_a_field_beyond_its_bound_is_named_with_field_number_and_limit() -> None:
+    found = judged([web("data"), NODE, CLASS, wanting("data", 10_000)])
+    assert isinstance(found, Status)
+    [told] = found.reasons
+    said = r'persistentvolumeclaim "data": spec\.selector: \d+ bytes of JSON; this scheduler reads at most 32768'
+    assert re.fullmatch(said, told), told
+
+
+def test_a_selector_is_compiled_once_for_a_version_of_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[LabelSelector] = []
+
+    def noted(selector: LabelSelector) -> Selector:
+        compiled.append(selector)
+        return compile_label_selector(selector)
+
+    monkeypatch.setattr(objectselectors, "compile_label_selector", noted)
+    cluster, asked = opened([web("data"), NODE, CLASS, wanting("data", 3)])
+    plugin = build(VolumeBinding, cluster)
+    for _ in range(3):
+        assert plugin.pre_filter(CycleState(), asked, cluster).status.ok
+    assert len(compiled) == 1
+    assert 0 < cluster.objects.storage.selectors.nbytes < 4096
+    cluster.objects.put(wanting("data", 4).build())
+    assert plugin.pre_filter(CycleState(), asked, cluster).status.ok
+    assert [len(each.match_expressions or ()) for each in compiled] == [3, 4]
+    cluster.objects.remove(wanting("data", 4).build())
+    assert cluster.objects.storage.selectors.nbytes == 0
 
 
 def test_a_volume_that_cannot_be_read_serves_nobody_and_harms_nobody() -> None:

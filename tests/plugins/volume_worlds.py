@@ -77,7 +77,7 @@ def _volume(dice: Random, name: str, nodes: int) -> Body:
         zone = {"key": ZONE, "operator": dice.choice(["In", "NotIn"]), "values": ["a"]}
         terms = [{"matchExpressions": [each]} for each in dice.sample([host, zone], dice.randint(1, 2))]
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
-    meta: Body = {"name": name, "labels": {"disk": dice.choice(["ssd", "hdd"])}}
+    meta: Body = {"name": name, "labels": {dice.choice(["disk", "disk", "tier"]): dice.choice(["ssd", "hdd"])}}
     if dice.random() < 0.1:
         meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return {"kind": "PersistentVolume", "metadata": meta, "spec": spec, "status": {"phase": dice.choice(["Available"] * 4 + ["Released"])}}
@@ -94,8 +94,27 @@ def _claim(dice: Random, name: str, nodes: int, volumes: int) -> Body:
         annotations[SELECTED] = f"n{dice.randrange(nodes)}"
     if dice.random() < 0.2:
         spec["selector"] = {"matchLabels": {"disk": "ssd"}}
+    elif dice.random() < 0.15:
+        spec["selector"] = {"matchExpressions": [_requirement(dice) for _ in range(dice.randint(1, 2))]}
     meta = {"name": name, "namespace": "default", "uid": name, "annotations": annotations}
     return {"kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+
+
+def _requirement(dice: Random) -> Body:
+    named = dice.random() < 0.6
+    operator = dice.choice(["In", "NotIn"] if named else ["Exists", "DoesNotExist"])
+    values = {"values": dice.sample(["ssd", "hdd", "none"], dice.randint(1, 2))} if named else {}
+    return {"key": dice.choice(["disk", "disk", "tier", "nobody-has-it"]), "operator": operator, **values}
+
+
+def selects(selector: Body, labels: Body) -> bool:
+    """The rules of a label selector."""
+    found = [labels.get(key) == value for key, value in selector.get("matchLabels", {}).items()]
+    for each in selector.get("matchExpressions", ()):
+        value = labels.get(each["key"])
+        there = value is not None if each["operator"] in ("Exists", "DoesNotExist") else value in each["values"]
+        found.append(there == (each["operator"] in ("In", "Exists")))
+    return all(found)
 
 
 # --- judging -----------------------------------------------------------------------------------------------------------------
@@ -163,7 +182,7 @@ class Judge:
             if mine:
                 return volume if reaches(volume, labels) else None
             fits = volume["status"]["phase"] == "Available" and set(claim["spec"]["accessModes"]) <= set(spec["accessModes"])
-            fits = fits and ("selector" not in claim["spec"] or volume["metadata"]["labels"]["disk"] == "ssd") and reaches(volume, labels)
+            fits = fits and selects(claim["spec"].get("selector", {}), volume["metadata"]["labels"]) and reaches(volume, labels)
             if fits and (best is None or gibi(spec["capacity"]["storage"]) < gibi(best["spec"]["capacity"]["storage"])):
                 best = volume
         return best

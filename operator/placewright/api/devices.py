@@ -6,11 +6,12 @@ and v1beta2 spell a field differently, their reader converts it to v1.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from placewright.api.objects import KubeObject, NodeSelector, ObjectMeta, RawQuantity
+from placewright.api.writers import Writer, within_bytes
 
 GROUP: Final = "resource.k8s.io"
 #: On a claim that has an allocation, so that it cannot vanish while devices are set aside for it.
@@ -153,8 +154,8 @@ class ResourceSliceSpec(KubeObject, frozen=True):
 class ResourceSlice(KubeObject, frozen=True):
     """Devices that one driver publishes, of one pool."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ResourceSliceSpec = ResourceSliceSpec()
+    metadata: Annotated[ObjectMeta, Writer.DRIVER] = ObjectMeta()
+    spec: Annotated[ResourceSliceSpec, Writer.DRIVER] = ResourceSliceSpec()
 
 
 class CelSelector(KubeObject, frozen=True):
@@ -180,8 +181,8 @@ class DeviceClassSpec(KubeObject, frozen=True):
 class DeviceClass(KubeObject, frozen=True):
     """A kind of device, as requests name it."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: DeviceClassSpec = DeviceClassSpec()
+    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
+    spec: Annotated[DeviceClassSpec, Writer.OWNER] = DeviceClassSpec()
 
 
 class DeviceTaintSelector(KubeObject, frozen=True):
@@ -202,8 +203,8 @@ class DeviceTaintRuleSpec(KubeObject, frozen=True):
 class DeviceTaintRule(KubeObject, frozen=True):
     """A taint that an administrator puts on devices, in addition to the taints of their driver."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
+    spec: Annotated[DeviceTaintRuleSpec, Writer.OWNER] = DeviceTaintRuleSpec()
 
 
 # --- claims ------------------------------------------------------------------------------------------------------------------
@@ -266,7 +267,7 @@ class DeviceClaim(KubeObject, frozen=True):
 class ResourceClaimSpec(KubeObject, frozen=True):
     """`spec` of a ResourceClaim."""
 
-    devices: DeviceClaim = DeviceClaim()
+    devices: Annotated[DeviceClaim, within_bytes(262_144)] = DeviceClaim()
 
 
 class AllocatedDevice(KubeObject, frozen=True):
@@ -338,9 +339,9 @@ class ResourceClaimStatus(KubeObject, frozen=True):
 class ResourceClaim(KubeObject, frozen=True):
     """A demand for devices, and the devices that it got."""
 
-    metadata: ClaimMeta = ClaimMeta()
-    spec: ResourceClaimSpec = ResourceClaimSpec()
-    status: ResourceClaimStatus = ResourceClaimStatus()
+    metadata: Annotated[ClaimMeta, Writer.TENANT] = ClaimMeta()
+    spec: Annotated[ResourceClaimSpec, Writer.TENANT] = ResourceClaimSpec()
+    status: Annotated[ResourceClaimStatus, Writer.CONTROL_PLANE] = ResourceClaimStatus()
 
 
 def devices_of(allocation: AllocationResult) -> list[tuple[str, ...]]:

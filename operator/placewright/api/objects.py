@@ -7,20 +7,24 @@ garbage collector would have to follow. For a hundred thousand pods, following t
 
 from __future__ import annotations
 
-from typing import Annotated, NewType
+from typing import Annotated, Final, NewType
 
 import msgspec
 
 from placewright.api.fieldmeanings import counts, means
+from placewright.api.quantity import LONGEST_QUANTITY
+from placewright.api.writers import Characters, Writer, counted
 
 NodeName = NewType("NodeName", str)
 #: `namespace/name`, the key of a pod in every queue structure.
 PodKey = NewType("PodKey", str)
 
 #: A quantity as JSON carries it: mostly text, numbers from hand-written YAML.
-RawQuantity = str | int | float
+RawQuantity = Annotated[str | int | float, Characters(LONGEST_QUANTITY)]
 ResourceList = dict[str, RawQuantity]
 Labels = dict[str, str]
+#: Characters of a name; no API server takes a longer one.
+LONGEST_NAME: Final = 253
 
 
 class KubeObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
@@ -38,18 +42,23 @@ class OwnerReference(KubeObject, frozen=True):
 
 
 class ObjectMeta(KubeObject, frozen=True):
-    """`metadata`, with the fields that identify, label and own an object."""
+    """`metadata`, with the fields that identify, label and own an object.
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    labels: Labels | None = None
+    Attributes:
+        excess: a sentence about a field that was left out because it is beyond its bound (`api.objectbounds`); "" for nearly all objects.
+    """
+
+    name: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)] = ""
+    namespace: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)] = ""
+    uid: Annotated[str, Writer.CONTROL_PLANE] = ""
+    resource_version: Annotated[str, Writer.CONTROL_PLANE] = ""
+    generation: Annotated[int, Writer.CONTROL_PLANE] = 0
+    labels: Annotated[Labels | None, counted("labels")] = None
     annotations: Labels | None = None
     owner_references: tuple[OwnerReference, ...] | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
+    creation_timestamp: Annotated[str | None, Writer.CONTROL_PLANE] = None
+    deletion_timestamp: Annotated[str | None, Writer.CONTROL_PLANE] = None
+    excess: Annotated[str, Writer.CONTROL_PLANE] = msgspec.field(default="", name="placewright.dev/excess")
 
 
 # --- selectors ---------------------------------------------------------------------------------------------------------------
@@ -60,27 +69,27 @@ class Requirement(KubeObject, frozen=True):
 
     key: str = ""
     operator: str = ""
-    values: tuple[str, ...] | None = None
+    values: Annotated[tuple[str, ...] | None, counted("pod_values", "node_values")] = None
 
 
 class LabelSelector(KubeObject, frozen=True):
     """`matchLabels` AND `matchExpressions`; empty matches everything."""
 
-    match_labels: Labels | None = None
-    match_expressions: tuple[Requirement, ...] | None = None
+    match_labels: Annotated[Labels | None, counted("pod_requirements")] = None
+    match_expressions: Annotated[tuple[Requirement, ...] | None, counted("pod_requirements")] = None
 
 
 class NodeSelectorTerm(KubeObject, frozen=True):
     """Expressions over labels and fields of a node, ANDed; an empty term matches nothing."""
 
-    match_expressions: tuple[Requirement, ...] | None = None
-    match_fields: tuple[Requirement, ...] | None = None
+    match_expressions: Annotated[tuple[Requirement, ...] | None, counted("node_requirements")] = None
+    match_fields: Annotated[tuple[Requirement, ...] | None, counted("node_requirements")] = None
 
 
 class NodeSelector(KubeObject, frozen=True):
     """Terms, ORed."""
 
-    node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
+    node_selector_terms: Annotated[tuple[NodeSelectorTerm, ...] | None, counted("node_terms")] = None
 
 
 class PreferredSchedulingTerm(KubeObject, frozen=True):
@@ -94,7 +103,9 @@ class NodeAffinity(KubeObject, frozen=True):
     """Required and preferred node selection."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
-    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] | None = None
+    preferred_during_scheduling_ignored_during_execution: Annotated[tuple[PreferredSchedulingTerm, ...] | None, counted("node_terms")] = (
+        None
+    )
 
 
 class PodAffinityTerm(KubeObject, frozen=True):
@@ -102,7 +113,7 @@ class PodAffinityTerm(KubeObject, frozen=True):
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
-    namespaces: tuple[str, ...] | None = None
+    namespaces: Annotated[tuple[str, ...] | None, counted("namespaces")] = None
     namespace_selector: LabelSelector | None = None
 
 
@@ -116,8 +127,8 @@ class WeightedPodAffinityTerm(KubeObject, frozen=True):
 class PodAffinity(KubeObject, frozen=True):
     """Affinity or anti-affinity between pods: both have this shape."""
 
-    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] | None = None
-    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] | None = None
+    required_during_scheduling_ignored_during_execution: Annotated[tuple[PodAffinityTerm, ...] | None, counted("pod_terms")] = None
+    preferred_during_scheduling_ignored_during_execution: Annotated[tuple[WeightedPodAffinityTerm, ...] | None, counted("pod_terms")] = None
 
 
 class Affinity(KubeObject, frozen=True):
@@ -138,7 +149,7 @@ class TopologySpreadConstraint(KubeObject, frozen=True):
     min_domains: int | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
-    match_label_keys: tuple[str, ...] | None = None
+    match_label_keys: Annotated[tuple[str, ...] | None, counted("pod_requirements")] = None
 
 
 # --- pods --------------------------------------------------------------------------------------------------------------------
@@ -164,7 +175,7 @@ class ContainerPort(KubeObject, frozen=True):
 class ResourceRequirements(KubeObject, frozen=True):
     """Requests and limits of a container or a pod."""
 
-    requests: ResourceList | None = None
+    requests: Annotated[ResourceList | None, counted("resources")] = None
     limits: ResourceList | None = None
 
 
@@ -179,7 +190,7 @@ class Container(KubeObject, frozen=True):
 
     name: str = ""
     image: str = ""
-    ports: tuple[ContainerPort, ...] | None = None
+    ports: Annotated[tuple[ContainerPort, ...] | None, counted("host_ports")] = None
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str | None = None
     restart_policy_rules: tuple[ContainerRestartRule, ...] | None = None
@@ -328,17 +339,17 @@ class PodSpec(KubeObject, frozen=True):
     preemption_policy: str | None = None
     host_network: bool = False
     host_users: bool | None = None
-    containers: tuple[Container, ...] | None = None
-    init_containers: tuple[Container, ...] | None = None
-    overhead: ResourceList | None = None
+    containers: Annotated[tuple[Container, ...] | None, counted("containers")] = None
+    init_containers: Annotated[tuple[Container, ...] | None, counted("containers")] = None
+    overhead: Annotated[ResourceList | None, counted("resources")] = None
     resources: ResourceRequirements | None = None
-    node_selector: Labels | None = None
+    node_selector: Annotated[Labels | None, counted("node_requirements")] = None
     affinity: Affinity | None = None
-    tolerations: tuple[Toleration, ...] | None = None
-    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    tolerations: Annotated[tuple[Toleration, ...] | None, counted("tolerations")] = None
+    topology_spread_constraints: Annotated[tuple[TopologySpreadConstraint, ...] | None, counted("constraints")] = None
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
-    resource_claims: tuple[PodResourceClaim, ...] | None = None
-    volumes: tuple[Volume, ...] | None = None
+    resource_claims: Annotated[tuple[PodResourceClaim, ...] | None, counted("claims")] = None
+    volumes: Annotated[tuple[Volume, ...] | None, counted("volumes")] = None
     scheduling_group: PodSchedulingGroup | None = None
     workload_ref: WorkloadReference | None = None
 
@@ -402,9 +413,9 @@ class PodStatus(KubeObject, frozen=True):
 class Pod(KubeObject, frozen=True):
     """A pod as the API server serves it."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    metadata: Annotated[ObjectMeta, Writer.TENANT, counted("nbytes")] = ObjectMeta()
+    spec: Annotated[PodSpec, Writer.TENANT, counted("nbytes")] = PodSpec()
+    status: Annotated[PodStatus, Writer.KUBELET] = PodStatus()
 
 
 # --- nodes -------------------------------------------------------------------------------------------------------------------
@@ -445,6 +456,6 @@ class NodeStatus(KubeObject, frozen=True):
 class Node(KubeObject, frozen=True):
     """A node as the API server serves it."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
+    metadata: Annotated[ObjectMeta, Writer.KUBELET] = ObjectMeta()
+    spec: Annotated[NodeSpec, Writer.OWNER] = NodeSpec()
+    status: Annotated[NodeStatus, Writer.KUBELET] = NodeStatus()

@@ -25,6 +25,8 @@ from placewright.api.objects import (
 
 #: Up to so many of each are not counted: that covers nearly all pods without affinity and spread constraints.
 _FEW: Final = 8
+#: Bytes of metadata and spec that are not counted; pods with long annotations or many volumes have more.
+_FEW_BYTES: Final = 16_384
 #: Looks at each node for any pod: the columns of filters and scores that every pod has.
 _COLUMNS_OF_ANY_POD: Final = 16
 #: Looks at each node for a spread constraint or a term of pod affinity: the columns of its label, pods, verdict and points.
@@ -51,6 +53,7 @@ class PodExtent(msgspec.Struct, frozen=True, gc=False):
         resources: names of resources that are requested.
         host_ports: ports claimed on the node.
         volumes: provided by claims or disks.
+        nbytes: of the JSON of metadata and spec, without fields that the scheduler does not read.
         excess: a sentence about the first limit that the pod exceeds; empty for a pod within all limits.
     """
 
@@ -69,6 +72,7 @@ class PodExtent(msgspec.Struct, frozen=True, gc=False):
     resources: int = 0
     host_ports: int = 0
     volumes: int = 0
+    nbytes: int = 0
     excess: str = ""
 
 
@@ -86,6 +90,19 @@ class ExtentLimit(NamedTuple):
     field: str
     things: str
     most: int
+
+    def complaint(self, number: int) -> str:
+        """Say that a count is beyond the limit.
+
+        Args:
+            number: the count.
+
+        Returns:
+            A sentence; "" for a count within the limit.
+        """
+        if number <= self.most:
+            return ""
+        return f"{self.field}: {number} {self.things}; this scheduler places pods with at most {self.most}"
 
 
 _POD_SELECTORS: Final = "spec.affinity.podAffinity, spec.affinity.podAntiAffinity and spec.topologySpreadConstraints"
@@ -109,7 +126,13 @@ EXTENT_LIMITS: Final = (
     ExtentLimit("resources", "resources.requests", "names of resources", 256),
     ExtentLimit("host_ports", "hostPort", "host ports", 2_048),
     ExtentLimit("volumes", "spec.volumes", "volumes from claims or disks", 256),
+    ExtentLimit("nbytes", "metadata and spec", "bytes of JSON", 524_288),
 )
+#: The selectors of the claims are not in the pod; VolumeBinding counts those of claims without a volume.
+CLAIM_SELECTORS: Final = ExtentLimit("", "spec.volumes", "requirements on labels in the selectors of its claims", 512)
+CLAIM_VALUES: Final = ExtentLimit("", "spec.volumes", "values of labels in the selectors of its claims", 8_192)
+
+_encode: Final = msgspec.json.Encoder().encode
 
 #: The extent of nearly all pods, in which nothing is worth counting.
 SMALL: Final = PodExtent(containers=1, resources=2)
@@ -149,7 +172,9 @@ def estimated_work(pod: HasExtent, nodes: int) -> int:
         + _LOOKS_FOR_A_VOLUME * extent.volumes
         + _DEVICES_ON_A_NODE * extent.claims
     )
-    once = extent.pod_values + extent.node_values + extent.namespaces + extent.tolerations + extent.containers + extent.labels
+    once = (
+        extent.pod_values + extent.node_values + extent.namespaces + extent.tolerations + extent.containers + extent.labels + extent.nbytes
+    )
     return nodes * on_each_node + once
 
 
@@ -166,7 +191,15 @@ def extent_of(pod: Pod, resources: int, host_ports: int, volumes: int) -> PodExt
         The counts; `SMALL` for nearly all pods.
     """
     spec, labels = pod.spec, pod.metadata.labels
-    if resources <= _FEW and host_ports <= _FEW and volumes <= _FEW and _is_small(spec) and (labels is None or len(labels) <= _FEW * _FEW):
+    nbytes = len(_encode(pod.metadata)) + len(_encode(spec))
+    if (
+        nbytes <= _FEW_BYTES
+        and resources <= _FEW
+        and host_ports <= _FEW
+        and volumes <= _FEW
+        and _is_small(spec)
+        and (labels is None or len(labels) <= _FEW * _FEW)
+    ):
         return SMALL
     pods, nodes = _Tally(), _Tally()
     pods.count_pods(spec)
@@ -187,6 +220,7 @@ def extent_of(pod: Pod, resources: int, host_ports: int, volumes: int) -> PodExt
         resources=resources,
         host_ports=host_ports,
         volumes=volumes,
+        nbytes=nbytes,
     )
     beyond = _beyond(counted)
     return msgspec.structs.replace(counted, excess=beyond) if beyond else counted
@@ -205,11 +239,7 @@ def _is_small(spec: PodSpec) -> bool:
 
 
 def _beyond(counted: PodExtent) -> str:
-    for limit in EXTENT_LIMITS:
-        number = getattr(counted, limit.counted)
-        if number > limit.most:
-            return f"{limit.field}: {number} {limit.things}; this scheduler places pods with at most {limit.most}"
-    return ""
+    return next(filter(None, (limit.complaint(getattr(counted, limit.counted)) for limit in EXTENT_LIMITS)), "")
 
 
 class _Tally:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from placewright.api.bad_input import shown
-from placewright.api.objects import Condition, KubeObject, Labels, ObjectMeta, Pod, ResourceList
+from placewright.api.objects import LONGEST_NAME, Condition, KubeObject, Labels, ObjectMeta, Pod, ResourceList
+from placewright.api.writers import Writer
 
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
 NATIVE_GROUP: Final = "scheduling.k8s.io"
@@ -25,8 +26,6 @@ VOLCANO_GROUP_ANNOTATION: Final = "scheduling.k8s.io/group-name"
 #: On groups without a field for it: all members go into one domain of this node label, and they require or prefer that.
 TOPOLOGY_KEY: Final = "placewright.dev/topology-key"
 TOPOLOGY_MODE: Final = "placewright.dev/topology-mode"
-#: Characters of a name in messages; Kubernetes allows no longer one.
-_LONGEST_NAME: Final = 253
 REQUIRED: Final = "required"
 PREFERRED: Final = "preferred"
 
@@ -62,7 +61,7 @@ class GroupRef(NamedTuple):
 
 
 def _in_words(name: str) -> str:
-    return name if name.isprintable() and len(name) <= _LONGEST_NAME else shown(name)
+    return name if name.isprintable() and len(name) <= LONGEST_NAME else shown(name)
 
 
 class Disruption(enum.StrEnum):
@@ -134,9 +133,9 @@ class CoschedulingStatus(KubeObject, frozen=True):
 class CoschedulingPodGroup(KubeObject, frozen=True):
     """A PodGroup of scheduler-plugins."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: CoschedulingSpec = CoschedulingSpec()
-    status: CoschedulingStatus = CoschedulingStatus()
+    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
+    spec: Annotated[CoschedulingSpec, Writer.TENANT] = CoschedulingSpec()
+    status: Annotated[CoschedulingStatus, Writer.CONTROL_PLANE] = CoschedulingStatus()
 
 
 # --- scheduling.k8s.io ---------------------------------------------------------------------------------------------------------
@@ -198,9 +197,9 @@ class NativeStatus(KubeObject, frozen=True):
 class NativePodGroup(KubeObject, frozen=True):
     """A PodGroup of Kubernetes itself."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: NativeSpec = NativeSpec()
-    status: NativeStatus = NativeStatus()
+    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
+    spec: Annotated[NativeSpec, Writer.TENANT] = NativeSpec()
+    status: Annotated[NativeStatus, Writer.CONTROL_PLANE] = NativeStatus()
 
 
 class WorkloadPodGroup(KubeObject, frozen=True):
@@ -219,8 +218,8 @@ class WorkloadSpec(KubeObject, frozen=True):
 class Workload(KubeObject, frozen=True):
     """A Workload of 1.35, which holds its groups. Workloads of later versions only hold templates of PodGroups, and are not read."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: WorkloadSpec = WorkloadSpec()
+    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
+    spec: Annotated[WorkloadSpec, Writer.TENANT] = WorkloadSpec()
 
 
 # --- scheduling.volcano.sh -----------------------------------------------------------------------------------------------------
@@ -235,8 +234,8 @@ class VolcanoSpec(KubeObject, frozen=True):
 class VolcanoPodGroup(KubeObject, frozen=True):
     """A PodGroup of Volcano."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: VolcanoSpec = VolcanoSpec()
+    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
+    spec: Annotated[VolcanoSpec, Writer.TENANT] = VolcanoSpec()
 
 
 # --- their common meaning ------------------------------------------------------------------------------------------------------

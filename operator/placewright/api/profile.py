@@ -30,6 +30,7 @@ from placewright.api.profilelimits import (
     MIN_SHADOW_BUDGET,
 )
 from placewright.api.profilepods import ProfilePods
+from placewright.api.writers import Writer
 
 GROUP: Final = "placewright.dev"
 VERSION: Final = "v1alpha1"
@@ -333,9 +334,9 @@ class ProfileStatus(KubeObject, frozen=True):
 class SchedulingProfile(KubeObject, frozen=True):
     """One profile: how pods that name its `schedulerName` are placed."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ProfileSpec = msgspec.field(default_factory=ProfileSpec)
-    status: ProfileStatus = msgspec.field(default_factory=ProfileStatus)
+    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
+    spec: Annotated[ProfileSpec, Writer.OWNER] = msgspec.field(default_factory=ProfileSpec)
+    status: Annotated[ProfileStatus, Writer.OWNER] = msgspec.field(default_factory=ProfileStatus)
 
 
 def default_profile(name: str = "", **spec: Any) -> SchedulingProfile:

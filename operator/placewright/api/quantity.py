@@ -26,7 +26,7 @@ _SCALES: Final = {
 #: as a float, for any amount in a hostile manifest.
 LARGEST_AMOUNT: Final = 2**53
 #: Characters of a quantity; Python itself refuses to convert some thousand digits into a number.
-_LONGEST: Final = 1000
+LONGEST_QUANTITY: Final = 1000
 #: Characters of a quantity that is cached, so that the cache takes 8 MiB at most.
 _LONGEST_KEPT: Final = 40
 
@@ -63,7 +63,7 @@ def _nano(text: str | float) -> int:
         spelt = str(text)
     except ValueError:  # an integer of so many digits that Python refuses to write it
         raise QuantityError(text) from None
-    match = _PATTERN.fullmatch(spelt) if len(spelt) <= _LONGEST else None
+    match = _PATTERN.fullmatch(spelt) if len(spelt) <= LONGEST_QUANTITY else None
     if match is None:
         raise QuantityError(text)
     whole, _, fraction = match["digits"].partition(".")

@@ -5,7 +5,7 @@ The rules of `api.objects` hold: only fields that placement reads are declared, 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 from placewright.api.objects import (
     AwsElasticBlockStoreSource,
@@ -23,6 +23,7 @@ from placewright.api.objects import (
     ResourceRequirements,
     VsphereSource,
 )
+from placewright.api.writers import Writer
 
 #: On a claim and on a volume: the volume controller has finished binding this claim, as opposed to a name set by hand.
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
@@ -91,9 +92,9 @@ class VolumePhase(KubeObject, frozen=True):
 class PersistentVolume(KubeObject, frozen=True):
     """A volume of the cluster, made by hand or by a provisioner."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: PersistentVolumeSpec = PersistentVolumeSpec()
-    status: VolumePhase = VolumePhase()
+    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
+    spec: Annotated[PersistentVolumeSpec, Writer.OWNER] = PersistentVolumeSpec()
+    status: Annotated[VolumePhase, Writer.CONTROL_PLANE] = VolumePhase()
 
 
 class PersistentVolumeClaimSpec(KubeObject, frozen=True):
@@ -111,9 +112,9 @@ class PersistentVolumeClaimSpec(KubeObject, frozen=True):
 class PersistentVolumeClaim(KubeObject, frozen=True):
     """A pod's demand for a volume."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
-    status: VolumePhase = VolumePhase()
+    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
+    spec: Annotated[PersistentVolumeClaimSpec, Writer.TENANT] = PersistentVolumeClaimSpec()
+    status: Annotated[VolumePhase, Writer.CONTROL_PLANE] = VolumePhase()
 
 
 class TopologyRequirement(KubeObject, frozen=True):
@@ -132,10 +133,10 @@ class TopologySelectorTerm(KubeObject, frozen=True):
 class StorageClass(KubeObject, frozen=True):
     """How and when the volumes of a class are created. Its fields are at the top level, without a `spec`."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    provisioner: str = ""
-    volume_binding_mode: str | None = None
-    allowed_topologies: tuple[TopologySelectorTerm, ...] | None = None
+    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
+    provisioner: Annotated[str, Writer.OWNER] = ""
+    volume_binding_mode: Annotated[str | None, Writer.OWNER] = None
+    allowed_topologies: Annotated[tuple[TopologySelectorTerm, ...] | None, Writer.OWNER] = None
 
 
 class VolumeNodeResources(KubeObject, frozen=True):
@@ -160,8 +161,8 @@ class CSINodeSpec(KubeObject, frozen=True):
 class CSINode(KubeObject, frozen=True):
     """The CSI drivers of the node of the same name."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: CSINodeSpec = CSINodeSpec()
+    metadata: Annotated[ObjectMeta, Writer.DRIVER] = ObjectMeta()
+    spec: Annotated[CSINodeSpec, Writer.DRIVER] = CSINodeSpec()
 
 
 class CSIDriverSpec(KubeObject, frozen=True):
@@ -174,8 +175,8 @@ class CSIDriverSpec(KubeObject, frozen=True):
 class CSIDriver(KubeObject, frozen=True):
     """The abilities of a CSI driver."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: CSIDriverSpec = CSIDriverSpec()
+    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
+    spec: Annotated[CSIDriverSpec, Writer.OWNER] = CSIDriverSpec()
 
 
 class VolumeAttachmentSource(KubeObject, frozen=True):
@@ -196,15 +197,15 @@ class VolumeAttachmentSpec(KubeObject, frozen=True):
 class VolumeAttachment(KubeObject, frozen=True):
     """A volume that is, or is to be, attached to a node."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+    metadata: Annotated[ObjectMeta, Writer.CONTROL_PLANE] = ObjectMeta()
+    spec: Annotated[VolumeAttachmentSpec, Writer.CONTROL_PLANE] = VolumeAttachmentSpec()
 
 
 class CSIStorageCapacity(KubeObject, frozen=True):
     """How much a driver can still provision for a class, on the nodes that the topology selects (None: no nodes)."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    node_topology: LabelSelector | None = None
-    storage_class_name: str = ""
-    capacity: RawQuantity | None = None
-    maximum_volume_size: RawQuantity | None = None
+    metadata: Annotated[ObjectMeta, Writer.DRIVER] = ObjectMeta()
+    node_topology: Annotated[LabelSelector | None, Writer.DRIVER] = None
+    storage_class_name: Annotated[str, Writer.DRIVER] = ""
+    capacity: Annotated[RawQuantity | None, Writer.DRIVER] = None
+    maximum_volume_size: Annotated[RawQuantity | None, Writer.DRIVER] = None

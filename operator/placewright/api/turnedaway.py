@@ -6,9 +6,10 @@ scheduler sees such a pod only if it asks for failed pods, and reads no more of 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from placewright.api.objects import KubeObject, ObjectMeta
+from placewright.api.writers import Writer
 
 #: Reasons with which kubelets of Kubernetes 1.20 to 1.36 turn pods away, and who in the kubelet gives them. Not here: `Evicted`,
 #: `Terminated` and `Preempting`, which pods that ran have as well; a node under pressure or in shutdown has a taint for that.
@@ -73,9 +74,9 @@ class Ended(KubeObject, frozen=True):
 class FailedPod(KubeObject, frozen=True):
     """A pod that has failed, with the fields that say whether a kubelet turned it away."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: RunsOn = RunsOn()
-    status: Ended = Ended()
+    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
+    spec: Annotated[RunsOn, Writer.TENANT] = RunsOn()
+    status: Annotated[Ended, Writer.KUBELET] = Ended()
 
     @property
     def turned_away(self) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from placewright.api.objects import KubeObject, Labels, LabelSelector, ObjectMeta
+from placewright.api.writers import Writer
 
 
 class Namespace(KubeObject, frozen=True):
     """A namespace: its labels matter to pod affinity."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
 
 
 class SelectorSpec(KubeObject, frozen=True):
@@ -20,8 +23,8 @@ class SelectorSpec(KubeObject, frozen=True):
 class SelectingWorkload(KubeObject, frozen=True):
     """The shared part of ReplicaSets and StatefulSets: a selector that spreads their pods by default."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: SelectorSpec = SelectorSpec()
+    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
+    spec: Annotated[SelectorSpec, Writer.TENANT] = SelectorSpec()
 
 
 class ReplicaSet(SelectingWorkload, frozen=True):
@@ -41,8 +44,8 @@ class MapSelectorSpec(KubeObject, frozen=True):
 class Service(KubeObject, frozen=True):
     """A Service: its selector spreads pods by default."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: MapSelectorSpec = MapSelectorSpec()
+    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
+    spec: Annotated[MapSelectorSpec, Writer.TENANT] = MapSelectorSpec()
 
 
 class ReplicationController(Service, frozen=True):
@@ -65,6 +68,6 @@ class DisruptionBudgetStatus(KubeObject, frozen=True):
 class PodDisruptionBudget(KubeObject, frozen=True):
     """A budget that preemption tries to respect."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
-    status: DisruptionBudgetStatus = DisruptionBudgetStatus()
+    metadata: Annotated[ObjectMeta, Writer.TENANT] = ObjectMeta()
+    spec: Annotated[DisruptionBudgetSpec, Writer.TENANT] = DisruptionBudgetSpec()
+    status: Annotated[DisruptionBudgetStatus, Writer.CONTROL_PLANE] = DisruptionBudgetStatus()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
+from placewright.api.objectbounds import bounded
 from placewright.api.podgroups import GroupObject
 from placewright.api.workloads import (
     Namespace,
@@ -82,7 +83,7 @@ class ClusterObjects:
         }
 
     def put(self, item: ClusterObject) -> ClusterObject | None:
-        """Add or replace an object.
+        """Add or replace an object, without those of its fields that are beyond their bound.
 
         Args:
             item: of any kind in `KINDS`.
@@ -90,6 +91,7 @@ class ClusterObjects:
         Returns:
             The object as it was before; None for a new object.
         """
+        item = bounded(item)
         table = self._table(type(item))
         if table is not None:
             known: ClusterObject | None = table.put(item)
@@ -109,6 +111,7 @@ class ClusterObjects:
         Returns:
             The object as it was before; None when it was unknown.
         """
+        self.storage.selectors.forget(type(item), item.metadata)
         table = self._table(type(item))
         if table is not None:
             known: ClusterObject | None = table.remove(item)

@@ -44,7 +44,9 @@ def declaration_complaint(pod_groups: PodGroups, ref: GroupRef) -> str:
     Returns:
         One line; "" when nothing is wrong.
     """
-    pod_group = pod_groups.get(ref)
+    item, pod_group = pod_groups.object_of(ref), pod_groups.get(ref)
+    if item is not None and item.metadata.excess:
+        return f"{ref.object_in_words}: {item.metadata.excess}"
     if pod_group is None:
         return _missing(pod_groups, ref)
     return _count_complaint(pod_group) or _timeout_complaint(pod_group) or _topology_complaint(pod_groups, pod_group)

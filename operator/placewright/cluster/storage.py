@@ -18,6 +18,7 @@ from placewright.api.storage import (
     VolumeAttachment,
 )
 from placewright.cluster.journal import Log
+from placewright.cluster.objectselectors import ObjectSelectors
 
 #: The kinds kept here.
 StorageObject = PersistentVolume | PersistentVolumeClaim | StorageClass | CSINode | CSIDriver | VolumeAttachment | CSIStorageCapacity
@@ -195,9 +196,11 @@ class StorageObjects:
         attachments: VolumeAttachments by name; `where` finds the attachments of a node.
         capacities: CSIStorageCapacities by namespace and name; `where` finds the capacities of a class.
         tables: the same tables, by kind.
+        selectors: of claims, and of the objects that `ClusterObjects` keeps.
     """
 
     def __init__(self) -> None:
+        self.selectors = ObjectSelectors()
         self.volumes: Table[PersistentVolume] = Table(volume_class)
         self.claims: Table[PersistentVolumeClaim] = Table()
         self.classes: Table[StorageClass] = Table()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from placewright.api.objectbounds import bounded
 from placewright.kube.listwatch import Bad, ChangeType, Event, Object, WatchError
 from placewright.kube.reflector import Reflector
 
@@ -39,4 +40,4 @@ class Arrivals(Reflector[T]):
         if isinstance(item, Bad):
             self.counts.bad_objects += 1
         else:
-            self._tell(self._sink.changed, None, item)
+            self._tell(self._sink.changed, None, bounded(item))

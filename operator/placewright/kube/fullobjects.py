@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ from placewright.api.decode import DECODE_ERRORS, DecodeError, decode
 from placewright.api.extenders import ExtenderError
 from placewright.api.objects import KubeObject, NodeName, ObjectMeta
 from placewright.api.pods import PodInfo
+from placewright.api.writers import Writer
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
@@ -51,9 +52,9 @@ def new_readers() -> asyncio.Semaphore:
 class WholeNode(msgspec.Struct, dict=True):
     """A node as JSON text, in the three parts that every object has. Encoded to JSON it is the whole node."""
 
-    identity: msgspec.Raw = msgspec.field(default=_EMPTY, name="metadata")
-    spec: msgspec.Raw = _EMPTY
-    status: msgspec.Raw = _EMPTY
+    identity: Annotated[msgspec.Raw, Writer.KUBELET] = msgspec.field(default=_EMPTY, name="metadata")
+    spec: Annotated[msgspec.Raw, Writer.OWNER] = _EMPTY
+    status: Annotated[msgspec.Raw, Writer.KUBELET] = _EMPTY
 
     @property
     def metadata(self) -> ObjectMeta:

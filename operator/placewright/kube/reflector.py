@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
+from placewright.api.objectbounds import bounded
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import GONE, ApiError, RequestError
 from placewright.kube.listwatch import (
@@ -351,6 +352,7 @@ class Reflector(Generic[T]):
             return
         if self.source.upgrade is not None:
             item = self.source.upgrade(item)
+        item = self._within_bounds(key, item)
         old = self.store.get(key)
         if old is not None and old.metadata.resource_version == item.metadata.resource_version != "":
             return
@@ -362,6 +364,13 @@ class Reflector(Generic[T]):
             return
         self.store[key] = item
         self._tell(self._sink.changed, old, item)
+
+    def _within_bounds(self, key: ObjectKey, item: T) -> T:
+        """The object without the fields that are beyond their bound; logged once."""
+        within = bounded(item)
+        if within is not item:
+            self._complain(key, within.metadata.excess)
+        return within
 
     def _leave_out(self, key: ObjectKey, terms: OptionalTerms) -> None:
         """Do without an object beyond the limit of bytes; logged once, and counted as a bad object each time."""
@@ -383,11 +392,15 @@ class Reflector(Generic[T]):
         known = self.store.get(key)
         if known is not None and known.metadata.uid != bad.metadata.uid:
             self._remove(key)
-        if (key, bad.error) not in self._bad_seen:
+        self._complain(key, bad.error)
+
+    def _complain(self, key: ObjectKey, error: str) -> None:
+        """Log what is ignored of an object, once."""
+        if (key, error) not in self._bad_seen:
             if len(self._bad_seen) >= _REMEMBERED_BAD:
                 self._bad_seen.clear()
-            self._bad_seen.add((key, bad.error))
-            _log.warning("%s: %s ignored: %s", self.source, key, bad.error)
+            self._bad_seen.add((key, error))
+            _log.warning("%s: %s ignored: %s", self.source, key, error)
 
     def _tell(self, call: Callable[..., None], *args: Any) -> None:
         try:

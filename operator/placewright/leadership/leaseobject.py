@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from placewright.api.decode import DECODE_ERRORS, decode
 from placewright.api.objects import KubeObject, ObjectMeta
+from placewright.api.writers import Writer
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError
 from placewright.leadership.leaserule import LeaseRecord, Sight
@@ -31,8 +32,8 @@ class CannotElect(Exception):
 class Lease(KubeObject, frozen=True):
     """A Lease. `spec` is decoded separately, so that a Lease with a strange one can still be read and replaced."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
+    spec: Annotated[msgspec.Raw, Writer.OWNER] = msgspec.Raw(b"{}")
 
 
 class _Spec(KubeObject, frozen=True):

@@ -12,11 +12,12 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
 import msgspec
 
 from placewright.api.objects import KubeObject, ObjectMeta
+from placewright.api.writers import Writer
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from placewright.kube.reflector import Reflector, Source
@@ -39,8 +40,8 @@ class PeeringMissing(CannotElect):
 class Peering(KubeObject, frozen=True):
     """ClusterKopfPeering. Each value of `status` is one peer's record, decoded separately so that a strange record spoils only itself."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    status: dict[str, msgspec.Raw] | None = None
+    metadata: Annotated[ObjectMeta, Writer.OWNER] = ObjectMeta()
+    status: Annotated[dict[str, msgspec.Raw] | None, Writer.OWNER] = None
 
 
 #: Called with True when this replica becomes active, with False when it ceases to be.

@@ -1,4 +1,7 @@
-"""PodDisruptionBudgets as preemption counts them: respected where possible, broken where nothing else helps."""
+"""PodDisruptionBudgets as preemption counts them: respected where possible, broken where nothing else helps.
+
+Budgets of a namespace are read when a pod of that namespace is asked about; their selectors are compiled once for a version of the budget.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from placewright.api.pods import PodInfo
-from placewright.api.selectors import Selector, SelectorError, compile_label_selector
+from placewright.api.selectors import Selector, SelectorError
 from placewright.api.workloads import PodDisruptionBudget
+from placewright.cluster.objects import ClusterObjects
 from placewright.framework.preemption.evictions import Eviction
 
 _NOBODY: Final[Mapping[str, str]] = {}
@@ -26,30 +30,28 @@ class _Budget:
 
 
 class Budgets:
-    """The disruption budgets of the cluster, compiled for one attempt.
+    """The disruption budgets of the cluster, for one attempt.
 
     Args:
-        budgets: all of them; one that covers no pod is left out.
+        objects: has the budgets; one that covers no pod is left out.
         under_way: finds the evictions that a budget's status may not show yet; they use it up, too. None: no budget has such.
         chosen: victims that use budgets up before all others.
     """
 
     def __init__(
         self,
-        budgets: Iterable[PodDisruptionBudget],
+        objects: ClusterObjects,
         under_way: Callable[[PodDisruptionBudget], Iterable[Eviction]] | None = None,
         chosen: Sequence[PodInfo] = (),
     ) -> None:
+        self._selectors = objects.storage.selectors
+        self._under_way = under_way
+        self._chosen = chosen
+        self._shown: dict[str, list[PodDisruptionBudget]] = {}
+        for budget in objects.disruption_budgets.values():
+            self._shown.setdefault(budget.metadata.namespace, []).append(budget)
         self._by_namespace: dict[str, list[_Budget]] = {}
         self._selecting: dict[tuple[str, frozenset[tuple[str, str]]], list[_Budget]] = {}
-        for budget in budgets:
-            compiled = _compile(budget)
-            if compiled is not None and under_way is not None:
-                beside: list[PodInfo | Eviction] = [pod for pod in chosen if pod.namespace == budget.metadata.namespace]
-                used = sum(bool(pod.labels) and compiled.covers(pod) for pod in [*beside, *under_way(budget)])
-                compiled = replace(compiled, allowed=compiled.allowed - used)
-            if compiled is not None:
-                self._by_namespace.setdefault(budget.metadata.namespace, []).append(compiled)
 
     def split(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Separate pods whose eviction would break a budget from the others.
@@ -110,8 +112,8 @@ class Budgets:
         return breaks
 
     def _covering(self, pod: PodInfo) -> Sequence[_Budget]:
-        budgets = self._by_namespace.get(pod.namespace)
-        if budgets is None or not pod.labels:  # kube-scheduler: pods without labels are under no budget, with any selector
+        budgets = self._of(pod.namespace)
+        if not budgets or not pod.labels:  # kube-scheduler: pods without labels are under no budget, with any selector
             return ()
         at = pod.namespace, pod.pairwise_key.labels
         found = self._selecting.get(at)
@@ -119,15 +121,26 @@ class Budgets:
             found = self._selecting[at] = [budget for budget in budgets if budget.selector.matches(pod.labels)]
         return [budget for budget in found if pod.name not in budget.already_counted]
 
+    def _of(self, namespace: str) -> list[_Budget]:
+        found = self._by_namespace.get(namespace)
+        if found is None:
+            compiled = [self._compile(budget) for budget in self._shown.get(namespace, ())]
+            found = self._by_namespace[namespace] = [budget for budget in compiled if budget is not None]
+        return found
 
-def _compile(budget: PodDisruptionBudget) -> _Budget | None:
-    """None for a budget that covers no pod: without a selector, with an empty one (until 1.37), or with one that does not parse."""
-    if budget.spec.selector is None:
-        return None
-    try:
-        selector = compile_label_selector(budget.spec.selector)
-    except SelectorError:
-        return None
-    if selector.empty:
-        return None
-    return _Budget(selector, budget.status.disruptions_allowed, budget.status.disrupted_pods or _NOBODY)
+    def _compile(self, shown: PodDisruptionBudget) -> _Budget | None:
+        """None for a budget that covers no pod: without a selector, with an empty one (until 1.37), or with one that does not parse."""
+        if shown.spec.selector is None:
+            return None
+        try:
+            selector = self._selectors.of(PodDisruptionBudget, shown.metadata, shown.spec.selector)
+        except SelectorError:
+            return None
+        if selector.empty:
+            return None
+        budget = _Budget(selector, shown.status.disruptions_allowed, shown.status.disrupted_pods or _NOBODY)
+        if self._under_way is None:
+            return budget
+        beside: list[PodInfo | Eviction] = [pod for pod in self._chosen if pod.namespace == shown.metadata.namespace]
+        used = sum(bool(pod.labels) and budget.covers(pod) for pod in [*beside, *self._under_way(shown)])
+        return replace(budget, allowed=budget.allowed - used)

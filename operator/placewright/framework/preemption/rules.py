@@ -85,9 +85,9 @@ class PreemptionRules:
 
     def limits(self) -> VictimLimits:
         """Return the limits of one attempt's victims."""
-        budgets = self.cluster.objects.disruption_budgets.values()
-        compiled = Budgets(budgets, self._evictions.not_shown_by, self._chosen or ()) if self.strict else Budgets(budgets)
-        return VictimLimits(self, compiled, self._evictions.now - self.spec.min_run_seconds)
+        objects = self.cluster.objects
+        budgets = Budgets(objects, self._evictions.not_shown_by, self._chosen or ()) if self.strict else Budgets(objects)
+        return VictimLimits(self, budgets, self._evictions.now - self.spec.min_run_seconds)
 
     def why_not_so_many(self, victims: int) -> PreemptionRefusal | None:
         """Say why so many pods may not be displaced by one preemption now.

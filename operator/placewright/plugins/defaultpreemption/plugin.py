@@ -110,7 +110,7 @@ class DefaultPreemption(PreEnqueuePlugin[DefaultPreemptionArgs], PostFilterPlugi
         """The question to nodes in this attempt, with what is known from pods like this one and still true."""
         rules = self.handle.preemption_rules
         if rules is None:
-            budgets = Budgets(self.handle.cluster.objects.disruption_budgets.values())
+            budgets = Budgets(self.handle.cluster.objects)
             return DryRun(self.handle, pod, budgets, self._known(_OUTCOMES, state, pod))
         limits = rules.limits()
         if not rules.steady:

@@ -328,6 +328,8 @@ def _claim(pod: PodInfo, entry: PodResourceClaim, made: Mapping[str, str | None]
         raise NotReady(f'could not find ResourceClaim "{pod.namespace}/{name}"')
     if claim.metadata.deletion_timestamp is not None:
         raise NotReady(f'resourceclaim "{name}" is being deleted')
+    if claim.metadata.excess:
+        raise NotReady(f'resourceclaim "{name}": {claim.metadata.excess}')
     if made_for_pod and not _owned(claim, pod):
         raise NotReady(f"ResourceClaim {called(claim)} was not created for Pod {pod.key} (Pod is not owner)")
     return claim

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from placewright.api.objects import OwnerReference
 from placewright.api.pods import PodInfo
-from placewright.api.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector, selector_from_pairs
+from placewright.api.selectors import EVERYTHING, Selector, SelectorError, selector_from_pairs
 from placewright.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.selectorindex import SelectorIndex
@@ -59,7 +59,11 @@ class _Namespace:
         if before is not None:
             del self.selectors[name]
             self.index.discard(name)
-            self.mentioned -= Counter(before.keys())
+            # `-=` on a Counter walks all of its keys: those of all Services of the namespace.
+            for key in before:
+                self.mentioned[key] -= 1
+                if not self.mentioned[key]:
+                    del self.mentioned[key]
         if selector:
             self.selectors[name] = selector
             self.index.add(name, None, selector_from_pairs(selector))
@@ -164,6 +168,6 @@ def _owner_selector(kind: type[Any] | None, key: str, objects: ClusterObjects) -
     if kind is ReplicationController:
         return selector_from_pairs(owner.spec.selector)
     try:
-        return compile_label_selector(owner.spec.selector)
+        return objects.storage.selectors.of(kind, owner.metadata, owner.spec.selector)
     except SelectorError:  # kube-scheduler too goes on without a selector that does not parse
         return EVERYTHING

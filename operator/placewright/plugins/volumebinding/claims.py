@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from placewright.api.objects import Volume
+from placewright.api.podextent import CLAIM_SELECTORS, CLAIM_VALUES
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError, nano
-from placewright.api.selectors import Selector, SelectorError, compile_label_selector
+from placewright.api.selectors import Selector, SelectorError
 from placewright.api.storage import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim
 from placewright.cluster.storage import StorageObjects, claim_class
 from placewright.framework.status import Status, error, unresolvable
@@ -28,6 +29,7 @@ class VolumeDemand(NamedTuple):
     Attributes:
         size: nano-bytes; 0 where the claim names no size.
         sized: whether the claim names a size.
+        modes: access modes that the volume must have.
         selector: what the volume's labels must satisfy; None for anything.
     """
 
@@ -35,6 +37,7 @@ class VolumeDemand(NamedTuple):
     storage_class: str
     size: int
     sized: bool
+    modes: frozenset[str]
     selector: Selector | None
 
 
@@ -75,12 +78,13 @@ def claims_of(pod: PodInfo, storage: StorageObjects) -> PodVolumeClaims | Status
         if not found:
             return None
         unbound = [claim for claim in found if not fully_bound(claim)]
+        _require_few_requirements(unbound)
         waiting = [_waits_for_consumer(claim, storage) for claim in unbound]
         if not all(waiting):
             return unresolvable(UNBOUND_IMMEDIATE)
         bound = tuple(claim for claim in found if fully_bound(claim))
         _require_known_to_drivers(bound, storage)
-        return PodVolumeClaims(bound, tuple(_demand(claim) for claim in unbound))
+        return PodVolumeClaims(bound, tuple(_demand(claim, storage) for claim in unbound))
     except _Refused as refusal:
         return refusal.status
 
@@ -95,6 +99,8 @@ def _usable(pod: PodInfo, name: str, volume: Volume, storage: StorageObjects) ->
     if claim is None:
         awaited = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
         raise _Refused(unresolvable(awaited if volume.ephemeral is not None else f'persistentvolumeclaim "{name}" not found'))
+    if claim.metadata.excess:
+        raise _Refused(unresolvable(f'persistentvolumeclaim "{name}": {claim.metadata.excess}'))
     if claim.status.phase == "Lost":
         gone = claim.spec.volume_name
         raise _Refused(unresolvable(f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{gone}"'))
@@ -105,6 +111,17 @@ def _usable(pod: PodInfo, name: str, volume: Volume, storage: StorageObjects) ->
             unresolvable(f"PVC {pod.namespace}/{name} was not created for pod {pod.key} (pod is not owner)"),
         )
     return claim
+
+
+def _require_few_requirements(unbound: list[PersistentVolumeClaim]) -> None:
+    """The selectors of all claims of a pod are compiled and compared in one decision, so they are counted together."""
+    selectors = [claim.spec.selector for claim in unbound if claim.spec.selector is not None]
+    written = [requirement for selector in selectors for requirement in selector.match_expressions or ()]
+    pairs = sum(len(selector.match_labels or ()) for selector in selectors)
+    values = sum(len(requirement.values or ()) for requirement in written)
+    excess = CLAIM_SELECTORS.complaint(pairs + len(written)) or CLAIM_VALUES.complaint(pairs + values)
+    if excess:
+        raise _Refused(unresolvable(excess))
 
 
 def _made_for(pod: PodInfo, claim: PersistentVolumeClaim) -> bool:
@@ -137,14 +154,16 @@ def _require_known_to_drivers(bound: tuple[PersistentVolumeClaim, ...], storage:
                 raise _Refused(error(what)) from None
 
 
-def _demand(claim: PersistentVolumeClaim) -> VolumeDemand:
+def _demand(claim: PersistentVolumeClaim, storage: StorageObjects) -> VolumeDemand:
     where = f'persistentvolumeclaim "{claim.metadata.name}": spec'
     requests = claim.spec.resources.requests or {}
     try:
         size = nano(requests.get(STORAGE, 0))
-        selector = None if claim.spec.selector is None else compile_label_selector(claim.spec.selector)
+        written = claim.spec.selector
+        selector = None if written is None else storage.selectors.of(PersistentVolumeClaim, claim.metadata, written)
     except QuantityError as problem:
         raise _Refused(unresolvable(f"{where}.resources.requests.storage: {problem}")) from None
     except SelectorError as problem:
         raise _Refused(unresolvable(f"{where}.selector: {problem}")) from None
-    return VolumeDemand(claim, claim_class(claim), size, STORAGE in requests, selector)
+    modes = frozenset(claim.spec.access_modes or ())
+    return VolumeDemand(claim, claim_class(claim), size, STORAGE in requests, modes, selector)

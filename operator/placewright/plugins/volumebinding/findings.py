@@ -26,8 +26,9 @@ from placewright.framework.interface import BoolColumn, IntColumn
 from placewright.plugins.noderesources.args import ShapePoint
 from placewright.plugins.noderesources.strategies import broken_linear
 from placewright.plugins.volumebinding.claims import PodVolumeClaims, VolumeDemand
+from placewright.plugins.volumebinding.freevolumes import capacity_of
 from placewright.plugins.volumebinding.reach import StorageReach
-from placewright.plugins.volumebinding.volumematches import NONE, Matches, capacity_of, match_volumes
+from placewright.plugins.volumebinding.volumematches import NONE, Matches, match_volumes
 
 # --- filtering -------------------------------------------------------------------------------------------------------------------
 

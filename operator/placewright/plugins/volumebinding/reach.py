@@ -30,6 +30,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import Table, key_of
 from placewright.framework.interface import BoolColumn, IntColumn, Rows
 from placewright.plugins.shared.csimigration import driver_affinity, in_tree_plugin, migrated_plugins
+from placewright.plugins.volumebinding.freevolumes import VolumesByClass
 
 # --- capacities of CSI drivers ---------------------------------------------------------------------------------------------------
 
@@ -144,9 +145,13 @@ class StorageReach:
 
     Local volumes come with a selector each, which names one host. So values are looked up by their code, and the rows of a selector are
     kept until a label that any selector reads changes on any node, not until any node changes.
+
+    Attributes:
+        free: volumes that claims can get, by class.
     """
 
     def __init__(self) -> None:
+        self.free = VolumesByClass()
         self._rows: BoundedCache[Hashable, Rows] = BoundedCache(_MAX_KEPT_BYTES, most=_MAX_KEPT)
         self._labels: dict[str, tuple[list[str | None], NDArray[np.int32]]] = {}
         self._everywhere: Rows = np.zeros(0, np.intp)

@@ -274,7 +274,7 @@ class _Search:
         units = sorted(units_of(cluster, victims), key=lambda unit: unit.rank)
         if len(units) == 1:
             return  # without any victim the group did not fit
-        violations = Budgets(cluster.objects.disruption_budgets.values()).violations(unit.pods for unit in units)
+        violations = Budgets(cluster.objects).violations(unit.pods for unit in units)
         for unit, _ in sorted(zip(units, violations, strict=True), key=lambda each: not each[1]):
             if self._lost_seats:
                 return  # the group is to be tried anew

@@ -1,0 +1,73 @@
+"""Declares beside a field who may write it, and which count bounds it.
+
+A top-level field of each decoded kind names its writer; the fields below it have the same one. What a tenant may write is bounded:
+
+- of a pod, each field by the bytes of metadata and spec, and lists that a decision looks at by a count of `api.podextent`;
+- of all other kinds, each field of a tenant's section by its bytes (`api.objectbounds`).
+
+    spec: Annotated[PodSpec, Writer.TENANT] = PodSpec()
+    tolerations: Annotated[tuple[Toleration, ...] | None, counted("tolerations")] = None
+    devices: Annotated[DeviceClaim, within_bytes(262_144)] = DeviceClaim()
+
+A test walks all kinds that the scheduler decodes, and builds an object just over each bound.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, NamedTuple
+
+#: Bytes of JSON of one field of a tenant's section, such as `spec.selector`; real ones have some hundred.
+FIELD_BYTES: Final = 32_768
+
+
+class Writer(enum.Enum):
+    """The users who may write a field."""
+
+    TENANT = "tenant"
+    OWNER = "cluster's owner"
+    KUBELET = "kubelet"
+    DRIVER = "driver"
+    CONTROL_PLANE = "control plane"
+
+
+class Counted(NamedTuple):
+    """Names of counts of `PodExtent`. Which of them counts a field follows from its place in the pod."""
+
+    names: tuple[str, ...]
+
+
+class Characters(NamedTuple):
+    """Characters that a text may have; a longer one cannot be read."""
+
+    most: int
+
+
+class WithinBytes(NamedTuple):
+    """Bytes of JSON that a field may have."""
+
+    most: int
+
+
+def counted(*names: str) -> Counted:
+    """Declare the counts that bound a list or a map of a pod.
+
+    Args:
+        names: of counts of `PodExtent`.
+
+    Returns:
+        The declaration, for `Annotated`.
+    """
+    return Counted(names)
+
+
+def within_bytes(most: int) -> WithinBytes:
+    """Declare another bound than `FIELD_BYTES`.
+
+    Args:
+        most: bytes of JSON.
+
+    Returns:
+        The declaration, for `Annotated`.
+    """
+    return WithinBytes(most)
