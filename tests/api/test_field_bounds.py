@@ -14,12 +14,12 @@ import placewright
 from placewright.api.decode import DecodeError, convert
 from placewright.api.objectbounds import FieldBound, bounded, field_bounds
 from placewright.api.objects import KubeObject, Node, ObjectMeta, Pod
-from placewright.api.podextent import EXTENT_LIMITS, ExtentLimit
+from placewright.api.podextent import CLAIM_SELECTORS, CLAIM_VALUES, EXTENT_LIMITS, ExtentLimit
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.api.quantity import QuantityError, nano
 from placewright.api.turnedaway import FailedPod
-from placewright.api.writers import Characters, Writer, counted
+from placewright.api.writers import FIELD_BYTES, Characters, Writer, counted
 from placewright.kube.fullobjects import WholeNode
 from placewright.kube.reflectedkinds import REFLECTED
 from placewright.leadership.leaseobject import Lease
@@ -228,3 +228,25 @@ def test_a_bound_that_is_not_held_is_red(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(globals(), "bounded", lambda item: item)
     with pytest.raises(Unbounded, match="it is kept beyond its bound"):
         hold(Bounded)
+
+
+# --- and people find it ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_limits_has_each_bound_and_names_each_kind() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    section = page.partition("### What other objects may hold\n")[2].partition("\n#")[0]
+    written = dict(re.findall(r"^\| (.+?) \| ([\d,]+) bytes of JSON \|$", section, re.MULTILINE))
+    own = {bound.path: bound.most for kind in KINDS for bound in field_bounds(kind) if bound.most != FIELD_BYTES}
+    general = f"{FIELD_BYTES:,}"
+    assert {path: f"{most:,}" for path, most in own.items()} == {path: most for path, most in written.items() if most != general}
+    assert general in written.values()
+    for kind in KINDS:
+        if field_bounds(kind) and kind is not FailedPod:
+            assert kind.__name__.removeprefix("Coscheduling").removeprefix("Native").removeprefix("Volcano") in section
+
+
+@pytest.mark.parametrize("limit", [CLAIM_SELECTORS, CLAIM_VALUES], ids=lambda limit: limit.things)
+def test_the_limits_of_claims_are_written_beside_those_of_pods(limit: ExtentLimit) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    assert f"| {limit.field} | {limit.most:,} {limit.things} |" in page

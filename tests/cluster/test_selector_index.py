@@ -134,7 +134,7 @@ def test_the_groups_found_are_those_that_a_scan_finds(moves: list[Any], asked: l
                     check(groups, standing, each, carriers)
         for each, carriers, _ in asked:
             check(groups, standing, each, carriers)
-        assert {carrier for info in standing if standing[info] for carrier in carrier_of(info)} <= set(groups.affinities)
+        assert {carrier for info in standing if standing[info] for carrier in carrier_of(info)} <= set(groups.carried.carriers)
 
 
 def carrier_of(info: PodInfo) -> Iterator[AffinityCarrier]:
@@ -163,19 +163,14 @@ def check(groups: PairwiseGroups, standing: dict[PodInfo, int], asked: Asked, ca
     event("found some" if expected else "found none")
 
 
-def test_changes_of_what_is_carried_are_told_in_order() -> None:
+def test_what_is_carried_is_compiled_once_however_many_groups_carry_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairwisegroups, "_MAX_EMPTY_GROUPS", 0)
     groups, carrier = PairwiseGroups(), AffinityCarrier("n", CARRIED)
-    start = groups.carrier_changes.position
-    first, second = described("n", {}, carries=True), described("n", {"a": "x"}, carries=True)
-    opened = [groups.open(info) for info in (first, second)]
-    assert groups.carrier_changes.since(start) == [carrier], "the second group carries the same"
-    assert groups.affinities[carrier] == first.pod.spec.affinity
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairwisegroups, "_MAX_EMPTY_GROUPS", 0)
-        for group in opened:
-            groups.emptied(group)
-    assert groups.carrier_changes.since(start) == [carrier, carrier]
-    assert not groups.affinities
+    opened = [groups.open(described("n", labels, carries=True)) for labels in ({}, {"a": "x"})]
+    assert (list(groups.carried.carriers), groups.carried.changes) == ([carrier], 1)
+    for group in opened:
+        groups.emptied(group)
+    assert (list(groups.carried.carriers), groups.carried.changes) == ([], 2)
 
 
 def test_a_key_is_indexed_when_a_selection_asks_for_it_and_only_as_long_as_a_group_has_it() -> None:

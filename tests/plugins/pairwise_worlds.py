@@ -178,7 +178,6 @@ def hardly_any_room(dice: Dice) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if dice.maybe(0.5):
             patch.setattr(pairwisegroups, "_MAX_EMPTY_GROUPS", 1)
-            patch.setattr(pairwisegroups, "_CARRIER_CHANGES", 2)
             patch.setattr(tallies, "_MAX_TALLY_BYTES", 3500)
             patch.setattr(tally, "_FEW", 1)
             patch.setattr(tally, "_CHANGES", 1)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, KeysView, Mapping
 from types import MappingProxyType
 
-from placewright.api.objects import Affinity
 from placewright.api.pods import PairwiseKey, PodInfo
-from placewright.cluster.journal import Log
+from placewright.cluster.carriedterms import CarriedTerms
 from placewright.cluster.pairwisegroups import PairwiseGroups
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.cluster.tallies import Tallies
@@ -52,25 +51,17 @@ class PairwiseCounts:
     @property
     def carriers(self) -> KeysView[AffinityCarrier]:
         """The affinities that pods carry. For a while also affinities that no pod carries any more; empty when there is none."""
-        return self._groups.affinities.keys()
+        return self._groups.carried.carriers
 
     @property
     def carriers_version(self) -> int:
         """Grows when an affinity appears among the pods or vanishes from them."""
-        return self._groups.carrier_changes.position
+        return self._groups.carried.changes
 
     @property
-    def carrier_changes(self) -> Log[AffinityCarrier]:
-        """The affinities that appeared or vanished, in order. Read only."""
-        return self._groups.carrier_changes
-
-    def affinity(self, carrier: AffinityCarrier) -> Affinity:
-        """Return the affinity that this carrier's pods have.
-
-        Raises:
-            KeyError: no pod carries it.
-        """
-        return self._groups.affinities[carrier]
+    def carried(self) -> CarriedTerms:
+        """The terms of these affinities. Read only."""
+        return self._groups.carried
 
     def rows(self, group: PairwiseKey) -> Mapping[int, int]:
         """Return the pods of one group by row.

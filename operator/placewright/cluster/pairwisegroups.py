@@ -12,7 +12,7 @@ from placewright.api.bytecount import bytes_of, object_bytes
 from placewright.api.objects import Affinity
 from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.selectors import CompiledRequirement
-from placewright.cluster.journal import Log
+from placewright.cluster.carriedterms import CarriedTerms
 from placewright.cluster.labeltests import LabelTest, label_tests
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.cluster.tally import CountedIn
@@ -23,10 +23,8 @@ _MAX_EMPTY_BYTES: Final = 32 * 2**20
 #: Bytes of a group and its places in the indexes; and copies of each byte of its key: pairs, labels by name, and each indexed label.
 _GROUP_BYTES: Final = 1024
 _INDEXED: Final = 3
-#: Copies of an affinity: the decoded one, and the compiled ones of profiles.
+#: Copies of an affinity: the decoded one, and the compiled one.
 _COMPILED: Final = 2
-#: Changes of carried affinities that are remembered for readers; a reader that is further behind reads all of them.
-_CARRIER_CHANGES: Final = 4096
 #: Up to this many groups, testing each one is cheaper than combining the selector's expressions.
 _FEW_GROUPS: Final = 16
 
@@ -66,17 +64,15 @@ class PairwiseGroups:
     leaves with the last group that has it.
 
     Attributes:
-        affinities: the carried affinities, by carrier. Read only.
-        carrier_changes: affinities that appeared or vanished among the groups, in order.
+        carried: terms of the groups' affinities, compiled.
     """
 
     def __init__(self) -> None:
-        self.carrier_changes: Log[AffinityCarrier] = Log(_CARRIER_CHANGES)
+        self.carried = CarriedTerms()
         self._by_namespace: dict[str, dict[PairwiseKey, PairwiseGroup]] = {}
         self._by_carrier: dict[AffinityCarrier, _Groups] = {}
         self._by_label: dict[str, dict[str, dict[str, _Groups]]] = {}
         self._groups_with: Counter[str] = Counter()
-        self.affinities: dict[AffinityCarrier, Affinity] = {}
         self._empty: dict[PairwiseGroup, int] = {}
         self._empty_bytes = 0
 
@@ -127,8 +123,7 @@ class PairwiseGroups:
         if groups is None:
             groups = self._by_carrier[carrier] = {}
             if carrier.affinity and affinity is not None:
-                self.affinities[carrier] = affinity
-                self.carrier_changes.append(carrier)
+                self.carried.take_up(carrier, affinity)
         groups[group] = None
 
     def filled(self, group: PairwiseGroup) -> None:
@@ -165,8 +160,7 @@ class PairwiseGroups:
         del groups[group]
         if not groups:
             del self._by_carrier[carrier]
-            if self.affinities.pop(carrier, None) is not None:
-                self.carrier_changes.append(carrier)
+            self.carried.lay_down(carrier)
 
     # --- finding -------------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ newcomer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
@@ -17,8 +18,8 @@ T = TypeVar("T", bound=Hashable)
 _MOST_BUCKETS: Final = 64
 
 _Pair = tuple[str, str]
-#: A bucket's key: a namespace (None for all), and a label with its value (None for any labels).
-Place = tuple[str | None, _Pair | None]
+#: A bucket's key: a namespace (None for all), and a label with its value (None for any value; without a label, for any labels).
+Place = tuple[str | None, tuple[str, str | None] | None]
 
 
 def places_met(namespace: str, labels: Iterable[_Pair]) -> list[Place]:
@@ -77,9 +78,10 @@ class SelectorIndex(Generic[T]):
     """Items under their selections: namespaces and labels.
 
     Invariant: each item is under one of its `In` requirements, in one bucket for each of its namespaces and each of the
-    requirement's values; without such a requirement it is in one bucket for each namespace. A label set visits the bucket of
-    each of its labels and the bucket for any labels, in its own namespace and in that for all. So it meets every item whose
-    selector matches it, once, and otherwise only items that share a label with it or name no value.
+    requirement's values; without such a requirement it is under a key that it demands, and else in one bucket for each namespace.
+    A label set visits the buckets of its labels and of their keys, and the bucket for any labels, in its own namespace and in that
+    for all. So it meets every item whose selector matches it, once, and otherwise only items that share a label or a key with it, or
+    demand no key.
 
     Attributes:
         version: grows with every item that comes or goes.
@@ -89,6 +91,8 @@ class SelectorIndex(Generic[T]):
         self.version = 0
         self._buckets: dict[Place, _Bucket[T]] = {}
         self._places: dict[T, list[Place]] = {}
+        #: Keys of labels under which items are with any value, and how many places.
+        self._keys: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._places)
@@ -108,6 +112,7 @@ class SelectorIndex(Generic[T]):
             if bucket is None:
                 bucket = self._buckets[place] = _Bucket()
             bucket.items[item] = None
+            self._count_key(place, 1)
             # The index's version is a stamp that no other content of the bucket ever had.
             bucket.stamp = self.version
 
@@ -118,22 +123,23 @@ class SelectorIndex(Generic[T]):
         for place in places:
             bucket = self._buckets[place]
             del bucket.items[item]
+            self._count_key(place, -1)
             bucket.stamp = self.version
             if not bucket.items:
                 del self._buckets[place]
 
     def is_broad(self, item: T) -> bool:
-        """Tell whether every label set of an item's namespaces meets it.
+        """Tell whether an item is met by label sets with any values.
 
         Args:
             item: in the index.
 
         Returns:
-            True when its selector names no value of a label.
+            True when its selector names no value of a label, or too many.
         """
-        return any(pair is None for _, pair in self._places[item])
+        return any(pair is None or pair[1] is None for _, pair in self._places[item])
 
-    def meeting(self, namespace: str, labels: Iterable[_Pair]) -> Iterator[T]:
+    def meeting(self, namespace: str, labels: Collection[_Pair]) -> Iterator[T]:
         """Iterate over every item whose selector may match these labels, each once.
 
         Args:
@@ -146,7 +152,7 @@ class SelectorIndex(Generic[T]):
         for bucket in self._met(namespace, labels):
             yield from bucket.items
 
-    def stamps(self, namespace: str, labels: Iterable[_Pair]) -> tuple[int, ...]:
+    def stamps(self, namespace: str, labels: Collection[_Pair]) -> tuple[int, ...]:
         """Return a value that stays equal as long as `meeting` gives the same items.
 
         Args:
@@ -158,14 +164,25 @@ class SelectorIndex(Generic[T]):
         """
         return tuple([bucket.stamp for bucket in self._met(namespace, labels)])
 
-    def _met(self, namespace: str, labels: Iterable[_Pair]) -> list[_Bucket[T]]:
-        buckets = self._buckets
-        return [bucket for place in places_met(namespace, labels) if (bucket := buckets.get(place)) is not None]
+    def _met(self, namespace: str, labels: Collection[_Pair]) -> list[_Bucket[T]]:
+        buckets, places = self._buckets, places_met(namespace, labels)
+        if self._keys:
+            places += [(space, (key, None)) for key, _ in labels if key in self._keys for space in (namespace, None)]
+        return [bucket for place in places if (bucket := buckets.get(place)) is not None]
 
     def _rarest(self, namespaces: Collection[str] | None, selector: Selector) -> list[Place]:
         """Return the buckets of the requirement that has the fewest items so far. Charts give all their pods some label in common."""
         spaces = _spaces(namespaces)
-        return min(_by_requirement(spaces, selector), key=self._crowd, default=[(space, None) for space in spaces])
+        demanded = next((each.key for each in selector.expressions if each.operator in ("In", "Exists")), None)
+        any_value: list[Place] = [(space, None if demanded is None else (demanded, None)) for space in spaces]
+        return min(_by_requirement(spaces, selector), key=self._crowd, default=any_value)
+
+    def _count_key(self, place: Place, number: int) -> None:
+        pair = place[1]
+        if pair is not None and pair[1] is None:
+            self._keys[pair[0]] += number
+            if not self._keys[pair[0]]:
+                del self._keys[pair[0]]
 
     def _crowd(self, places: list[Place]) -> int:
         return len(places) + sum(len(bucket.items) for place in places if (bucket := self._buckets.get(place)) is not None)

@@ -8,13 +8,13 @@ from typing import Final
 from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.workloads import Namespace
+from placewright.cluster.affinityterms import NO_TERMS, PodTerms, Term, compile_terms
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.podselections import PodSelection
 from placewright.cluster.selectorindex import Place, places_met, places_of
 from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.events import EventKeys, QueueingHint
 from placewright.plugins.interpodaffinity.matchers import FacingTerms, OwnTerms
-from placewright.plugins.interpodaffinity.terms import NO_TERMS, PodTerms, Term, compile_terms
 
 
 def after_pod_change(

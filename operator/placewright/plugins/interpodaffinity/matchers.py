@@ -14,19 +14,18 @@ from placewright.api.bytecount import bytes_of
 from placewright.api.objects import Affinity
 from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.workloads import Namespace
-from placewright.cluster.cluster import Cluster
-from placewright.cluster.objects import ClusterObjects
-from placewright.cluster.pairwisecounts import PairwiseCounts
-from placewright.cluster.podselections import AffinityCarrier, PodSelection
-from placewright.framework.memory import Memory
-from placewright.plugins.interpodaffinity.carriedterms import CarriedTerm, CarriedTerms
-from placewright.plugins.interpodaffinity.terms import (
+from placewright.cluster.affinityterms import (
     NO_TERMS,
     CompiledTerms,
     PodTerms,
     compile_terms,
     selection,
 )
+from placewright.cluster.carriedterms import CarriedTerm, CarriedTerms
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.objects import ClusterObjects
+from placewright.cluster.podselections import AffinityCarrier, PodSelection
+from placewright.framework.memory import Memory
 
 #: Each of some 1.5 KB at most places; Deployments and their revisions, not members of StatefulSets, which look alike here.
 _MAX_LOOKS: Final = 16_384
@@ -119,8 +118,7 @@ class Matcher:
         self._own = Memory(_MAX_LOOKS)
         self._facing = Memory(_MAX_LOOKS)
         self._asked: tuple[PairwiseKey, _Kept] | None = None
-        self._counts: PairwiseCounts | None = None
-        self._carried = CarriedTerms(PairwiseCounts(), self._carried_terms, hard_weight)
+        self._carried = CarriedTerms()
         self._objects: ClusterObjects | None = None
         self._objects_position = -1
 
@@ -145,9 +143,8 @@ class Matcher:
         return self._asked[1].facing
 
     def _refresh(self, cluster: Cluster) -> None:
-        if cluster.pairwise_counts is not self._counts or not self._carried.follow():
-            self._counts = cluster.pairwise_counts
-            self._carried = CarriedTerms(self._counts, self._carried_terms, self._hard_weight)
+        if cluster.pairwise_counts.carried is not self._carried:
+            self._carried = cluster.pairwise_counts.carried
             self._forget()
         if self._namespaces_changed(cluster.objects):
             self._forget()
@@ -175,7 +172,8 @@ class Matcher:
             stamps = carried.stamps(namespace, kept.labels)
             if stamps != kept.stamps:
                 terms = carried.meeting(namespace, kept.labels)
-                kept.facing = _facing(terms, namespace, dict(kept.labels), cluster.objects.namespace_labels(namespace))
+                meant = dict(kept.labels), cluster.objects.namespace_labels(namespace)
+                kept.facing = _facing([each for each in terms if each.term.matches(namespace, *meant)], self._hard_weight)
                 kept.stamps = stamps
                 self._facing.remember(look, kept)
             kept.version = carried.version
@@ -187,26 +185,22 @@ class Matcher:
         own = _own_terms(terms, cluster.objects.namespaces)
         return _BothWays(own, own if own.wanted is None else replace(own, wants_itself=True))
 
-    def _carried_terms(self, carrier: AffinityCarrier, counts: PairwiseCounts) -> PodTerms:
-        return self._terms(counts.affinity(carrier), carrier).terms
-
-    def _terms(self, affinity: Affinity, owner: PairwiseKey | AffinityCarrier) -> CompiledTerms:
+    def _terms(self, affinity: Affinity, owner: PairwiseKey) -> CompiledTerms:
         namespace = owner.namespace
         return self._compiled.recall((namespace, owner.affinity), lambda: compile_terms(affinity, namespace))
 
 
-def _facing(terms: Iterable[CarriedTerm], namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> FacingTerms:
+def _facing(terms: Iterable[CarriedTerm], hard_weight: int) -> FacingTerms:
+    """Sum up the terms that mean a pod, with the profile's weight for required affinity."""
     banning: dict[str, set[AffinityCarrier]] = {}
     pulling: dict[str, dict[AffinityCarrier, int]] = {}
     for carried in terms:
-        term, carrier, weight = carried.term, carried.carrier, carried.weight
-        if not term.matches(namespace, labels, namespace_labels):
-            continue
-        if weight is None:
-            banning.setdefault(term.key, set()).add(carrier)
-        else:
-            weights = pulling.setdefault(term.key, {})
-            weights[carrier] = weights.get(carrier, 0) + weight
+        key, carrier = carried.term.key, carried.carrier
+        if carried.weight is None:
+            banning.setdefault(key, set()).add(carrier)
+        elif hard_weight or not carried.required:
+            weights = pulling.setdefault(key, {})
+            weights[carrier] = weights.get(carrier, 0) + carried.weight * (hard_weight if carried.required else 1)
     bans = tuple([Ban(key, _pods_of(carriers)) for key, carriers in banning.items()])
     return FacingTerms(bans, tuple([pull for key, weights in pulling.items() for pull in _pulls(key, weights)]))
 

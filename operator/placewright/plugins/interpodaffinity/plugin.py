@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
+from placewright.cluster.affinityterms import Term, TermsError, compile_terms
 from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
@@ -53,7 +54,6 @@ from placewright.plugins.interpodaffinity.domainpods import DomainPoints, anywhe
 from placewright.plugins.interpodaffinity.matchers import NO_OWN_TERMS, Ban, Matcher, OwnTerms
 from placewright.plugins.interpodaffinity.remedies import DomainRemedies
 from placewright.plugins.interpodaffinity.rowverdicts import RowwiseDistance, nearness
-from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_terms
 from placewright.plugins.shared.lookups import value_by_value
 
 _MAX_WEIGHT: Final = 100

@@ -32,7 +32,16 @@ class Term:
     selector: Selector | None
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """True when the term means a pod with these labels, in that namespace."""
+        """Compare the term with a pod.
+
+        Args:
+            namespace: of the pod.
+            labels: of the pod.
+            namespace_labels: of its namespace.
+
+        Returns:
+            True when the term means the pod.
+        """
         if self.selector is None or not self._covers(namespace, namespace_labels):
             return False
         return self.selector.matches(labels)
@@ -80,7 +89,11 @@ class CompiledTerms(NamedTuple):
     problems: tuple[str, ...]
 
     def strict(self) -> PodTerms:
-        """The terms of an incoming pod; raise `TermsError` when any does not parse."""
+        """Return the terms of an incoming pod.
+
+        Raises:
+            TermsError: a term does not parse.
+        """
         problems = self.problems
         if problems:
             raise TermsError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
@@ -88,7 +101,15 @@ class CompiledTerms(NamedTuple):
 
 
 def selection(terms: Iterable[Term], namespaces: Mapping[str, Namespace]) -> PodSelection | None:
-    """The pods that all of an incoming pod's terms mean; None when they can mean none."""
+    """Combine terms of an incoming pod.
+
+    Args:
+        terms: of one kind.
+        namespaces: by name.
+
+    Returns:
+        The pods that all of the terms mean; None when they can mean none.
+    """
     expressions: list[CompiledRequirement] = []
     reach: frozenset[str] | None = None
     for term in terms:
@@ -101,7 +122,15 @@ def selection(terms: Iterable[Term], namespaces: Mapping[str, Namespace]) -> Pod
 
 
 def compile_terms(affinity: Affinity, namespace: str) -> CompiledTerms:
-    """The terms of pods of this namespace."""
+    """Compile the terms of an affinity.
+
+    Args:
+        affinity: as decoded.
+        namespace: of the pods that carry it.
+
+    Returns:
+        The terms, and the errors of terms that do not parse.
+    """
     problems: list[str] = []
 
     def parse(kind: str, terms: Iterable[tuple[int, PodAffinityTerm]]) -> tuple[tuple[int, Term], ...]:
