@@ -27,6 +27,8 @@ from placewright.api.objects import (
 _FEW: Final = 8
 #: Bytes of metadata and spec that are not counted; pods with long annotations or many volumes have more.
 _FEW_BYTES: Final = 16_384
+#: Bytes of a pod that take as long as a look: they are encoded a few times, and never compared.
+_BYTES_OF_A_LOOK: Final = 1_024
 #: Looks at each node for any pod: the columns of filters and scores that every pod has.
 _COLUMNS_OF_ANY_POD: Final = 16
 #: Looks at each node for a spread constraint or a term of pod affinity: the columns of its label, pods, verdict and points.
@@ -173,7 +175,13 @@ def estimated_work(pod: HasExtent, nodes: int) -> int:
         + _DEVICES_ON_A_NODE * extent.claims
     )
     once = (
-        extent.pod_values + extent.node_values + extent.namespaces + extent.tolerations + extent.containers + extent.labels + extent.nbytes
+        extent.pod_values
+        + extent.node_values
+        + extent.namespaces
+        + extent.tolerations
+        + extent.containers
+        + extent.labels
+        + extent.nbytes // _BYTES_OF_A_LOOK
     )
     return nodes * on_each_node + once
 

@@ -70,7 +70,8 @@ class ObjectSource(Generic[K]):
 
     def _problem(self) -> str:
         fields = {field.name: field.type for field in msgspec.structs.fields(self.kind)}
-        if fields.get("metadata") is not ObjectMeta:
+        metadata = fields.get("metadata")
+        if getattr(metadata, "__origin__", metadata) is not ObjectMeta:  # its writer may be declared beside it
             return "the struct needs a field metadata: ObjectMeta"
         if self.kind.__name__ in [each.value for each in EventResource]:
             return "a kind of this name is the scheduler's own, and is in cluster.objects already"
