@@ -26,8 +26,9 @@ _OPENING: Final = 4
 _OPENING_SECONDS: Final = 5.0
 #: Seconds without an attempt after a failure. Meanwhile requests go through aiohttp, which finds out whether the server is away.
 _REST_SECONDS: Final = 5.0
-#: Seconds until an idle connection is closed. API servers and load balancers keep theirs longer, so that we are the first to close.
-_KEPT_SECONDS: Final = 60.0
+#: Seconds until an idle connection is closed. API servers and load balancers keep theirs longer, so that we are the first to close. Each
+#: connection takes about 0.3 MiB, so the ones of a burst go with it: kept for a minute, they were what grew with the rate of pods.
+_KEPT_SECONDS: Final = 10.0
 
 _Turn = asyncio.Future[KeptConnection]
 
