@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from placewright.api.objects import NodeName
+from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.framework.ports import NominationChanges
 
@@ -19,12 +21,14 @@ class Nominator:
         changes: nodes that gained or lost a nominated pod, in order.
         with_terms: number of nominated pods that have affinity terms of their own.
         making_room_for: uids of pods whose victims are being evicted; they must not be tried before the evictions were sent.
+        together: groups whose members are tried together now. Members of such a group ignore each other's nominations.
     """
 
-    __slots__ = ("_claimants", "_nodes", "_pods", "changes", "making_room_for", "with_terms")
+    __slots__ = ("_claimants", "_nodes", "_pods", "changes", "making_room_for", "together", "with_terms")
 
     def __init__(self) -> None:
         self.making_room_for: set[str] = set()
+        self.together: set[GroupRef] = set()
         self.changes = NominationChanges()
         self.with_terms = 0
         self._pods: dict[NodeName, dict[str, PodInfo]] = {}
@@ -117,6 +121,22 @@ class Nominator:
     def nodes(self) -> Collection[NodeName]:
         """Return the nodes that have nominated pods; a view."""
         return self._pods.keys()
+
+    @contextmanager
+    def trying(self, ref: GroupRef) -> Iterator[None]:
+        """Try the members of a group together, until the block ends.
+
+        The room of the members' nominations is the group's. Members that ask one after the other would be kept from it by
+        members that have not asked yet.
+
+        Args:
+            ref: the group.
+        """
+        self.together.add(ref)
+        try:
+            yield
+        finally:
+            self.together.discard(ref)
 
 
 def _claims_more_than_its_node(pod: PodInfo) -> bool:

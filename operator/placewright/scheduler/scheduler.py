@@ -292,8 +292,8 @@ class Scheduler:
         reserver = Reserver(cluster, queue, self.waiting, self.counts)
         self._extended = ExtendedCycle(cluster, cycle, lambda: lead.active)
         start = ports.start or self.beside
-        members = MemberCycle(cluster, queue, cycle, self._extended, reserver)
-        self.pod_groups = PodGroupScheduler(members, self.attempts, self.binding, ports.groups, start)
+        members = MemberCycle(cluster, queue, cycle, reserver, self._extended)
+        self.pod_groups = PodGroupScheduler(members, reserver, self.attempts, self.binding, ports.groups, start)
         self._single = SinglePodScheduler(cycle, self.attempts, reserver, self.binding, self.pod_groups, start)
         self._with_extenders = ExtenderPodScheduler(
             cluster, queue, self._extended, self.attempts, reserver, self.binding, self.pod_groups, start

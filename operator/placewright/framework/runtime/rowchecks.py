@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from placewright.api.objects import NodeName
+from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, FilterPlugin, Reads, Rejection, RowChecks, Rows
@@ -52,6 +53,10 @@ class Nominations(NominationLog, Protocol):
     def making_room_for(self) -> Container[str]:
         """Uids of pods whose victims are being evicted."""
 
+    @property
+    def together(self) -> Container[GroupRef]:
+        """Groups whose members are tried together now, and ignore each other's nominations."""
+
 
 class NoNominations:
     """For evaluations outside a running scheduler.
@@ -84,6 +89,11 @@ class NoNominations:
     @property
     def making_room_for(self) -> Container[str]:
         """No pod."""
+        return ()
+
+    @property
+    def together(self) -> Container[GroupRef]:
+        """No group."""
         return ()
 
 
@@ -144,7 +154,12 @@ class RowChecker:
 
     def _in_the_way(self, pod: PodInfo, node: NodeName) -> list[PodInfo]:
         """Pods nominated to this node, beside which the pod must fit."""
-        return [other for other in self.nominations.pods_on(node) if self._comes_before(other, pod)]
+        fellows = pod.pod_group if pod.pod_group in self.nominations.together else None
+        return [
+            other
+            for other in self.nominations.pods_on(node)
+            if self._comes_before(other, pod) and (fellows is None or other.pod_group != fellows)
+        ]
 
     def _comes_before(self, nominated: PodInfo, pod: PodInfo) -> bool:
         """True for another pod of at least this priority. A pod that is assumed somewhere by now counts there already."""

@@ -13,28 +13,44 @@ from placewright.framework.interface import PodGroupPlugin, PodGroupSettings
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Attempt
-from placewright.scheduler.binding import Reserver
-from placewright.scheduler.cycle import FitError, SchedulingCycle
+from placewright.scheduler.cycle import FitError, ScheduleResult, SchedulingCycle
 from placewright.scheduler.extendedcycle import ExtendedCycle
+
+
+class Holder(Protocol):
+    """Counts members on their nodes while a group is tried. `binding.Reserver` assumes and reserves them."""
+
+    def take(self, placement: ScheduleResult) -> None:
+        """Count the member on its node.
+
+        Args:
+            placement: just decided, on the columns as they are.
+
+        Raises:
+            FitError: a Reserve plugin refused; nothing is counted.
+        """
+
+    def give_back(self, placement: ScheduleResult) -> None:
+        """Undo `take`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberCycle:
-    """The tools that place members one after the other: the scheduling cycle, and the reserver.
+    """The tools that place members one after the other.
 
     Attributes:
-        cluster: where members are assumed.
-        queue: where members are in flight.
+        cluster: where members are counted.
+        queue: holds the members and their nominations.
         cycle: the scheduling cycle.
-        extended: the scheduling cycle with extenders.
-        reserver: assumes and reserves.
+        holder: counts members on their nodes.
+        extended: the scheduling cycle with extenders; None where no extender is asked.
     """
 
     cluster: Cluster
     queue: SchedulingQueue
     cycle: SchedulingCycle
-    extended: ExtendedCycle
-    reserver: Reserver
+    holder: Holder
+    extended: ExtendedCycle | None = None
 
 
 @dataclass(slots=True)

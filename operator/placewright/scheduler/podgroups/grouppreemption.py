@@ -7,8 +7,7 @@ victims that leaves as a whole, is let back if the members on its nodes find oth
 
 from __future__ import annotations
 
-from collections import deque
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,7 +25,8 @@ from placewright.scheduler.cycle import FitError, make_room
 from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle
-from placewright.scheduler.podgroups.seats import Seat, Seating
+from placewright.scheduler.podgroups.seats import DryRunHolder, Seat
+from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.podgroups.turns import Steps
 
 #: Seats and victims that cost as much to lay down and take up again as one step.
@@ -39,12 +39,14 @@ class GroupRoom:
 
     Attributes:
         nodes: by uid, each member's node and the victims that leave it; empty when no eviction makes room for enough members.
+        free: whether no pod has to leave for it, nor leaves already.
         withdraws: whether earlier nominations of the members are pointless.
         why: PostFilter's message for the member that found no room; may be empty.
         retry_after: seconds after which the group may make room although nothing happens in the cluster; None where only events help.
     """
 
     nodes: dict[str, tuple[NodeName, tuple[PodInfo, ...]]] = field(default_factory=dict)
+    free: bool = False
     withdraws: bool = False
     why: str = ""
     retry_after: Seconds | None = None
@@ -101,7 +103,7 @@ class GroupPreemption:
 
 
 class _Search:
-    """One search, in one domain or anywhere. Implements `turns.Supposing`.
+    """One search, in one domain or anywhere: a trial in a dry run, which makes room. Implements `turns.Supposing` and `seats.RoomMaker`.
 
     While other work has its turn, the dry run is undone. Changes in that time count where the search goes on: a member whose
     seat is gone looks for another one, and victims that have left need not leave. Other changes are not searched again;
@@ -112,16 +114,13 @@ class _Search:
     def __init__(self, members: MemberCycle, group: Group, domain: Domain | None) -> None:
         self._members = members
         self._group = group
-        self._within = None if domain is None else domain.names
+        self._trial = GroupTrial(members, group, domain, self)
         self._room = GroupRoom()
         self._uids = {attempt.uid for attempt in group.attempts}
         #: The victims that leave for each member, by its uid.
         self._victims: dict[str, tuple[PodInfo, ...]] = {}
         #: Uids of victims that are let back.
         self._back: set[str] = set()
-        #: Members that have no seat yet and have not been found to fit nowhere.
-        self._waiting: deque[Attempt] = deque(group.attempts)
-        self._nominations: dict[str, NodeName] = {}
         self._seats: tuple[Seat, ...] = ()
         self._lost_seats = False
         self._steps = 0
@@ -130,19 +129,18 @@ class _Search:
         """Seat the members until enough have a node, or one that is needed can have none."""
         # Journalled, because members are evaluated by the ordinary cycle, whose kept columns have to follow the dry run.
         with self._members.cluster.dry_run(journalled=True) as self._dry_run:
-            self._seating = Seating(self._members, self._group.evaluator, self._within, self._dry_run)
-            self._open_nominations()
             try:
-                if (yield from self._seated()):
+                yield from self._trial.run(to_the_end=False, spares=False)
+                if self._trial.fits():
                     self._lost_seats = False
                     yield from self._reprieve()
                     if not self._lost_seats:
-                        seats = self._seating.seats.items()
-                        self._room.nodes = {uid: (seat.node, self._leaving_for(uid)) for uid, seat in seats}
+                        seats = self._trial.seating.seats
+                        self._room.nodes = {uid: (seat.node, self._leaving_for(uid)) for uid, seat in seats.items()}
+                        self._room.free = all(seat.holder is self._members.holder for seat in seats.values())
                         self._hold_to_rules()
             finally:
-                self._seating.give_back()
-                self._close_nominations()
+                self._trial.take_back()
         return self._room
 
     def _hold_to_rules(self) -> None:
@@ -158,27 +156,25 @@ class _Search:
 
     # --- others' turns -------------------------------------------------------------------------------------------------------------
 
-    def _step(self) -> Steps[None]:
+    def step(self) -> Steps[None]:
         """End a step.
 
         The more seats have to be laid down and taken up again, the rarer other work has its turn, so that this stays a share.
         """
         self._steps += 1
-        if self._steps * _MOVES_A_STEP >= len(self._seating.seats) + len(self._victims):
+        if self._steps * _MOVES_A_STEP >= len(self._trial.seating.seats) + len(self._victims):
             self._steps = 0
             yield self
 
     def lay_down(self) -> None:
         """Implements `Supposing.lay_down`."""
-        self._seats = tuple(self._seating.seats.values())
-        self._seating.give_back()
+        self._seats = tuple(self._trial.seating.seats.values())
+        self._trial.take_back()
         self._dry_run.undo()
-        self._close_nominations()
 
     def take_up(self) -> None:
         """Implements `Supposing.take_up`."""
         cluster = self._members.cluster
-        self._open_nominations()
         lost = {seat.attempt.uid for seat in self._seats if not self._is_there(seat)}
         for uid in lost:
             self._victims.pop(uid, None)
@@ -186,17 +182,16 @@ class _Search:
         for seat in self._seats:
             if seat.attempt.uid in lost or not self._sits_again(seat):
                 self._victims.pop(seat.attempt.uid, None)
-                self._waiting.append(seat.attempt)
+                self._trial.try_again(seat.attempt)
                 self._lost_seats = True
         self._seats = ()
 
     def _is_there(self, seat: Seat) -> bool:
-        flight = self._members.queue.in_flight.get(seat.attempt.uid)
-        return flight is not None and not flight.gone and self._members.cluster.row(seat.node) == seat.row
+        return not self._trial.seating.is_gone(seat.attempt) and self._members.cluster.row(seat.node) == seat.row
 
     def _sits_again(self, seat: Seat) -> bool:
         try:
-            self._seating.restore([seat])
+            self._trial.seating.restore([seat])
         except FitError:
             return False
         return True
@@ -206,50 +201,8 @@ class _Search:
         placement = self._members.cluster.placement
         return tuple([pod for pod in self._victims.get(uid, ()) if pod.uid not in self._back and placement(pod.uid) is not None])
 
-    def _open_nominations(self) -> None:
-        """Withdraw the members' earlier nominations, so that they do not block the members' own nodes."""
-        nominator = self._members.queue.nominator
-        for attempt in self._group.attempts:
-            node = nominator.node_of(attempt.uid)
-            if node is not None:
-                nominator.delete(attempt.uid)
-                self._nominations[attempt.uid] = node
-
-    def _close_nominations(self) -> None:
-        queue = self._members.queue
-        for attempt in self._group.attempts:
-            node = self._nominations.pop(attempt.uid, None)
-            if node is not None:
-                queue.nominate(queue.latest(attempt.uid) or attempt.pod, node)  # ignored for a member that is gone
-
-    # --- seats -----------------------------------------------------------------------------------------------------------------------
-
-    def _seated(self) -> Steps[bool]:
-        """Return whether enough members have a seat."""
-        seats, needed = self._seating.seats, self._group.needed
-        while self._waiting and len(seats) < needed:
-            attempt = self._waiting.popleft()
-            if not self._is_gone(attempt):
-                self._seat(attempt)
-            if len(seats) + len(self._waiting) < needed:
-                return False
-            yield from self._step()
-        return len(seats) == needed
-
-    def _is_gone(self, attempt: Attempt) -> bool:
-        flight = self._members.queue.in_flight.get(attempt.uid)
-        return flight is None or flight.gone
-
-    def _seat(self, attempt: Attempt) -> None:
-        """Give a member a node, with or without evictions, if there is one."""
-        with suppress(FitError):
-            evaluation = self._seating.evaluate(attempt)
-            if evaluation.count:
-                self._seating.take(attempt, evaluation)
-            else:
-                self._evict(attempt, evaluation)
-
-    def _evict(self, attempt: Attempt, evaluation: Evaluation) -> None:
+    def make_room(self, attempt: Attempt, evaluation: Evaluation) -> Seat | None:
+        """Implements `RoomMaker.make_room`: PostFilter names the node, and its victims leave in the dry run."""
         evaluator, cluster = self._group.evaluator, self._members.cluster
         rules = evaluator.runtime.preemption_rules
         with nullcontext() if rules is None else rules.for_a_group(self._all_leaving()):
@@ -258,18 +211,19 @@ class _Search:
         self._room.withdraws |= result.nominated_node == ""
         row = cluster.row(result.nominated_node) if result.status.ok and result.nominated_node else None
         # A member that evicts a member of its own group gains nothing for the group.
-        if row is None or result.nominated_node is None or any(victim.uid in self._uids for victim in result.victims):
+        if row is None or any(victim.uid in self._uids for victim in result.victims):
             self._room.why = self._room.why or result.status.message
-            return
+            return None
         self._dry_run.remove([move for unit in units_of(cluster, result.victims) for move in unit.moves])
-        self._seating.seat_in_dry_run(attempt, result.nominated_node, row)
         self._victims[attempt.uid] = result.victims
+        placement = self._members.cycle.settled(evaluator, evaluation, row)
+        return Seat(attempt, placement, row, DryRunHolder(cluster, self._dry_run))
 
     # --- who need not leave after all --------------------------------------------------------------------------------------------
 
     def _reprieve(self) -> Steps[None]:
         """Let victims back that need not leave: those whose eviction breaks a budget first, then the most important."""
-        cluster, seating, dry_run = self._members.cluster, self._seating, self._dry_run
+        cluster, seating, dry_run = self._members.cluster, self._trial.seating, self._dry_run
         victims = self._all_leaving()
         units = sorted(units_of(cluster, victims), key=lambda unit: unit.rank)
         if len(units) == 1:
@@ -287,7 +241,7 @@ class _Search:
             else:
                 dry_run.remove(unit.moves)
                 seating.restore(lifted)
-            yield from self._step()
+            yield from self.step()
 
     def _look_around(self, unit: Unit) -> bool:
         """Return whether pods on other nodes may matter to the members, or the members to them."""

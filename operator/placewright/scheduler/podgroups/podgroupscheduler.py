@@ -28,7 +28,7 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import why
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Attempts, GroupAttempt, GroupResult
-from placewright.scheduler.binding import BindingCycle
+from placewright.scheduler.binding import BindingCycle, Reserver
 from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
 from placewright.scheduler.decisiondetail import NO_NODE_REFUSED
 from placewright.scheduler.podgroups.barrier import MEMBERS_A_TURN, Barrier
@@ -57,11 +57,20 @@ class PodGroupScheduler:
         bindings: members being bound beyond one for each group, which is one task of the scheduler.
     """
 
-    def __init__(self, members: MemberCycle, attempts: Attempts, binding: BindingCycle, status: GroupStatusWriter, start: Start) -> None:
+    def __init__(
+        self,
+        members: MemberCycle,
+        reserver: Reserver,
+        attempts: Attempts,
+        binding: BindingCycle,
+        status: GroupStatusWriter,
+        start: Start,
+    ) -> None:
         """Start without groups.
 
         Args:
             members: places one member.
+            reserver: permits and settles members.
             attempts: begins and ends the members' attempts.
             binding: the binding cycle of each member.
             status: writes the groups' status.
@@ -69,7 +78,7 @@ class PodGroupScheduler:
         """
         self.forming: dict[GroupRef, Barrier] = {}
         self.bindings = 0
-        self._cluster, self._queue, self._reserver = members.cluster, members.queue, members.reserver
+        self._cluster, self._queue, self._reserver = members.cluster, members.queue, reserver
         self._attempts = attempts
         self._observers = attempts.observers
         self._binding = binding
@@ -222,6 +231,8 @@ class PodGroupScheduler:
                 self._queue.done(queued.uid)
             else:
                 group.attempts.append(attempts.begin(queued, evaluator))
+        # Victims have left for nominated members, whose seats fit together. Others may stand anywhere, so they come later.
+        group.attempts.sort(key=lambda attempt: self._queue.nominator.node_of(attempt.uid) is None)
         profiles = Counter(pod.scheduler_name for pod in self._queue.pod_groups.members(ref))
         complaint = members_complaint(pod_group, profiles)
         if complaint:  # members may have left since this one passed PreEnqueue
@@ -257,7 +268,7 @@ class PodGroupScheduler:
         """Run Permit for all members; return the waits by uid, and the refusals. A refused member has been given back."""
         waits: dict[str, Mapping[str, Seconds]] = {}
         objections: dict[str, FitError] = {}
-        for attempt, placement in tuple(trial.placed):
+        for attempt, placement in trial.placed:
             try:
                 waits[attempt.uid] = self._reserver.permitted(placement)
             except FitError as refused:
@@ -268,10 +279,13 @@ class PodGroupScheduler:
         return waits, objections
 
     def _settle(self, trial: GroupTrial, waits: Mapping[str, Mapping[str, Seconds]], objections: Mapping[str, FitError]) -> None:
-        """Settle enough members that have nodes and are permitted; the others wait as single pods."""
-        group = trial.group
-        for attempt, placement in trial.placed:
-            attempt.together = len(trial.placed)
+        """Settle enough members that have nodes and are permitted; the others are single pods from now on.
+
+        A spare member that fits nowhere beside them is tried as such at once: it may preempt, and then it waits for its own events.
+        """
+        group, placed = trial.group, trial.placed
+        for attempt, placement in placed:
+            attempt.together = len(placed)
             self._reserver.settle(placement, waits[placement.pod.uid])
         self.reservations.end(group.pod_group.ref)
         left_over = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits} | dict(objections)
@@ -280,6 +294,7 @@ class PodGroupScheduler:
                 self._attempts.fail(attempt, left_over[attempt.uid])
             elif attempt.uid not in waits:
                 self._queue.done(attempt.uid)  # deleted while other work had its turn
+        self._queue.activate([misfit.attempt.pod for misfit in trial.misfits if not misfit.failure.internal])
         self._ended(group, GroupResult.SCHEDULED)
 
     # --- the binding cycle -------------------------------------------------------------------------------------------------------
@@ -359,6 +374,8 @@ class PodGroupScheduler:
         self._fail(group, failures, ". ".join(filter(None, (why, room.why.removesuffix(".")))), room, trial.elsewhere)
         if not room.nodes:
             self._keep_nodes_for(group)
+        elif room.free:
+            self._queue.retry(group.attempts[0].uid, full_backoff=True)  # nothing has to leave, so no event will bring the group back
 
     def _room_for(self, group: Group) -> Steps[GroupRoom]:
         """Return the room that the group could make by preemption."""
@@ -426,9 +443,10 @@ def _asks_extenders(group: Group) -> bool:
 def _with_its_group(group: Group, own: FitError | None, message: str, uid: str, room: GroupRoom, elsewhere: AbstractSet[str]) -> FitError:
     """Combine a member's own failure with its group's, and add the node where room is made for it.
 
-    A member that waits only for its group comes back with the member that something else keeps waiting.
+    A member that waits only for its group comes back with the member that something else keeps waiting. A failure without a plugin,
+    as while there are no nodes, stays one: events help no plugin then, and the member is tried again after its backoff.
     """
-    by_its_group = frozenset({group.plugin.name}) | elsewhere
+    by_its_group = frozenset({group.plugin.name}) | elsewhere if own is None or own.unschedulable_plugins else frozenset[str]()
     nominated, victims = room.nodes.get(uid, (NO_NOMINATION if room.withdraws else None, ()))
     return FitError(
         message if own is None else f"{message}. {own.message}",

@@ -1,17 +1,26 @@
-"""Seats: the nodes of a group's members during a search for room, with or without evictions."""
+"""Seats: the nodes of a group's members while the group is tried. `Seating.seat` is the only function that gives a member a node.
+
+The decision, the search for victims and the self-check try a group by it. They differ in three conditions, which are stated when
+the seating is made: which nodes are candidates, who holds a member on its node, and whether room is made for a member that fits
+nowhere. The members' own nominations never count against each other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from placewright.api.objects import NodeName
-from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.dryrun import DryRunCluster
-from placewright.framework.runtime.evaluation import Evaluation, Evaluator
+from placewright.framework.runtime.evaluation import Evaluation
+from placewright.framework.steps import Steps as Timing
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, ScheduleResult
-from placewright.scheduler.podgroups.group import MemberCycle
+from placewright.scheduler.podgroups.domains import Domain
+from placewright.scheduler.podgroups.group import Group, Holder, MemberCycle
+from placewright.scheduler.podgroups.turns import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,77 +29,138 @@ class Seat:
 
     Attributes:
         attempt: the member's.
-        node: its name.
+        placement: the decision for the node.
         row: of the node.
-        placement: the member's reservation; None when it stands there in the dry run only.
+        holder: counts the member on the node.
     """
 
     attempt: Attempt
-    node: NodeName
+    placement: ScheduleResult
     row: int
-    placement: ScheduleResult | None = None
+    holder: Holder
 
     @property
-    def pod(self) -> PodInfo:
-        """The member."""
-        return self.attempt.pod
+    def node(self) -> NodeName:
+        """Name of the node."""
+        return self.placement.node
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunHolder:
+    """Holds members in a dry run, without Reserve: room that victims have not left yet, and the self-check, which changes no state.
+
+    Attributes:
+        cluster: knows the nodes' rows.
+        dry_run: where members are counted.
+    """
+
+    cluster: Cluster
+    dry_run: DryRunCluster
+
+    def take(self, placement: ScheduleResult) -> None:
+        """Implements `Holder.take`."""
+        self.dry_run.add([(_row_of(self.cluster, placement), placement.pod)])
+
+    def give_back(self, placement: ScheduleResult) -> None:
+        """Implements `Holder.give_back`."""
+        self.dry_run.remove([(_row_of(self.cluster, placement), placement.pod)])
+
+
+class RoomMaker(Protocol):
+    """Makes room in a dry run for members that fit nowhere."""
+
+    def make_room(self, attempt: Attempt, evaluation: Evaluation) -> Seat | None:
+        """Let pods leave in the dry run.
+
+        Args:
+            attempt: the member's.
+            evaluation: without a feasible node.
+
+        Returns:
+            The seat that is free then; None when no eviction helps the member.
+        """
+
+    def step(self) -> Steps[None]:
+        """End a step of the trial."""
 
 
 class Seating:
-    """The members' seats. A member that fits is assumed and reserved, so that its devices and volumes are not offered twice.
+    """The members' seats under stated conditions.
 
     Args:
         members: places one member.
-        evaluator: the group's profile.
-        within: only these nodes are candidates; None for all.
-        dry_run: holds members whose victims have not left.
+        group: the group.
+        domain: only its nodes are candidates; None for all nodes.
+        room: makes room for members that fit nowhere; None where no pod leaves.
+        compared: score the node of every member, because the caller compares trials.
 
     Attributes:
         seats: by the member's uid, in the order in which they were taken.
     """
 
-    def __init__(self, members: MemberCycle, evaluator: Evaluator, within: Collection[NodeName] | None, dry_run: DryRunCluster) -> None:
+    def __init__(
+        self, members: MemberCycle, group: Group, domain: Domain | None = None, room: RoomMaker | None = None, *, compared: bool = False
+    ) -> None:
         self.seats: dict[str, Seat] = {}
         self._members = members
-        self._evaluator = evaluator
-        self._within = None if within is None else frozenset(within)
-        self._dry_run = dry_run
+        self._group = group
+        self._within = None if domain is None else domain.names
+        self._room = room
+        self._compared = compared
 
-    def evaluate(self, attempt: Attempt) -> Evaluation:
-        """Filter the member on all nodes as the columns are now.
-
-        Returns:
-            The feasible nodes; there may be none.
-
-        Raises:
-            FitError: a plugin broke.
-        """
-        return self._members.cycle.evaluate(self._evaluator, attempt.pod, None, self._within)
-
-    def take(self, attempt: Attempt, evaluation: Evaluation) -> None:
-        """Give the member one of its feasible nodes, and reserve it.
+    def seat(self, attempt: Attempt) -> None:
+        """Give a member a node beside the members that have one.
 
         Args:
             attempt: the member's.
-            evaluation: with a feasible node.
+
+        Raises:
+            FitError: no node can hold the member, its holder refused, or a plugin broke.
+        """
+        refused = self._tried(attempt, attempt.steps, self._room)
+        if refused is not None:
+            raise self._members.cycle.refusal(self._group.evaluator, refused)
+
+    async def seat_with_extenders(self, attempt: Attempt) -> None:
+        """Give a member a node that its profile's extenders agree to. The member may go while they are asked; then it gets no seat.
+
+        Args:
+            attempt: the member's.
+
+        Raises:
+            FitError: as `seat`.
+        """
+        extended = self._members.extended
+        assert extended is not None  # only groups with extenders are seated like this
+        with self._members.queue.nominator.trying(self._group.pod_group.ref):
+            placement = await extended.place(self._group.evaluator, attempt.pod, attempt.steps, self._within, alone=False)
+        if not self.is_gone(attempt):
+            self.sit(self._seat_at(attempt, placement))
+
+    def is_gone(self, attempt: Attempt) -> bool:
+        """Return whether a member was deleted, or placed by another scheduler, while other work had its turn."""
+        return self._members.queue.get(attempt.uid) is None or self._members.cluster.placement(attempt.uid) is not None
+
+    def sit(self, seat: Seat) -> None:
+        """Take a seat.
 
         Raises:
             FitError: a Reserve plugin refused.
         """
-        placement = self._members.cycle.chosen(self._evaluator, evaluation)
-        row = self._members.cluster.row(placement.node)
-        assert row is not None  # it was chosen among them
-        self._sit(Seat(attempt, placement.node, row, placement))
+        seat.holder.take(seat.placement)
+        seat.attempt.chose(seat.placement)
+        self.seats[seat.attempt.uid] = seat
 
-    def seat_in_dry_run(self, attempt: Attempt, node: NodeName, row: int) -> None:
-        """Seat the member in the dry run, on a node that its victims leave.
+    def rise(self, seat: Seat) -> None:
+        """Give a seat back."""
+        del self.seats[seat.attempt.uid]
+        seat.attempt.placement = None
+        seat.holder.give_back(seat.placement)
 
-        Args:
-            attempt: the member's.
-            node: its name.
-            row: of the node.
-        """
-        self._sit(Seat(attempt, node, row))
+    def give_back(self) -> None:
+        """Give back all seats, the last one first."""
+        for seat in reversed(tuple(self.seats.values())):
+            self.rise(seat)
 
     def on(self, rows: Collection[int]) -> list[Seat]:
         """Find the seats on rows.
@@ -111,43 +181,43 @@ class Seating:
         """
         lifted = list(lifted)
         for seat in lifted:
-            self._rise(seat)
-        found: list[Seat] = []
+            self.rise(seat)
+        before = len(self.seats)
         try:
-            for seat in lifted:
-                evaluation = self.evaluate(seat.attempt)
-                if not evaluation.count:
-                    break
-                self.take(seat.attempt, evaluation)
-                found.append(self.seats[seat.attempt.uid])
+            # Without the times of plugins: members are moved once for each victim, and an attempt would never end noting them.
+            if all(self._tried(seat.attempt, None, None) is None for seat in lifted):
+                return True
         except FitError:
             pass  # it cannot be reserved there, so it has no seat
-        if len(found) == len(lifted):
-            return True
-        for seat in found:
-            self._rise(seat)
+        for seat in reversed(tuple(self.seats.values())[before:]):
+            self.rise(seat)
         return False
 
     def restore(self, lifted: Iterable[Seat]) -> None:
         """Take these seats again, after `moved` failed."""
         for seat in lifted:
-            self._sit(seat)
+            self.sit(seat)
 
-    def give_back(self) -> None:
-        """Give back all seats, the last one first."""
-        for seat in reversed(tuple(self.seats.values())):
-            self._rise(seat)
+    def _tried(self, attempt: Attempt, timing: Timing | None, room: RoomMaker | None) -> Evaluation | None:
+        """Give a member a node; return the evaluation of a member that gets none."""
+        cycle, evaluator = self._members.cycle, self._group.evaluator
+        with self._members.queue.nominator.trying(self._group.pod_group.ref):
+            evaluation = cycle.evaluate(evaluator, attempt.pod, timing, self._within)
+            if evaluation.count:
+                found = self._seat_at(attempt, cycle.chosen(evaluator, evaluation, compared=self._compared))
+            else:
+                made = None if room is None else room.make_room(attempt, evaluation)
+                if made is None:
+                    return evaluation
+                found = made
+        self.sit(found)
+        return None
 
-    def _sit(self, seat: Seat) -> None:
-        if seat.placement is None:
-            self._dry_run.add([(seat.row, seat.pod)])
-        else:
-            self._members.reserver.take(seat.placement)
-        self.seats[seat.attempt.uid] = seat
+    def _seat_at(self, attempt: Attempt, placement: ScheduleResult) -> Seat:
+        return Seat(attempt, placement, _row_of(self._members.cluster, placement), self._members.holder)
 
-    def _rise(self, seat: Seat) -> None:
-        del self.seats[seat.attempt.uid]
-        if seat.placement is None:
-            self._dry_run.remove([(seat.row, seat.pod)])
-        else:
-            self._members.reserver.give_back(seat.placement)
+
+def _row_of(cluster: Cluster, placement: ScheduleResult) -> int:
+    row = cluster.row(placement.node)
+    assert row is not None  # the node was chosen in this turn of the event loop
+    return row
