@@ -21,6 +21,7 @@ from typing import Any, Final
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.podgrouprules import standing
 from placewright.framework.preemption.evictions import Evictions
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.ports import EventRecorder, EventType, Evictor, Lead, PodsBeingBound, StatusWriter
@@ -132,9 +133,15 @@ class Preemption:
         return place is not None and not self.cluster.leaves(place.pod)
 
     def _by(self, preemptor: PodInfo, node: NodeName) -> str:
-        """Return upstream's words for the preemptor: a member of a group preempts for its group, anywhere in the cluster."""
+        """Return upstream's words for the preemptor, and of a group the member and the node, which upstream's words leave out.
+
+        A group preempts anywhere in the cluster. A member that joins a gang whose other members have nodes preempts as a pod.
+        """
         pod_group = None if preemptor.pod_group is None else self.cluster.pod_groups.get(preemptor.pod_group)
-        return f"pod {preemptor.uid} on node {node}" if pod_group is None else f"podgroup {pod_group.uid} on node {_ANYWHERE}"
+        if pod_group is None or (standing(self.cluster, pod_group.ref) and not pod_group.basic):
+            return f"pod {preemptor.uid} on node {node}"
+        member = f"pod {preemptor.key} of group {pod_group.ref.name} gets node {node}"
+        return f"podgroup {pod_group.uid} on node {_ANYWHERE} ({member})"
 
     async def _leaves(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> bool:
         """Evict one victim; return True when it is on its way out."""

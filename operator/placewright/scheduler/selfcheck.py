@@ -2,7 +2,7 @@
 
 Queueing hints decide which events a rejected pod is tried again after. A faulty hint leaves its pods waiting until a timeout of
 minutes, beside room that would hold them. So a waiting pod is filtered afresh, as if it were tried now, and no state changes by
-that: no pod is assumed, nominated or evicted, no random number is drawn, and the columns that decisions keep are not touched.
+that: no pod is assumed, nominated or evicted, no random number of a decision is drawn, and the columns that decisions keep are not touched.
 The check makes columns of its own, and so it also finds pods that wait because a kept column is wrong.
 
 A pod that fits is forgotten only if nothing else explains its wait. Left out are, with the reason in `Left`:
@@ -220,7 +220,9 @@ class SelfCheck:
         if len(members) < pod_group.min_member:
             return None
         try:
-            row = row_for_all(pod_group, members, self._apart(evaluator), self.cluster)
+            # Columns are kept for this check alone: without, each member would cost as much as the first.
+            own = Evaluator(evaluator.runtime, self.cluster, self.queue.nominator, ColumnBudget())
+            row = row_for_all(pod_group, waiting, own, self.cluster, self.queue)
         except MemoryError:
             raise
         except Exception:  # noqa: BLE001 - a plugin may raise anything; the error is reported when the group is tried

@@ -392,4 +392,5 @@ async def test_a_victim_is_told_which_group_made_it_leave() -> None:
     world = native_world(*SITUATIONS["the less important leave"][:4])
     await after(world)
     notes = {note for _, _, reason, _, note in world.events.recorded if reason == "Preempted"}
-    assert notes == {"Preempted by podgroup uid-big on node cluster"}
+    assert {note.partition(" (")[0] for note in notes} == {"Preempted by podgroup uid-big on node cluster"}
+    assert all(" of group big gets node " in note for note in notes)

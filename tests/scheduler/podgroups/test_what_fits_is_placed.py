@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from placewright.api.pods import PodInfo
+from placewright.framework.steps import POST_FILTER
 from placewright.queue.check import check_invariants
 from placewright.testing import World, node, pod
 from placewright.testing.pods import PodMaker
@@ -184,3 +185,50 @@ class GroupMachine(RuleBasedStateMachine):
 
 TestWhatFitsIsPlaced = GroupMachine.TestCase
 TestWhatFitsIsPlaced.settings = settings(max_examples=cases(150), stateful_step_count=30)
+
+
+def beside_a_low_pod(*members: PodMaker) -> LateWorld:
+    """A node of four CPUs, of which a pod of low priority takes one, and a group that needs three of these members."""
+    world = LateWorld(nodes=[node("n0").offers(cpu="4")])
+    world.low["low"] = pod("low").requests(cpu="1").priority(10)
+    world.add(world.low["low"].on("n0"), *members, group("job", 3))
+    return world
+
+
+def four(nominated: str = "") -> list[PodMaker]:
+    makers = [member("job", index).priority(100) for index in range(4)]
+    return [maker.nominated(nominated) for maker in makers] if nominated else makers
+
+
+def test_a_spare_member_preempts_as_a_single_pod_does() -> None:
+    world = beside_a_low_pod(*four())
+    assert list(world.leaving) == ["low"]
+    [note] = [note for _, _, reason, _, note in world.events.recorded if reason == "Preempted"]
+    assert note.startswith("Preempted by pod uid-job-") and note.endswith(" on node n0")
+    world.let_go("low")
+    world.advance(BACKOFF)
+    assert [world.node_of(f"job-{index}") for index in range(4)] == ["n0"] * 4
+
+
+def test_members_that_are_all_nominated_do_not_keep_each_other_out() -> None:
+    world = beside_a_low_pod(*four(nominated="n0"))
+    assert sum(world.node_of(f"job-{index}") == "n0" for index in range(4)) == 3
+    assert list(world.leaving) == ["low"]
+
+
+def test_a_group_that_was_tried_without_nodes_is_placed_soon_after_one_comes() -> None:
+    world = World()
+    world.add(group("job", 2), member("job", 0), member("job", 1))
+    world.advance(BACKOFF)
+    world.add(node("n0").offers(cpu="2"))
+    world.advance(BACKOFF)
+    assert [world.node_of("job-0"), world.node_of("job-1")] == ["n0", "n0"]
+
+
+def test_a_group_that_preempts_counts_as_attempts_to_preempt() -> None:
+    world = LateWorld(nodes=[node("n0").offers(cpu="2")])
+    world.low["low"] = pod("low").requests(cpu="2").priority(10)
+    world.add(world.low["low"].on("n0"), group("job", 2), *(each.priority(100) for each in (member("job", 0), member("job", 1))))
+    assert list(world.leaving) == ["low"]
+    asked = [attempt for attempt in world.log.attempts if any(step.name == POST_FILTER for step in attempt.steps.taken)]
+    assert asked, "scheduler_preemption_attempts_total counts these"

@@ -1,30 +1,35 @@
 """The self-check of groups: would enough waiting members fit together now, although no event has brought the group back?
 
-Members that are alike are counted: the nodes that hold one of them take as many as their filters admit, in a dry run. The order
-does not matter for such members, so the count is the number that a decision would place. Groups for which the order matters, or
-for which Reserve has a say, are left out: members that differ, claim volumes or devices, or have rules about each other.
+The members are tried as a decision tries them (`trial`), in a dry run and with columns of their own. Only members that are alike are
+checked: the order makes no difference to them, so neither does the choice among equal nodes, which the check draws for itself.
+Groups for which the order matters, or for which Reserve has a say, are left out: members that differ, claim volumes or devices, or
+have rules about each other.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from typing import Final
-
-import numpy as np
 
 from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgrouprules import standing
-from placewright.framework.interface import BoolColumn
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.podcolumns import rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.queue.profilequeue import ProfileQueue
+from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
-from placewright.scheduler.podgroups.domains import domains
+from placewright.scheduler.attempts import Attempt
+from placewright.scheduler.cycle import SchedulingCycle
+from placewright.scheduler.podgroups.domains import Domain, domains
+from placewright.scheduler.podgroups.group import Group, MemberCycle
+from placewright.scheduler.podgroups.seats import DryRunHolder
+from placewright.scheduler.podgroups.trial import GroupTrial
+from placewright.scheduler.podgroups.turns import at_once
 
-#: Members that are counted, at most: each costs a check of one row.
+#: Members that are tried, at most: each costs an evaluation of the rows that the one before changed.
 MOST_MEMBERS: Final = 128
 
 
@@ -81,50 +86,52 @@ def _depends_on_others(pod: PodInfo) -> bool:
     return bool(pod.pairwise_key.affinity or spec.topology_spread_constraints or spec.resource_claims or pod.volumes)
 
 
-def row_for_all(pod_group: PodGroup, members: Sequence[PodInfo], evaluator: Evaluator, cluster: Cluster) -> int | None:
-    """Count members onto the nodes that hold them, in a dry run.
+def row_for_all(
+    pod_group: PodGroup, waiting: Sequence[QueuedPod], evaluator: Evaluator, cluster: Cluster, queue: SchedulingQueue
+) -> int | None:
+    """Try members together in a dry run.
 
     Args:
         pod_group: their group.
-        members: as `may_be_counted` admits; at least as many as the group needs.
+        waiting: as `may_be_counted` admits; at least as many as the group needs.
         evaluator: of their profile, with columns that no decision uses.
         cluster: restored afterwards.
+        queue: only read.
 
     Returns:
-        The row of the first member counted; None where too few fit. A group that requires a topology domain has to fit in one.
+        The row of the first member; None where too few fit. A group that requires a topology domain has to fit in one.
 
     Raises:
         CycleError: a plugin broke.
+        FitError: a plugin broke.
     """
-    evaluation = evaluator.evaluate(members[0])
-    if not evaluation.count:
-        return None
-    for among in _places(pod_group, members, cluster):
-        rows = np.flatnonzero(evaluation.feasible if among is None else evaluation.feasible & among).tolist()
-        if rows and _all_fit(rows, members[: pod_group.min_member], evaluator, cluster):
-            return int(rows[0])
+    plugin = evaluator.runtime.pod_groups
+    assert plugin is not None  # `declared_group` has tested it
+    attempts = [Attempt(each, evaluator.runtime.profile, _no_clock) for each in waiting]
+    group = Group(pod_group, plugin, evaluator, attempts)
+    # Journalled, so that the evaluator's own columns follow. Decisions compute the rows of the dry run anew, to the same values.
+    with cluster.dry_run(journalled=True) as dry_run:
+        cycle = SchedulingCycle(cluster, queue.nominator, random.Random(0))
+        members = MemberCycle(cluster, queue, cycle, DryRunHolder(cluster, dry_run))
+        for domain in _places(group, cluster):
+            trial = at_once(GroupTrial(members, group, domain).run(to_the_end=False, spares=False))
+            seats = list(trial.seating.seats.values())
+            fits = trial.fits()
+            trial.take_back()
+            if fits:
+                return seats[0].row
     return None
 
 
-def _places(pod_group: PodGroup, members: Sequence[PodInfo], cluster: Cluster) -> Iterator[BoolColumn | None]:
-    """Yield a mask of the rows of each domain that a group may stand in, shape (size,); None for all rows."""
+def _no_clock() -> float:
+    return 0.0
+
+
+def _places(group: Group, cluster: Cluster) -> Iterator[Domain | None]:
+    """Yield each domain that a group may stand in; None for all nodes."""
+    pod_group = group.pod_group
     if not pod_group.topology_key or not pod_group.topology_required:
         yield None
         return
-    for domain in domains(cluster, pod_group.topology_key, members, pod_group.min_member):
-        if domain.room >= 1:
-            yield rows_named(cluster, domain.names)
-
-
-def _all_fit(rows: Sequence[int], members: Sequence[PodInfo], evaluator: Evaluator, cluster: Cluster) -> bool:
-    left = iter(members)
-    member = next(left)
-    with cluster.dry_run() as dry_run:
-        for row in rows:
-            while evaluator.checker.check_row(member, row).ok:
-                dry_run.add([(row, member)])
-                following = next(left, None)
-                if following is None:
-                    return True
-                member = following
-    return False
+    pods = [attempt.pod for attempt in group.attempts]
+    yield from (domain for domain in domains(cluster, pod_group.topology_key, pods, group.needed) if domain.room >= 1)
