@@ -17,7 +17,7 @@ from placewright.scheduler.cycle import FitError, ScheduleResult, SchedulingCycl
 from placewright.scheduler.extendedcycle import ExtendedCycle
 
 
-class Holder(Protocol):
+class SeatHolder(Protocol):
     """Counts members on their nodes while a group is tried. `binding.Reserver` assumes and reserves them."""
 
     def take(self, placement: ScheduleResult) -> None:
@@ -49,7 +49,7 @@ class MemberCycle:
     cluster: Cluster
     queue: SchedulingQueue
     cycle: SchedulingCycle
-    holder: Holder
+    holder: SeatHolder
     extended: ExtendedCycle | None = None
 
 

@@ -25,7 +25,7 @@ from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.podgroups.domains import Domain, domains
 from placewright.scheduler.podgroups.group import Group, MemberCycle
-from placewright.scheduler.podgroups.seats import DryRunHolder
+from placewright.scheduler.podgroups.seats import DryRunSeatHolder
 from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.podgroups.turns import at_once
 
@@ -112,7 +112,7 @@ def row_for_all(
     # Journalled, so that the evaluator's own columns follow. Decisions compute the rows of the dry run anew, to the same values.
     with cluster.dry_run(journalled=True) as dry_run:
         cycle = SchedulingCycle(cluster, queue.nominator, random.Random(0))
-        members = MemberCycle(cluster, queue, cycle, DryRunHolder(cluster, dry_run))
+        members = MemberCycle(cluster, queue, cycle, DryRunSeatHolder(cluster, dry_run))
         for domain in _places(group, cluster):
             trial = at_once(GroupTrial(members, group, domain).run(to_the_end=False, spares=False))
             seats = list(trial.seating.seats.values())

@@ -25,7 +25,7 @@ from placewright.scheduler.cycle import FitError, make_room
 from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle
-from placewright.scheduler.podgroups.seats import DryRunHolder, Seat
+from placewright.scheduler.podgroups.seats import DryRunSeatHolder, Seat
 from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.podgroups.turns import Steps
 
@@ -217,7 +217,7 @@ class _Search:
         self._dry_run.remove([move for unit in units_of(cluster, result.victims) for move in unit.moves])
         self._victims[attempt.uid] = result.victims
         placement = self._members.cycle.settled(evaluator, evaluation, row)
-        return Seat(attempt, placement, row, DryRunHolder(cluster, self._dry_run))
+        return Seat(attempt, placement, row, DryRunSeatHolder(cluster, self._dry_run))
 
     # --- who need not leave after all --------------------------------------------------------------------------------------------
 

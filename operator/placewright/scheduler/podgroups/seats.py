@@ -19,7 +19,7 @@ from placewright.framework.steps import Steps as Timing
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, ScheduleResult
 from placewright.scheduler.podgroups.domains import Domain
-from placewright.scheduler.podgroups.group import Group, Holder, MemberCycle
+from placewright.scheduler.podgroups.group import Group, SeatHolder, MemberCycle
 from placewright.scheduler.podgroups.turns import Steps
 
 
@@ -37,7 +37,7 @@ class Seat:
     attempt: Attempt
     placement: ScheduleResult
     row: int
-    holder: Holder
+    holder: SeatHolder
 
     @property
     def node(self) -> NodeName:
@@ -46,7 +46,7 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class DryRunHolder:
+class DryRunSeatHolder:
     """Holds members in a dry run, without Reserve: room that victims have not left yet, and the self-check, which changes no state.
 
     Attributes:
@@ -58,11 +58,11 @@ class DryRunHolder:
     dry_run: DryRunCluster
 
     def take(self, placement: ScheduleResult) -> None:
-        """Implements `Holder.take`."""
+        """Implements `SeatHolder.take`."""
         self.dry_run.add([(_row_of(self.cluster, placement), placement.pod)])
 
     def give_back(self, placement: ScheduleResult) -> None:
-        """Implements `Holder.give_back`."""
+        """Implements `SeatHolder.give_back`."""
         self.dry_run.remove([(_row_of(self.cluster, placement), placement.pod)])
 
 
