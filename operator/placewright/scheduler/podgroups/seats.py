@@ -19,7 +19,7 @@ from placewright.framework.steps import Steps as Timing
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, ScheduleResult
 from placewright.scheduler.podgroups.domains import Domain
-from placewright.scheduler.podgroups.group import Group, SeatHolder, MemberCycle
+from placewright.scheduler.podgroups.group import Group, MemberCycle, SeatHolder
 from placewright.scheduler.podgroups.turns import Steps
 
 
