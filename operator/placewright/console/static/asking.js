@@ -4,7 +4,8 @@ import { el, fill } from "./element.js";
 import { request } from "./request.js";
 
 const REST = 5000;
-const nameOf = (element) => `${element.tagName} ${element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent}`;
+const nameOf = (element) =>
+  `${element.tagName} ${element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent}`;
 
 /**
  * Ask for a page and keep it fresh.
@@ -15,7 +16,10 @@ const nameOf = (element) => `${element.tagName} ${element.getAttribute("href") ?
  * @returns {{stale: () => void, leave: () => void}} `stale` says that the answer may be another by now.
  */
 function asking(root, path, onFound, onMissing) {
-  let here = true, last = "", due = 0, asked = -Infinity;
+  let here = true,
+    last = "",
+    due = 0,
+    asked = -Infinity;
 
   async function ask() {
     due = 0;
@@ -34,8 +38,13 @@ function asking(root, path, onFound, onMissing) {
 
   ask();
   return {
-    stale() { due ||= setTimeout(ask, Math.max(0, asked + REST - performance.now())); },
-    leave() { here = false; clearTimeout(due); },
+    stale() {
+      due ||= setTimeout(ask, Math.max(0, asked + REST - performance.now()));
+    },
+    leave() {
+      here = false;
+      clearTimeout(due);
+    },
   };
 }
 
@@ -54,13 +63,16 @@ export function askedPage(root, kind, [namespace, name], hint, write) {
   const written = (found) => fill(body, write(found, state?.about.get("now") ?? Date.now() / 1000));
   const missing = (text) => alone(el("h1", { class: "mono" }, `${namespace}/${name}`), text);
   fill(root, body);
-  const page = name === undefined ? null : asking(body, `api/${kind}?${kind}=${encodeURIComponent(`${namespace}/${name}`)}`, written, missing);
+  const page =
+    name === undefined ? null : asking(body, `api/${kind}?${kind}=${encodeURIComponent(`${namespace}/${name}`)}`, written, missing);
   if (!page) alone(el("h1", {}, `Which ${kind}?`), hint);
   return {
     update(next) {
       if (state) page?.stale();
       state = next;
     },
-    leave() { page?.leave(); },
+    leave() {
+      page?.leave();
+    },
   };
 }

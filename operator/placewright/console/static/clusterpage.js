@@ -28,7 +28,11 @@ const OFFERED = 40;
 const CROWD = 20000;
 
 const field = (label, options, value, onChange) => {
-  const select = el("select", { on: { change: (event) => onChange(event.target.value) } }, options.map(([key, text]) => el("option", { value: key }, text)));
+  const select = el(
+    "select",
+    { on: { change: (event) => onChange(event.target.value) } },
+    options.map(([key, text]) => el("option", { value: key }, text)),
+  );
   select.value = value;
   return el("label", { class: "field" }, label, select);
 };
@@ -43,7 +47,13 @@ export function clusterPage(root, _, params) {
   let shownGroups = [];
   let summing = 0;
   const base = el("canvas", { "aria-hidden": "true" });
-  const over = el("canvas", { class: "over", tabindex: "0", role: "application", "aria-label": "Map of nodes. Arrow keys go from node to node, Enter keeps one, Escape lets it go. The tables below say the same.", id: "map" });
+  const over = el("canvas", {
+    class: "over",
+    tabindex: "0",
+    role: "application",
+    "aria-label": "Map of nodes. Arrow keys go from node to node, Enter keeps one, Escape lets it go. The tables below say the same.",
+    id: "map",
+  });
   const heard = el("p", { class: "out", "aria-live": "polite", id: "heard" });
   const facts = el("div", { class: "facts" });
   const choices = el("div", { class: "bar" });
@@ -56,20 +66,44 @@ export function clusterPage(root, _, params) {
   nodesOpen.addEventListener("toggle", () => writeNodes());
   const verdict = el("div", { class: "stack tight", hidden: true, id: "verdicts" });
   const map = new NodeMap(base, over, point);
-  const layer = new VerdictLayer(() => { if (state) judged(); });
+  const layer = new VerdictLayer(() => {
+    if (state) judged();
+  });
   const none = el("p", { class: "empty", hidden: true }, "No nodes: no pod can be placed.");
-  const watch = new ResizeObserver(() => { if (state && base.parentElement.clientWidth !== map.width) rebuild(); });
+  const watch = new ResizeObserver(() => {
+    if (state && base.parentElement.clientWidth !== map.width) rebuild();
+  });
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   const redraw = () => map.draw();
   scheme.addEventListener("change", redraw);
 
-  fill(root, el("h1", { class: "out" }, "Cluster"), facts,
-    el("div", { class: "cluster" },
-      el("section", { class: "panel", "aria-label": "Map of nodes" }, choices, verdict, el("div", { class: "map" }, base, over), none, heard, legend),
+  fill(
+    root,
+    el("h1", { class: "out" }, "Cluster"),
+    facts,
+    el(
+      "div",
+      { class: "cluster" },
+      el(
+        "section",
+        { class: "panel", "aria-label": "Map of nodes" },
+        choices,
+        verdict,
+        el("div", { class: "map" }, base, over),
+        none,
+        heard,
+        legend,
+      ),
       side,
-      el("div", { class: "stack more" }, latest, el("section", { class: "panel stack tight" }, groupTable, nodesOpen))));
+      el("div", { class: "stack more" }, latest, el("section", { class: "panel stack tight" }, groupTable, nodesOpen)),
+    ),
+  );
   watch.observe(base.parentElement);
-  fill(side, el("h2", {}, "No node chosen"), el("p", { class: "muted small" }, "Point at a box, or go there with the arrow keys. A click or Enter keeps the node here."));
+  fill(
+    side,
+    el("h2", {}, "No node chosen"),
+    el("p", { class: "muted small" }, "Point at a box, or go there with the arrow keys. A click or Enter keeps the node here."),
+  );
 
   if (params.get("pod")) Object.assign(chosen, { colour: "verdict", pod: params.get("pod") });
 
@@ -93,20 +127,23 @@ export function clusterPage(root, _, params) {
     const at = labels.indexOf(chosen.group);
     const found = new Map();
     for (const [name, [values]] of state.nodes) {
-      const value = at < 0 ? "all nodes" : values[at] ?? "(without the label)";
+      const value = at < 0 ? "all nodes" : (values[at] ?? "(without the label)");
       if (!found.has(value)) found.set(value, []);
       found.get(value).push(name);
     }
     const byLoad = ordered() === "load";
     const order = new Intl.Collator("en", { numeric: true }).compare;
-    return [...found].sort(([one], [other]) => order(one, other)).map(([value, names]) => {
-      const at = place(), shareOf = (name) => (state.loads.get(name)?.[0][at] ?? 0) / (state.nodes.get(name)[1][at] || Infinity);
-      if (byLoad) {
-        const shares = new Map(names.map((name) => [name, shareOf(name)]));
-        names.sort((one, other) => shares.get(other) - shares.get(one) || (one < other ? -1 : 1));
-      } else names.sort(order);
-      return { value, names };
-    });
+    return [...found]
+      .sort(([one], [other]) => order(one, other))
+      .map(([value, names]) => {
+        const at = place(),
+          shareOf = (name) => (state.loads.get(name)?.[0][at] ?? 0) / (state.nodes.get(name)[1][at] || Infinity);
+        if (byLoad) {
+          const shares = new Map(names.map((name) => [name, shareOf(name)]));
+          names.sort((one, other) => shares.get(other) - shares.get(one) || (one < other ? -1 : 1));
+        } else names.sort(order);
+        return { value, names };
+      });
   }
 
   /** The sums of a group. Sorting and grouping need not be done again for them. */
@@ -128,7 +165,8 @@ export function clusterPage(root, _, params) {
   }
 
   function sums(names, at) {
-    let offered = 0, asks = 0;
+    let offered = 0,
+      asks = 0;
     for (const name of names) {
       offered += state.nodes.get(name)[1][at] ?? 0;
       asks += state.loads.get(name)?.[0][at] ?? 0;
@@ -141,7 +179,10 @@ export function clusterPage(root, _, params) {
     none.hidden = state.nodes.size > 0;
     base.parentElement.hidden = legend.hidden = !none.hidden;
     const height = Math.max(innerWidth < 640 ? 760 : 260, innerHeight - (judging() ? 400 : 300));
-    map.show(shownGroups.map((group) => ({ title: group.title, boxes: group.names.map(box) })), height);
+    map.show(
+      shownGroups.map((group) => ({ title: group.title, boxes: group.names.map(box) })),
+      height,
+    );
     writeGroups();
     writeNodes();
   }
@@ -172,18 +213,42 @@ export function clusterPage(root, _, params) {
   function writeVerdict() {
     verdict.hidden = chosen.colour !== "verdict";
     if (verdict.hidden) return;
-    if (!chosen.pod) { fill(verdict, el("p", { class: "muted small" }, "Choose a waiting pod, or follow a link to the map from the queue or from the page of a pod.")); return; }
+    if (!chosen.pod) {
+      fill(
+        verdict,
+        el("p", { class: "muted small" }, "Choose a waiting pod, or follow a link to the map from the queue or from the page of a pod."),
+      );
+      return;
+    }
     const [space, ...name] = chosen.pod.split("/");
     const { answer } = layer;
     const open = verdict.querySelector("details")?.open ?? false;
     const held = verdict.contains(document.activeElement) ? document.activeElement.tagName : "";
     const said = layer.told || `${count(layer.fitting)} of ${plural(answer.nodes, "node")} can hold it`;
-    const rows = (answer?.verdicts ?? []).filter(([, , nodes], at) => nodes || !at).map(([plugin, reason, nodes], at) => [at ? plugin || "without a plugin" : "fits", reason, count(nodes)]);
-    fill(verdict,
-      el("p", {}, podLink(space, name.join("/")), `: ${said}`, layer.at ? el("span", { class: "muted" }, `, as of ${layer.at.toLocaleTimeString("en-GB")}`) : null, " ",
-        el("button", { on: { click: () => layer.ask(() => state.nodes.keys()) } }, "Ask again")),
+    const rows = (answer?.verdicts ?? [])
+      .filter(([, , nodes], at) => nodes || !at)
+      .map(([plugin, reason, nodes], at) => [at ? plugin || "without a plugin" : "fits", reason, count(nodes)]);
+    fill(
+      verdict,
+      el(
+        "p",
+        {},
+        podLink(space, name.join("/")),
+        `: ${said}`,
+        layer.at ? el("span", { class: "muted" }, `, as of ${layer.at.toLocaleTimeString("en-GB")}`) : null,
+        " ",
+        el("button", { on: { click: () => layer.ask(() => state.nodes.keys()) } }, "Ask again"),
+      ),
       answer?.unasked?.length ? el("p", { class: "muted small" }, `Extenders are not asked: ${answer.unasked.join(", ")}.`) : null,
-      rows.length ? el("details", { open }, el("summary", {}, "Verdicts as a table"), table(`What ${chosen.pod} would meet`, [{ name: "Plugin" }, { name: "Reason" }, { name: "Nodes", number: true }], rows)) : null);
+      rows.length
+        ? el(
+            "details",
+            { open },
+            el("summary", {}, "Verdicts as a table"),
+            table(`What ${chosen.pod} would meet`, [{ name: "Plugin" }, { name: "Reason" }, { name: "Nodes", number: true }], rows),
+          )
+        : null,
+    );
     if (held) verdict.querySelector(held.toLowerCase())?.focus();
   }
 
@@ -195,25 +260,78 @@ export function clusterPage(root, _, params) {
   }
 
   function writeChoices() {
-    const labels = about("labels"), resources = about("resources");
+    const labels = about("labels"),
+      resources = about("resources");
     if (!resources.includes(chosen.resource)) chosen.resource = "cpu";
-    const set = (key) => (value) => { chosen[key] = value; writeLegend(); rebuild(); };
-    fill(choices,
+    const set = (key) => (value) => {
+      chosen[key] = value;
+      writeLegend();
+      rebuild();
+    };
+    fill(
+      choices,
       field("Group by", [[ALL, "nothing"], ...labels.map((key) => [key, shown(key)])], chosen.group ?? labels[0] ?? ALL, set("group")),
-      field("Fill by", resources.map((name) => [name, called(name)]), chosen.resource, set("resource")),
-      field("Colour by", [["room", "free room"], ["profile", "profile"], ["verdict", "what a pod would meet"]], chosen.colour, (value) => { chosen.colour = value; choosePod(chosen.pod); rebuild(); choices.querySelectorAll("select")[2].focus(); }),
-      chosen.colour === "verdict" ? field("Waiting pod", [["", "choose a pod"], ...offered().map((pod) => [pod, shown(pod)])], chosen.pod, (pod) => { choosePod(pod); choices.querySelectorAll("select")[3].focus(); }) : null,
-      field("Order by", [["name", "name"], ["load", "load"]], ordered(), set("order")));
+      field(
+        "Fill by",
+        resources.map((name) => [name, called(name)]),
+        chosen.resource,
+        set("resource"),
+      ),
+      field(
+        "Colour by",
+        [
+          ["room", "free room"],
+          ["profile", "profile"],
+          ["verdict", "what a pod would meet"],
+        ],
+        chosen.colour,
+        (value) => {
+          chosen.colour = value;
+          choosePod(chosen.pod);
+          rebuild();
+          choices.querySelectorAll("select")[2].focus();
+        },
+      ),
+      chosen.colour === "verdict"
+        ? field("Waiting pod", [["", "choose a pod"], ...offered().map((pod) => [pod, shown(pod)])], chosen.pod, (pod) => {
+            choosePod(pod);
+            choices.querySelectorAll("select")[3].focus();
+          })
+        : null,
+      field(
+        "Order by",
+        [
+          ["name", "name"],
+          ["load", "load"],
+        ],
+        ordered(),
+        set("order"),
+      ),
+    );
   }
 
   function writeLegend() {
-    const key = (token, text, extra = "") => el("span", { class: "key" }, el("i", { class: `swatch ${extra}`, style: token ? { background: `var(${token})` } : {} }), text);
-    if (chosen.colour === "verdict") { writeVerdictLegend(key); return; }
+    const key = (token, text, extra = "") =>
+      el("span", { class: "key" }, el("i", { class: `swatch ${extra}`, style: token ? { background: `var(${token})` } : {} }), text);
+    if (chosen.colour === "verdict") {
+      writeVerdictLegend(key);
+      return;
+    }
     const steps = LOADS.map((token, at) => key(token, `${at * 20}–${at * 20 + 20} %`));
     const profiles = about("profiles").map((name, at) => key(KINDS[at % KINDS.length], name));
-    fill(legend, el("span", {}, chosen.colour === "room" ? `${called(chosen.resource)} ${used(chosen.resource)}:` : `level: ${called(chosen.resource)} ${used(chosen.resource)}; colour: profile of the pods:`),
+    fill(
+      legend,
+      el(
+        "span",
+        {},
+        chosen.colour === "room"
+          ? `${called(chosen.resource)} ${used(chosen.resource)}:`
+          : `level: ${called(chosen.resource)} ${used(chosen.resource)}; colour: profile of the pods:`,
+      ),
       chosen.colour === "room" ? [...steps, key("--load-full", "full")] : [...profiles, key("--kind-none", "other schedulers")],
-      key(null, `offers no ${called(chosen.resource)}`, "hollow"), key(null, "cordoned", "cordoned"));
+      key(null, `offers no ${called(chosen.resource)}`, "hollow"),
+      key(null, "cordoned", "cordoned"),
+    );
   }
 
   function writeVerdictLegend(key) {
@@ -221,9 +339,21 @@ export function clusterPage(root, _, params) {
     (layer.answer?.verdicts ?? []).slice(1).forEach(([plugin, , many]) => nodes.set(plugin, (nodes.get(plugin) ?? 0) + many));
     const plugins = [...nodes].map(([plugin, many]) => {
       const { token, shape } = look(plugin);
-      return el("span", { class: "key" }, el("i", { class: `swatch ${swatchClass(shape)}`, style: { "--colour": `var(${token})` } }), `${plugin || "without a plugin"}: ${count(many)}`);
+      return el(
+        "span",
+        { class: "key" },
+        el("i", { class: `swatch ${swatchClass(shape)}`, style: { "--colour": `var(${token})` } }),
+        `${plugin || "without a plugin"}: ${count(many)}`,
+      );
     });
-    fill(legend, el("span", {}, "rejected first by:"), plugins, layer.fitting ? [key("--fit-best", "the best ten that fit"), key("--fit", `fits: ${count(layer.fitting)}`)] : "fits: 0", key("--cell", "not evaluated"), key(null, "cordoned", "cordoned"));
+    fill(
+      legend,
+      el("span", {}, "rejected first by:"),
+      plugins,
+      layer.fitting ? [key("--fit-best", "the best ten that fit"), key("--fit", `fits: ${count(layer.fitting)}`)] : "fits: 0",
+      key("--cell", "not evaluated"),
+      key(null, "cordoned", "cordoned"),
+    );
   }
 
   function writeFacts() {
@@ -234,13 +364,39 @@ export function clusterPage(root, _, params) {
       return offered ? fact(percent(asks / offered), `of ${amount(name, offered)} ${called(name)} ${used(name)}`) : null;
     });
     const waiting = [...state.queue.values()].reduce((sum, row) => sum + row.count, 0);
-    fill(facts, fact(count(names.length), names.length === 1 ? "node" : "nodes"), fact(count(waiting), waiting === 1 ? "pod waits" : "pods wait"), ...resources.slice(0, 6));
+    fill(
+      facts,
+      fact(count(names.length), names.length === 1 ? "node" : "nodes"),
+      fact(count(waiting), waiting === 1 ? "pod waits" : "pods wait"),
+      ...resources.slice(0, 6),
+    );
   }
 
   function writeGroups() {
     const fits = (group) => (judging() ? [count(group.names.filter((name) => layer.of(name).fits).length)] : []);
-    const rows = shownGroups.map((group) => [group.value, count(group.names.length), amount(chosen.resource, group.offered), amount(chosen.resource, group.asks), percent(group.offered ? group.asks / group.offered : null), ...fits(group)]);
-    fill(groupTable, table(`Groups of nodes, ${called(chosen.resource)}`, [{ name: chosen.group || "Group", mono: true }, { name: "Nodes", number: true }, { name: "Offered", number: true }, { name: "Requested", number: true }, { name: "Share", number: true }, ...(judging() ? [{ name: "Can hold the pod", number: true }] : [])], rows));
+    const rows = shownGroups.map((group) => [
+      group.value,
+      count(group.names.length),
+      amount(chosen.resource, group.offered),
+      amount(chosen.resource, group.asks),
+      percent(group.offered ? group.asks / group.offered : null),
+      ...fits(group),
+    ]);
+    fill(
+      groupTable,
+      table(
+        `Groups of nodes, ${called(chosen.resource)}`,
+        [
+          { name: chosen.group || "Group", mono: true },
+          { name: "Nodes", number: true },
+          { name: "Offered", number: true },
+          { name: "Requested", number: true },
+          { name: "Share", number: true },
+          ...(judging() ? [{ name: "Can hold the pod", number: true }] : []),
+        ],
+        rows,
+      ),
+    );
   }
 
   function writeNodes() {
@@ -250,30 +406,92 @@ export function clusterPage(root, _, params) {
     page = Math.min(page, pages - 1);
     const resources = about("resources");
     const rows = names.slice(page * ROWS, page * ROWS + ROWS).map((name) => {
-      const [, offered, cordoned] = state.nodes.get(name), [asks] = state.loads.get(name) ?? [[]];
-      const link = el("button", { class: "plain mono", data: { key: name }, on: { click: () => { map.choose(name); side.scrollIntoView({ block: "nearest" }); } } }, name);
-      return [link, ...(judging() ? [layer.of(name).text] : []), ...resources.map((each, at) => (offered[at] ? `${amount(each, asks[at] ?? 0)} of ${amount(each, offered[at])}` : "–")), cordoned ? "cordoned" : ""];
+      const [, offered, cordoned] = state.nodes.get(name),
+        [asks] = state.loads.get(name) ?? [[]];
+      const link = el(
+        "button",
+        {
+          class: "plain mono",
+          data: { key: name },
+          on: {
+            click: () => {
+              map.choose(name);
+              side.scrollIntoView({ block: "nearest" });
+            },
+          },
+        },
+        name,
+      );
+      return [
+        link,
+        ...(judging() ? [layer.of(name).text] : []),
+        ...resources.map((each, at) => (offered[at] ? `${amount(each, asks[at] ?? 0)} of ${amount(each, offered[at])}` : "–")),
+        cordoned ? "cordoned" : "",
+      ];
     });
-    const turn = (text, to) => el("button", { disabled: to < 0 || to >= pages, on: { click: () => { page = to; writeNodes(); } } }, text);
-    fill(nodeTable,
-      table("Nodes, requested of offered", [{ name: "Node", mono: true }, ...(judging() ? [{ name: "What the pod would meet" }] : []), ...resources.map((each) => ({ name: called(each), number: true })), { name: "State" }], rows),
-      el("div", { class: "pager" }, turn("Back", page - 1), turn("Next", page + 1), `page ${page + 1} of ${pages}`));
+    const turn = (text, to) =>
+      el(
+        "button",
+        {
+          disabled: to < 0 || to >= pages,
+          on: {
+            click: () => {
+              page = to;
+              writeNodes();
+            },
+          },
+        },
+        text,
+      );
+    fill(
+      nodeTable,
+      table(
+        "Nodes, requested of offered",
+        [
+          { name: "Node", mono: true },
+          ...(judging() ? [{ name: "What the pod would meet" }] : []),
+          ...resources.map((each) => ({ name: called(each), number: true })),
+          { name: "State" },
+        ],
+        rows,
+      ),
+      el("div", { class: "pager" }, turn("Back", page - 1), turn("Next", page + 1), `page ${page + 1} of ${pages}`),
+    );
   }
 
   function writeLatest() {
-    const rows = [...state.decisions].filter(([key]) => key !== "hidden").sort(([one], [other]) => other - one).map(([, row]) => row);
+    const rows = [...state.decisions]
+      .filter(([key]) => key !== "hidden")
+      .sort(([one], [other]) => other - one)
+      .map(([, row]) => row);
     const hidden = state.decisions.get("hidden") ?? 0;
     latest.hidden = !rows.length && !hidden;
     const now = about("now");
-    fill(latest, table(`Latest decisions${hidden ? `, and ${plural(hidden, "decision")} about pods of other namespaces` : ""}`,
-      [{ name: "Pod", mono: true }, { name: "Result" }, { name: "Node", mono: true }, { name: "Profile" }, { name: "Ago", number: true }],
-      rows.slice(0, 12).map(([namespace, name, node, profile, at, result, , victims, more]) => [podLink(namespace, name), outcome(result, victims, more), node, profile, span(now - at)])));
+    fill(
+      latest,
+      table(
+        `Latest decisions${hidden ? `, and ${plural(hidden, "decision")} about pods of other namespaces` : ""}`,
+        [{ name: "Pod", mono: true }, { name: "Result" }, { name: "Node", mono: true }, { name: "Profile" }, { name: "Ago", number: true }],
+        rows
+          .slice(0, 12)
+          .map(([namespace, name, node, profile, at, result, , victims, more]) => [
+            podLink(namespace, name),
+            outcome(result, victims, more),
+            node,
+            profile,
+            span(now - at),
+          ]),
+      ),
+    );
   }
 
   // --- one node -----------------------------------------------------------------------------------------------------------------
 
   function point(name, kept) {
-    if (name === null) { named = null; return; }
+    if (name === null) {
+      named = null;
+      return;
+    }
     named = name;
     say(name);
     clearTimeout(due);
@@ -284,7 +502,8 @@ export function clusterPage(root, _, params) {
   /** Say in words what the box of a node shows. */
   function say(name) {
     const { share, verdict } = box(name);
-    const load = share === null ? `offers no ${called(chosen.resource)}` : `${percent(share)} of ${called(chosen.resource)} ${used(chosen.resource)}`;
+    const load =
+      share === null ? `offers no ${called(chosen.resource)}` : `${percent(share)} of ${called(chosen.resource)} ${used(chosen.resource)}`;
     heard.textContent = `${shown(name)}: ${verdict ? `${verdict.text}; ` : ""}${load}`;
     const told = side.querySelector("#meets");
     if (told) told.textContent = verdict ? `${shown(chosen.pod)}: ${verdict.text}` : "";
@@ -299,40 +518,104 @@ export function clusterPage(root, _, params) {
   }
 
   function writeNode(found) {
-    const [, offered] = state.nodes.get(found.name) ?? [[], []], [asks] = state.loads.get(found.name) ?? [[]];
-    const meters = about("resources").map((name, at) => (offered[at] ? meter(name, asks[at] ?? 0, offered[at]) : null)).filter(Boolean);
-    const tags = (pod) => [pod.assumed ? "assumed" : "", pod.leaving ? "leaving" : "", ...Object.entries(pod.others).map(([name, many]) => `${count(many)} ${name}`)].filter(Boolean);
+    const [, offered] = state.nodes.get(found.name) ?? [[], []],
+      [asks] = state.loads.get(found.name) ?? [[]];
+    const meters = about("resources")
+      .map((name, at) => (offered[at] ? meter(name, asks[at] ?? 0, offered[at]) : null))
+      .filter(Boolean);
+    const tags = (pod) =>
+      [
+        pod.assumed ? "assumed" : "",
+        pod.leaving ? "leaving" : "",
+        ...Object.entries(pod.others).map(([name, many]) => `${count(many)} ${name}`),
+      ].filter(Boolean);
     const rows = found.pods.map((pod) => [
-      el("span", {}, podLink(pod.namespace, pod.name), el("span", { class: "tags" }, tags(pod).map((text) => el("span", { class: "tag" }, text)))),
-      amount("cpu", pod.cpu), amount("memory", pod.memory),
+      el(
+        "span",
+        {},
+        podLink(pod.namespace, pod.name),
+        el(
+          "span",
+          { class: "tags" },
+          tags(pod).map((text) => el("span", { class: "tag" }, text)),
+        ),
+      ),
+      amount("cpu", pod.cpu),
+      amount("memory", pod.memory),
     ]);
-    const more = [found.more ? `${plural(found.more, "more pod")}` : "", found.hidden ? `${plural(found.hidden, "pod")} of other namespaces` : "",
-      found.nominated.length || found.nominatedHidden ? `nominated: ${[...found.nominated, ...(found.nominatedHidden ? [plural(found.nominatedHidden, "pod")] : [])].join(", ")}` : ""].filter(Boolean);
-    fill(side, el("div", { class: "stack tight" },
-      el("h2", { class: "mono" }, found.name),
-      el("div", { class: "tags" }, found.cordoned ? el("span", { class: "tag strong" }, "cordoned") : null, found.taints.map((taint) => el("span", { class: "tag strong" }, taint))),
-      judging() ? el("p", { id: "meets" }, `${chosen.pod}: ${layer.of(found.name).text}`) : null,
-      meters,
-      rows.length ? table(plural(rows.length + found.more + found.hidden, "pod"), [{ name: "Pod", mono: true }, { name: "CPU", number: true }, { name: "Memory", number: true }], rows) : el("p", { class: "muted small" }, "no pods"),
-      more.map((line) => el("p", { class: "muted small" }, line)),
-      el("details", {}, el("summary", {}, plural(Object.keys(found.labels).length, "label")), el("div", { class: "tags" }, Object.entries(found.labels).map(([key, value]) => el("span", { class: "tag" }, `${key}=${value}`))))));
+    const more = [
+      found.more ? `${plural(found.more, "more pod")}` : "",
+      found.hidden ? `${plural(found.hidden, "pod")} of other namespaces` : "",
+      found.nominated.length || found.nominatedHidden
+        ? `nominated: ${[...found.nominated, ...(found.nominatedHidden ? [plural(found.nominatedHidden, "pod")] : [])].join(", ")}`
+        : "",
+    ].filter(Boolean);
+    fill(
+      side,
+      el(
+        "div",
+        { class: "stack tight" },
+        el("h2", { class: "mono" }, found.name),
+        el(
+          "div",
+          { class: "tags" },
+          found.cordoned ? el("span", { class: "tag strong" }, "cordoned") : null,
+          found.taints.map((taint) => el("span", { class: "tag strong" }, taint)),
+        ),
+        judging() ? el("p", { id: "meets" }, `${chosen.pod}: ${layer.of(found.name).text}`) : null,
+        meters,
+        rows.length
+          ? table(
+              plural(rows.length + found.more + found.hidden, "pod"),
+              [
+                { name: "Pod", mono: true },
+                { name: "CPU", number: true },
+                { name: "Memory", number: true },
+              ],
+              rows,
+            )
+          : el("p", { class: "muted small" }, "no pods"),
+        more.map((line) => el("p", { class: "muted small" }, line)),
+        el(
+          "details",
+          {},
+          el("summary", {}, plural(Object.keys(found.labels).length, "label")),
+          el(
+            "div",
+            { class: "tags" },
+            Object.entries(found.labels).map(([key, value]) => el("span", { class: "tag" }, `${key}=${value}`)),
+          ),
+        ),
+      ),
+    );
   }
 
   return {
     update(next, delta) {
       state = next;
-      const put = delta?.put ?? {}, gone = delta?.gone ?? {};
-      if (!delta || put.about?.labels || put.about?.resources || put.about?.profiles) { writeChoices(); writeLegend(); }
+      const put = delta?.put ?? {},
+        gone = delta?.gone ?? {};
+      if (!delta || put.about?.labels || put.about?.resources || put.about?.profiles) {
+        writeChoices();
+        writeLegend();
+      }
       if (!delta && judging()) choosePod(chosen.pod);
       if (!delta || put.nodes || gone.nodes || put.about?.resources) rebuild();
       else if (put.loads) {
-        map.change(Object.keys(put.loads).filter((name) => state.nodes.has(name)).map(box));
+        map.change(
+          Object.keys(put.loads)
+            .filter((name) => state.nodes.has(name))
+            .map(box),
+        );
         sumSoon();
         if (named !== null && put.loads[named]) ask(named);
       }
       if (!delta || put.nodes || gone.nodes || put.queue || gone.queue) writeFacts();
       if (!delta || put.decisions || gone.decisions) writeLatest();
-      if (opening !== null && state.nodes.has(opening)) { map.choose(opening); opening = null; }
+      if (opening !== null && state.nodes.has(opening)) {
+        map.choose(opening);
+        opening = null;
+      }
     },
     leave() {
       layer.leave();
@@ -352,7 +635,11 @@ function outcome(result = "placed", victims = [], more = 0) {
 
 function meter(name, asks, offered) {
   const share = asks / offered;
-  return el("div", { class: "meter" }, el("span", {}, called(name)),
+  return el(
+    "div",
+    { class: "meter" },
+    el("span", {}, called(name)),
     el("span", { class: "track" }, el("i", { class: share >= 0.97 ? "full" : "", style: { width: `${Math.min(share, 1) * 100}%` } })),
-    el("span", { class: "number" }, `${amount(name, asks)} of ${amount(name, offered)}`));
+    el("span", { class: "number" }, `${amount(name, asks)} of ${amount(name, offered)}`),
+  );
 }

@@ -7,7 +7,9 @@ const FIRST = ["about", "nodes", "loads", "queue", "decisions"];
 
 /** Maps, because a key such as `__proto__` is a name like any other. */
 function mapped(state) {
-  return Object.fromEntries([...new Set([...FIRST, ...Object.keys(state)])].map((name) => [name, new Map(Object.entries(state[name] ?? {}))]));
+  return Object.fromEntries(
+    [...new Set([...FIRST, ...Object.keys(state)])].map((name) => [name, new Map(Object.entries(state[name] ?? {}))]),
+  );
 }
 
 /** Apply a delta to the state in place. */
@@ -21,7 +23,8 @@ function apply(state, delta) {
 
 /** Rows that the console on this machine adds to the state of an operator whose console it hands through. Lists are joined. */
 function addLocal(about, local) {
-  for (const [key, value] of Object.entries(local)) about.set(key, Array.isArray(value) ? [...new Set([...(about.get(key) ?? []), ...value])] : value);
+  for (const [key, value] of Object.entries(local))
+    about.set(key, Array.isArray(value) ? [...new Set([...(about.get(key) ?? []), ...value])] : value);
 }
 
 /** The lines of a response, as they come. */

@@ -10,4 +10,11 @@ export const claimLink = (namespace, name, text = `${namespace}/${name}`) => el(
 export const nodeLink = (name) => el("a", { href: `#/cluster?node=${encodeURIComponent(name)}` }, name);
 /** To the map, coloured by what a waiting pod would meet. */
 export const mapLink = (namespace, name, text = "") =>
-  el("a", { href: `#/cluster?pod=${encodeURIComponent(`${namespace}/${name}`)}`, "aria-label": text ? null : shown(`${namespace}/${name} on the map`) }, text || "on the map");
+  el(
+    "a",
+    {
+      href: `#/cluster?pod=${encodeURIComponent(`${namespace}/${name}`)}`,
+      "aria-label": text ? null : shown(`${namespace}/${name} on the map`),
+    },
+    text || "on the map",
+  );

@@ -53,7 +53,7 @@ export class NodeMap {
     this.groups = groups.map((group) => ({ ...group }));
     this.boxes = groups.flatMap((group) => group.boxes);
     this.at = new Map(this.boxes.map((box, index) => [box.name, index]));
-    this.pinned = held === undefined ? -1 : this.at.get(held) ?? -1;
+    this.pinned = held === undefined ? -1 : (this.at.get(held) ?? -1);
     this.focus = this.pinned;
     this.flashes.clear();
     this.lay(height);
@@ -120,17 +120,28 @@ export class NodeMap {
 
   /** Place the groups in rows from left to right; returns the height that they take. */
   place(width, size) {
-    let x = 0, y = 0, row = 0, first = 0;
-    const most = Math.max(1, Math.floor(width / size)), groups = this.groups.length;
+    let x = 0,
+      y = 0,
+      row = 0,
+      first = 0;
+    const most = Math.max(1, Math.floor(width / size)),
+      groups = this.groups.length;
     // A few groups share the width; many stand in rows, each about as wide as high.
-    const beside = groups <= 6 && width / groups > 200, free = width - GAP * (groups - 1);
-    const share = (boxes) => (width < 560 ? most : beside ? Math.floor((free * (0.5 / groups + (0.5 * boxes) / this.boxes.length)) / size) : 0);
+    const beside = groups <= 6 && width / groups > 200,
+      free = width - GAP * (groups - 1);
+    const share = (boxes) =>
+      width < 560 ? most : beside ? Math.floor((free * (0.5 / groups + (0.5 * boxes) / this.boxes.length)) / size) : 0;
     for (const group of this.groups) {
       const boxes = group.boxes.length;
       const least = Math.min(most, Math.ceil(140 / size));
       const columns = Math.min(most, Math.max(least, share(boxes) || Math.ceil(Math.sqrt(boxes * 1.8))));
-      const wide = columns * size, high = HEADING + Math.ceil(boxes / columns) * size + GAP;
-      if (x > 0 && x + wide > width) { x = 0; y += row; row = 0; }
+      const wide = columns * size,
+        high = HEADING + Math.ceil(boxes / columns) * size + GAP;
+      if (x > 0 && x + wide > width) {
+        x = 0;
+        y += row;
+        row = 0;
+      }
       Object.assign(group, { x, y, columns, wide, high, first });
       first += boxes;
       x += wide + GAP;
@@ -147,9 +158,11 @@ export class NodeMap {
 
   find(event) {
     const bounds = this.over.getBoundingClientRect();
-    const x = event.clientX - bounds.left, y = event.clientY - bounds.top;
+    const x = event.clientX - bounds.left,
+      y = event.clientY - bounds.top;
     for (const group of this.groups) {
-      const column = Math.floor((x - group.x) / this.size), row = Math.floor((y - group.y - HEADING) / this.size);
+      const column = Math.floor((x - group.x) / this.size),
+        row = Math.floor((y - group.y - HEADING) / this.size);
       if (column < 0 || column >= group.columns || row < 0) continue;
       const within = row * group.columns + column;
       if (within < group.boxes.length) return group.first + within;
@@ -160,7 +173,22 @@ export class NodeMap {
   // --- drawing ------------------------------------------------------------------------------------------------------------------
 
   read() {
-    this.colours = Object.fromEntries([...LOADS, ...KINDS, "--load-full", "--kind-none", "--fit", "--fit-best", "--cell", "--cell-line", "--surface", "--ink", "--muted", "--focus"].map((name) => [name, token(name)]));
+    this.colours = Object.fromEntries(
+      [
+        ...LOADS,
+        ...KINDS,
+        "--load-full",
+        "--kind-none",
+        "--fit",
+        "--fit-best",
+        "--cell",
+        "--cell-line",
+        "--surface",
+        "--ink",
+        "--muted",
+        "--focus",
+      ].map((name) => [name, token(name)]),
+    );
   }
 
   draw() {
@@ -170,7 +198,12 @@ export class NodeMap {
     for (const group of this.groups) {
       this.heading(context, group);
       for (let at = 0; at < group.boxes.length; at++) {
-        this.paint(context, this.boxes[group.first + at], group.x + (at % group.columns) * this.size, group.y + HEADING + Math.floor(at / group.columns) * this.size);
+        this.paint(
+          context,
+          this.boxes[group.first + at],
+          group.x + (at % group.columns) * this.size,
+          group.y + HEADING + Math.floor(at / group.columns) * this.size,
+        );
       }
     }
     this.drawOver();
@@ -237,10 +270,18 @@ export class NodeMap {
       const [left, top, wide, tall] = PARTS[shape];
       context.fillRect(x + left * side, y + top * side, wide * side, tall * side);
     } else {
-      const middle = side / 2, reach = side * (shape === "diamond" ? 0.46 : 0.36);
+      const middle = side / 2,
+        reach = side * (shape === "diamond" ? 0.46 : 0.36);
       context.beginPath();
       if (shape === "round") context.arc(x + middle, y + middle, reach, 0, Math.PI * 2);
-      else for (const [right, low] of [[0, -1], [1, 0], [0, 1], [-1, 0]]) context.lineTo(x + middle + right * reach, y + middle + low * reach);
+      else
+        for (const [right, low] of [
+          [0, -1],
+          [1, 0],
+          [0, 1],
+          [-1, 0],
+        ])
+          context.lineTo(x + middle + right * reach, y + middle + low * reach);
       context.fill();
     }
     if (rank && side >= 13) {
@@ -260,7 +301,10 @@ export class NodeMap {
     const now = performance.now();
     for (const [index, since] of this.flashes) {
       const left = 1 - (now - since) / FLASH;
-      if (left <= 0) { this.flashes.delete(index); continue; }
+      if (left <= 0) {
+        this.flashes.delete(index);
+        continue;
+      }
       this.ring(context, index, this.colours["--focus"], 2, left);
     }
     if (this.pinned >= 0) this.ring(context, this.pinned, this.colours["--ink"], 2, 1);
@@ -268,7 +312,8 @@ export class NodeMap {
   }
 
   ring(context, index, colour, wide, strength) {
-    const [x, y] = this.where(index), side = this.size - this.gap;
+    const [x, y] = this.where(index),
+      side = this.size - this.gap;
     context.globalAlpha = strength;
     context.strokeStyle = colour;
     context.lineWidth = wide;
@@ -307,8 +352,19 @@ export class NodeMap {
     if (last < 0) return;
     const here = this.focus < 0 ? 0 : this.focus;
     const columns = this.where(here)[2].columns;
-    const to = { ArrowRight: here + 1, ArrowLeft: here - 1, ArrowDown: here + columns, ArrowUp: here - columns, Home: 0, End: last,
-      PageDown: here + columns * 5, PageUp: here - columns * 5, Enter: here, " ": here, Escape: -1 }[event.key];
+    const to = {
+      ArrowRight: here + 1,
+      ArrowLeft: here - 1,
+      ArrowDown: here + columns,
+      ArrowUp: here - columns,
+      Home: 0,
+      End: last,
+      PageDown: here + columns * 5,
+      PageUp: here - columns * 5,
+      Enter: here,
+      " ": here,
+      Escape: -1,
+    }[event.key];
     if (to === undefined) return;
     event.preventDefault();
     const chosen = ["Enter", " ", "Escape"].includes(event.key);

@@ -4,11 +4,24 @@
 import { KINDS } from "./nodemap.js";
 
 const LOOKS = {
-  NodeResourcesFit: [5, "square"], TaintToleration: [1, "square"], NodeAffinity: [0, "square"], NodeUnschedulable: [3, "square"],
-  PodTopologySpread: [4, "square"], InterPodAffinity: [6, "square"], DynamicResources: [7, "square"], VolumeBinding: [0, "diamond"],
-  NodePorts: [1, "diamond"], NodeName: [3, "diamond"], VolumeZone: [4, "diamond"], NodeVolumeLimits: [5, "diamond"],
-  VolumeRestrictions: [6, "diamond"], NodeDeclaredFeatures: [7, "diamond"], DomainLimit: [0, "round"], NodeStartRate: [1, "round"],
-  NodeRejections: [3, "round"], GangScheduling: [4, "round"],
+  NodeResourcesFit: [5, "square"],
+  TaintToleration: [1, "square"],
+  NodeAffinity: [0, "square"],
+  NodeUnschedulable: [3, "square"],
+  PodTopologySpread: [4, "square"],
+  InterPodAffinity: [6, "square"],
+  DynamicResources: [7, "square"],
+  VolumeBinding: [0, "diamond"],
+  NodePorts: [1, "diamond"],
+  NodeName: [3, "diamond"],
+  VolumeZone: [4, "diamond"],
+  NodeVolumeLimits: [5, "diamond"],
+  VolumeRestrictions: [6, "diamond"],
+  NodeDeclaredFeatures: [7, "diamond"],
+  DomainLimit: [0, "round"],
+  NodeStartRate: [1, "round"],
+  NodeRejections: [3, "round"],
+  GangScheduling: [4, "round"],
 };
 /** Kinds of plugins that are not built in: all but the green one, which is near to the colour of nodes that fit. */
 const OTHERS = KINDS.filter((_, at) => at !== 2);

@@ -5,7 +5,16 @@ import { groupLink, mapLink, podLink } from "./links.js";
 import { look, swatchClass } from "./plugincolours.js";
 import { count, plural, span } from "./words.js";
 
-const PLACES = { unschedulable: "unschedulable", active: "active", backoff: "backoff", gated: "gated", "in-flight": "in flight", suspect: "suspects", "given-up": "given up", "": "in no sub-queue" };
+const PLACES = {
+  unschedulable: "unschedulable",
+  active: "active",
+  backoff: "backoff",
+  gated: "gated",
+  "in-flight": "in flight",
+  suspect: "suspects",
+  "given-up": "given up",
+  "": "in no sub-queue",
+};
 const chosen = { place: "*", namespace: "*", profile: "*", plugin: "*" };
 const open = new Set();
 
@@ -24,8 +33,15 @@ function pluginTag(plugin) {
 
 /** What an operator's queue knows of a pod beside its age. */
 function queued([priority = 0, attempts = 0, until = 0], now) {
-  const said = [priority ? `priority ${count(priority)}` : "", attempts ? plural(attempts, "attempt") : "", until > now ? `tried again in ${span(until - now)}` : ""];
-  return said.filter(Boolean).map((each) => `, ${each}`).join("");
+  const said = [
+    priority ? `priority ${count(priority)}` : "",
+    attempts ? plural(attempts, "attempt") : "",
+    until > now ? `tried again in ${span(until - now)}` : "",
+  ];
+  return said
+    .filter(Boolean)
+    .map((each) => `, ${each}`)
+    .join("");
 }
 
 export function queuePage(root) {
@@ -35,7 +51,18 @@ export function queuePage(root) {
   const list = el("ul", { class: "reasons", id: "reasons" });
   const turns = el("section", { class: "panel stack tight", hidden: true, id: "turns" });
   const said = el("p", { class: "muted small", role: "status" });
-  fill(root, el("h1", { class: "out" }, "Queue"), facts, el("section", { class: "stack", "aria-label": "Waiting pods by reason" }, el("div", { class: "panel bar" }, filters, said), list, turns));
+  fill(
+    root,
+    el("h1", { class: "out" }, "Queue"),
+    facts,
+    el(
+      "section",
+      { class: "stack", "aria-label": "Waiting pods by reason" },
+      el("div", { class: "panel bar" }, filters, said),
+      list,
+      turns,
+    ),
+  );
 
   const visible = (row, but) => Object.entries(chosen).every(([key, value]) => value === "*" || key === but || has(row, key, value));
   const has = (row, key, value) => (key === "plugin" ? row.reasons.some(([plugin]) => plugin === value) : (row[key] ?? "") === value);
@@ -46,7 +73,11 @@ export function queuePage(root) {
     const found = new Map();
     for (const row of rows) {
       const key = JSON.stringify([row.place, row.reasons.map(([plugin, text]) => [plugin, text]), row.namespace === null]);
-      const group = found.get(key) ?? found.set(key, { key, place: row.place, reasons: row.reasons.map((each) => [...each]), count: 0, oldest: Infinity, rows: [] }).get(key);
+      const group =
+        found.get(key) ??
+        found
+          .set(key, { key, place: row.place, reasons: row.reasons.map((each) => [...each]), count: 0, oldest: Infinity, rows: [] })
+          .get(key);
       group.count += row.count;
       group.oldest = Math.min(group.oldest, row.oldest);
       group.rows.push(row);
@@ -63,8 +94,22 @@ export function queuePage(root) {
     const counts = new Map();
     for (const row of rows) for (const value of new Set(valuesOf(row, key))) counts.set(value, (counts.get(value) ?? 0) + row.count);
     if (chosen[key] !== "*" && !counts.has(chosen[key])) counts.set(chosen[key], 0);
-    const options = [...counts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([value, many]) => [value, `${names(value)} (${count(many)})`]);
-    const select = el("select", { id: `by-${key}`, on: { change: (event) => { chosen[key] = event.target.value; write(); } } }, [["*", "all"], ...options].map(([value, text]) => el("option", { value }, text)));
+    const options = [...counts]
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([value, many]) => [value, `${names(value)} (${count(many)})`]);
+    const select = el(
+      "select",
+      {
+        id: `by-${key}`,
+        on: {
+          change: (event) => {
+            chosen[key] = event.target.value;
+            write();
+          },
+        },
+      },
+      [["*", "all"], ...options].map(([value, text]) => el("option", { value }, text)),
+    );
     select.value = chosen[key];
     return el("label", { class: "field" }, label, select);
   }
@@ -75,43 +120,142 @@ export function queuePage(root) {
     const places = new Map();
     for (const row of rows) places.set(row.place, (places.get(row.place) ?? 0) + row.count);
     const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
-    fill(facts, fact(count(rows.reduce((sum, row) => sum + row.count, 0)), "waiting"), [...places].sort().map(([place, many]) => fact(count(many), PLACES[place] ?? place)));
+    fill(
+      facts,
+      fact(count(rows.reduce((sum, row) => sum + row.count, 0)), "waiting"),
+      [...places].sort().map(([place, many]) => fact(count(many), PLACES[place] ?? place)),
+    );
     // A select that a person has open must not be replaced under the pointer.
     if (!filters.contains(document.activeElement) || document.activeElement.tagName !== "SELECT") {
-      fill(filters, choice("Sub-queue", "place", (value) => PLACES[value] ?? value), choice("Namespace", "namespace", (value) => value || "others"), choice("Profile", "profile", (value) => value || "none"), choice("Plugin", "plugin", (value) => value));
+      fill(
+        filters,
+        choice("Sub-queue", "place", (value) => PLACES[value] ?? value),
+        choice("Namespace", "namespace", (value) => value || "others"),
+        choice("Profile", "profile", (value) => value || "none"),
+        choice("Plugin", "plugin", (value) => value),
+      );
     }
     const seen = grouped(rows.filter((row) => visible(row)));
     const pods = seen.reduce((sum, group) => sum + group.count, 0);
     const left = state.about.get("notEvaluated") ?? 0;
     said.textContent = `${plural(pods, "pod")} in ${plural(seen.length, "group")}, oldest first${left ? `; ${plural(left, "pod")} not evaluated yet` : ""}`;
-    fill(list, seen.length ? seen.map((group) => item(group, now)) : el("li", { class: "panel empty" }, el("h2", {}, rows.length ? "No pod matches the filters" : "No pod waits"), rows.length ? null : el("p", {}, "Every pod that is known has a node.")));
+    fill(
+      list,
+      seen.length
+        ? seen.map((group) => item(group, now))
+        : el(
+            "li",
+            { class: "panel empty" },
+            el("h2", {}, rows.length ? "No pod matches the filters" : "No pod waits"),
+            rows.length ? null : el("p", {}, "Every pod that is known has a node."),
+          ),
+    );
   }
 
   /** Whose turn it is, in profiles that let tenants take turns. */
   function writeTurns() {
-    const rows = [...(state.turns ?? new Map()).values()].sort((one, other) => (one[0] === other[0] ? other[1] - one[1] : one[0] < other[0] ? -1 : 1));
+    const rows = [...(state.turns ?? new Map()).values()].sort((one, other) =>
+      one[0] === other[0] ? other[1] - one[1] : one[0] < other[0] ? -1 : 1,
+    );
     turns.hidden = !rows.length;
-    const columns = [{ name: "Turn", number: true }, { name: "Tenant", mono: true }, { name: "Waiting pods", number: true }, { name: "Weight", number: true }, { name: "Place" }];
-    fill(turns, el("h2", {}, "Turns of tenants"), rows.map(([profile, priority, first, all]) => table(`${plural(all, "tenant")} of ${profile} at priority ${count(priority)}${all > first.length ? ", the first of them" : ""}`, columns,
-      first.map(([name, pods, weight, waits], at) => [count(at + 1), name === null ? "one that you may not see" : name || "without a tenant", count(pods), count(weight), waits ? "waits for a place" : "free"]))));
+    const columns = [
+      { name: "Turn", number: true },
+      { name: "Tenant", mono: true },
+      { name: "Waiting pods", number: true },
+      { name: "Weight", number: true },
+      { name: "Place" },
+    ];
+    fill(
+      turns,
+      el("h2", {}, "Turns of tenants"),
+      rows.map(([profile, priority, first, all]) =>
+        table(
+          `${plural(all, "tenant")} of ${profile} at priority ${count(priority)}${all > first.length ? ", the first of them" : ""}`,
+          columns,
+          first.map(([name, pods, weight, waits], at) => [
+            count(at + 1),
+            name === null ? "one that you may not see" : name || "without a tenant",
+            count(pods),
+            count(weight),
+            waits ? "waits for a place" : "free",
+          ]),
+        ),
+      ),
+    );
   }
 
   function item(group, now) {
     const [first, ...more] = group.reasons;
-    const spaces = [...new Map(group.rows.map((row) => [row.namespace, group.rows.filter((each) => each.namespace === row.namespace).reduce((sum, each) => sum + each.count, 0)]))];
+    const spaces = [
+      ...new Map(
+        group.rows.map((row) => [
+          row.namespace,
+          group.rows.filter((each) => each.namespace === row.namespace).reduce((sum, each) => sum + each.count, 0),
+        ]),
+      ),
+    ];
     const gangs = group.rows.flatMap((row) => (row.groups ?? []).map(([name, many]) => [row.namespace, name, many]));
-    const pods = group.rows.flatMap((row) => row.pods.map(([name, since, ...known]) => ({ namespace: row.namespace, name, since, known }))).sort((one, other) => one.since - other.since).slice(0, 20);
-    const unfold = el("details", { open: open.has(group.key) }, el("summary", { data: { key: group.key } }, pods.length ? `the oldest ${pods.length === 1 ? "pod" : `${pods.length} pods`}` : "where"),
-      el("ul", { class: "lines small" }, pods.map((pod) => el("li", {}, podLink(pod.namespace, pod.name), el("span", { class: "muted" }, ` waits ${span(now - pod.since)}${queued(pod.known, now)}, `), mapLink(pod.namespace, pod.name)))),
-      el("div", { class: "tags" }, spaces.map(([space, many]) => el("span", { class: "tag" }, `${space ?? "other namespaces"}: ${count(many)}`)), [...new Set(group.rows.map((row) => row.profile))].map((name) => el("span", { class: "tag" }, name ? `profile ${name}` : "no profile"))));
+    const pods = group.rows
+      .flatMap((row) => row.pods.map(([name, since, ...known]) => ({ namespace: row.namespace, name, since, known })))
+      .sort((one, other) => one.since - other.since)
+      .slice(0, 20);
+    const unfold = el(
+      "details",
+      { open: open.has(group.key) },
+      el(
+        "summary",
+        { data: { key: group.key } },
+        pods.length ? `the oldest ${pods.length === 1 ? "pod" : `${pods.length} pods`}` : "where",
+      ),
+      el(
+        "ul",
+        { class: "lines small" },
+        pods.map((pod) =>
+          el(
+            "li",
+            {},
+            podLink(pod.namespace, pod.name),
+            el("span", { class: "muted" }, ` waits ${span(now - pod.since)}${queued(pod.known, now)}, `),
+            mapLink(pod.namespace, pod.name),
+          ),
+        ),
+      ),
+      el(
+        "div",
+        { class: "tags" },
+        spaces.map(([space, many]) => el("span", { class: "tag" }, `${space ?? "other namespaces"}: ${count(many)}`)),
+        [...new Set(group.rows.map((row) => row.profile))].map((name) =>
+          el("span", { class: "tag" }, name ? `profile ${name}` : "no profile"),
+        ),
+      ),
+    );
     unfold.addEventListener("toggle", () => (unfold.open ? open.add(group.key) : open.delete(group.key)));
-    return el("li", { class: "panel reason" },
+    return el(
+      "li",
+      { class: "panel reason" },
       el("span", { class: "count" }, count(group.count), el("small", {}, group.count === 1 ? "pod" : "pods")),
-      el("div", {}, el("p", { class: "first" }, first ? reasonText(first) : "further groups"), more.map((each) => el("p", { class: "more" }, reasonText(each))),
-        el("div", { class: "tags" }, el("span", { class: "tag" }, PLACES[group.place] ?? group.place), [...new Set(group.reasons.map(([plugin]) => plugin).filter(Boolean))].map(pluginTag)),
-        gangs.length ? el("p", { class: "links small" }, gangs.slice(0, 10).map(([space, name, many]) => groupLink(space, name, `group ${name}: ${plural(many, "pod")}`))) : null),
+      el(
+        "div",
+        {},
+        el("p", { class: "first" }, first ? reasonText(first) : "further groups"),
+        more.map((each) => el("p", { class: "more" }, reasonText(each))),
+        el(
+          "div",
+          { class: "tags" },
+          el("span", { class: "tag" }, PLACES[group.place] ?? group.place),
+          [...new Set(group.reasons.map(([plugin]) => plugin).filter(Boolean))].map(pluginTag),
+        ),
+        gangs.length
+          ? el(
+              "p",
+              { class: "links small" },
+              gangs.slice(0, 10).map(([space, name, many]) => groupLink(space, name, `group ${name}: ${plural(many, "pod")}`)),
+            )
+          : null,
+      ),
       el("span", { class: "since" }, `oldest ${span(now - group.oldest)}`),
-      unfold);
+      unfold,
+    );
   }
 
   return {

@@ -13,17 +13,28 @@ let counted = 0;
  * @returns {{node: Element, read: () => *, problem: () => string}} `read` gives undefined for an absent value.
  */
 export function schemaField(schema, value, at) {
-  if (schema.enum) return choiceField(schema, value, at, schema.enum.filter((each) => each !== null));
+  if (schema.enum)
+    return choiceField(
+      schema,
+      value,
+      at,
+      schema.enum.filter((each) => each !== null),
+    );
   switch (schema.type) {
-    case "boolean": return choiceField(schema, value, at, [true, false]);
+    case "boolean":
+      return choiceField(schema, value, at, [true, false]);
     case "integer":
-    case "number": return numberField(schema, value, at);
-    case "string": return textField(schema, value, at);
-    case "array": return optional(schema, value, at, [], schema.items.type === "object" ? itemsField : linesField);
+    case "number":
+      return numberField(schema, value, at);
+    case "string":
+      return textField(schema, value, at);
+    case "array":
+      return optional(schema, value, at, [], schema.items.type === "object" ? itemsField : linesField);
     case "object":
       if (schema.properties) return at.required ? objectField(schema, value ?? {}, at) : optional(schema, value, at, {}, objectField);
       return optional(schema, value, at, {}, schema.additionalProperties?.type ? mapField : jsonField);
-    default: return jsonField(schema, value, at);
+    default:
+      return jsonField(schema, value, at);
   }
 }
 
@@ -34,7 +45,11 @@ function suggestions(schema, definitions) {
 }
 
 const inside = (at, key) => `${at.path}${typeof key === "number" ? `[${key}]` : `.${key}`}`;
-const words = (name) => name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase().replace(/^./, (first) => first.toUpperCase());
+const words = (name) =>
+  name
+    .replace(/([a-z])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .replace(/^./, (first) => first.toUpperCase());
 const titled = (at) => at.label ?? words(at.name);
 
 /** A label, the control, and the description as its help. */
@@ -50,22 +65,64 @@ function choiceField(schema, value, at, values) {
   const text = (each) => (each === true ? "yes" : each === false ? "no" : String(each));
   const none = schema.default === undefined ? "not set" : `not set (${text(schema.default)})`;
   const known = value === undefined || values.includes(value) ? values : [...values, value];
-  const select = el("select", { on: { change: at.changed } }, el("option", { value: "" }, none), known.map((each, place) => el("option", { value: String(place) }, text(each))));
+  const select = el(
+    "select",
+    { on: { change: at.changed } },
+    el("option", { value: "" }, none),
+    known.map((each, place) => el("option", { value: String(place) }, text(each))),
+  );
   select.value = value === undefined ? "" : String(known.indexOf(value));
-  return { node: labelled(schema, at, select), read: () => (select.value === "" ? undefined : known[Number(select.value)]), problem: () => "" };
+  return {
+    node: labelled(schema, at, select),
+    read: () => (select.value === "" ? undefined : known[Number(select.value)]),
+    problem: () => "",
+  };
 }
 
 function numberField(schema, value, at) {
   const whole = schema.type === "integer";
-  const input = el("input", { type: "number", step: whole ? "1" : "any", min: schema.minimum, max: schema.maximum, value, placeholder: schema.default, autocomplete: "off", on: { input: at.changed } });
-  return { node: labelled(schema, at, input), read: () => (Number.isNaN(input.valueAsNumber) ? undefined : input.valueAsNumber), problem: () => (input.validity.badInput ? `${titled(at)}: not a number` : "") };
+  const input = el("input", {
+    type: "number",
+    step: whole ? "1" : "any",
+    min: schema.minimum,
+    max: schema.maximum,
+    value,
+    placeholder: schema.default,
+    autocomplete: "off",
+    on: { input: at.changed },
+  });
+  return {
+    node: labelled(schema, at, input),
+    read: () => (Number.isNaN(input.valueAsNumber) ? undefined : input.valueAsNumber),
+    problem: () => (input.validity.badInput ? `${titled(at)}: not a number` : ""),
+  };
 }
 
 function textField(schema, value, at) {
   const names = suggestions(schema, at.definitions);
-  const list = names.length ? el("datalist", { id: `names-${++counted}` }, names.map((name) => el("option", { value: name }))) : null;
-  const input = el("input", { type: "text", value: value ?? "", list: list?.id, placeholder: schema.default, maxlength: schema.maxLength, required: at.required, autocomplete: "off", spellcheck: "false", on: { input: at.changed } });
-  return { node: labelled(schema, at, input, list), read: () => (input.value === "" && (value !== "" || !at.required) ? undefined : input.value), problem: () => "" };
+  const list = names.length
+    ? el(
+        "datalist",
+        { id: `names-${++counted}` },
+        names.map((name) => el("option", { value: name })),
+      )
+    : null;
+  const input = el("input", {
+    type: "text",
+    value: value ?? "",
+    list: list?.id,
+    placeholder: schema.default,
+    maxlength: schema.maxLength,
+    required: at.required,
+    autocomplete: "off",
+    spellcheck: "false",
+    on: { input: at.changed },
+  });
+  return {
+    node: labelled(schema, at, input, list),
+    read: () => (input.value === "" && (value !== "" || !at.required) ? undefined : input.value),
+    problem: () => "",
+  };
 }
 
 /** Text as JSON, for values of a free shape. */
@@ -74,7 +131,17 @@ function jsonField(schema, value, at) {
   let last = value;
   let wrong = "";
   const text = JSON.stringify(value, null, 2) ?? "";
-  const area = el("textarea", { rows: String(Math.min(MOST_LINES, Math.max(3, text.split("\n").length))), spellcheck: "false", autocomplete: "off", class: "mono", on: { input: parse } }, document.createTextNode(text));
+  const area = el(
+    "textarea",
+    {
+      rows: String(Math.min(MOST_LINES, Math.max(3, text.split("\n").length))),
+      spellcheck: "false",
+      autocomplete: "off",
+      class: "mono",
+      on: { input: parse },
+    },
+    document.createTextNode(text),
+  );
   function parse() {
     try {
       last = area.value.trim() ? JSON.parse(area.value) : undefined;
@@ -86,19 +153,45 @@ function jsonField(schema, value, at) {
     if (said.textContent !== wrong) said.textContent = shown(wrong);
     at.changed();
   }
-  return { node: labelled({ ...schema, description: [schema.description, "As JSON."].filter(Boolean).join(" ") }, at, area, said), read: () => last, problem: () => (wrong ? `${titled(at)}: ${wrong}` : "") };
+  return {
+    node: labelled({ ...schema, description: [schema.description, "As JSON."].filter(Boolean).join(" ") }, at, area, said),
+    read: () => last,
+    problem: () => (wrong ? `${titled(at)}: ${wrong}` : ""),
+  };
 }
 
 /** A list of texts, one on a line. */
 function linesField(schema, value, at) {
-  const area = el("textarea", { rows: String(Math.min(MOST_LINES, Math.max(2, value.length + 1))), spellcheck: "false", autocomplete: "off", on: { input: at.changed } }, document.createTextNode(value.join("\n")));
-  return { node: labelled({ description: "One on a line." }, { ...at, label: "Values" }, area), read: () => area.value.split("\n").filter(Boolean), problem: () => "" };
+  const area = el(
+    "textarea",
+    {
+      rows: String(Math.min(MOST_LINES, Math.max(2, value.length + 1))),
+      spellcheck: "false",
+      autocomplete: "off",
+      on: { input: at.changed },
+    },
+    document.createTextNode(value.join("\n")),
+  );
+  return {
+    node: labelled({ description: "One on a line." }, { ...at, label: "Values" }, area),
+    read: () => area.value.split("\n").filter(Boolean),
+    problem: () => "",
+  };
 }
 
 /** A value that may be absent: a button sets it, and another one removes it. */
 function optional(schema, value, at, empty, make) {
   const body = el("div", { class: "formbody" });
-  const button = el("button", { type: "button", on: { click: () => { set(field ? undefined : structuredClone(empty)); at.changed(); button.focus(); } } });
+  const button = el("button", {
+    type: "button",
+    on: {
+      click: () => {
+        set(field ? undefined : structuredClone(empty));
+        at.changed();
+        button.focus();
+      },
+    },
+  });
   const help = schema.description ? el("p", { class: "help", id: `help-${++counted}` }, schema.description) : null;
   let field = null;
   function set(next) {
@@ -109,7 +202,13 @@ function optional(schema, value, at, empty, make) {
   }
   set(value);
   return {
-    node: el("div", { class: "formgroup", role: "group", "aria-label": titled(at), "aria-describedby": help?.id, data: { path: at.path } }, el("div", { class: "formhead" }, el("span", { class: "formname" }, titled(at)), button), help, body),
+    node: el(
+      "div",
+      { class: "formgroup", role: "group", "aria-label": titled(at), "aria-describedby": help?.id, data: { path: at.path } },
+      el("div", { class: "formhead" }, el("span", { class: "formname" }, titled(at)), button),
+      help,
+      body,
+    ),
     read: () => field?.read(),
     problem: () => field?.problem() ?? "",
   };
@@ -118,13 +217,29 @@ function optional(schema, value, at, empty, make) {
 function objectField(schema, value, at) {
   const fields = Object.entries(schema.properties).map(([name, each]) => {
     const required = (schema.required ?? []).includes(name);
-    return [name, schemaField(each, Object.hasOwn(value, name) ? value[name] : undefined, { ...at, label: undefined, name, path: inside(at, name), required })];
+    return [
+      name,
+      schemaField(each, Object.hasOwn(value, name) ? value[name] : undefined, {
+        ...at,
+        label: undefined,
+        name,
+        path: inside(at, name),
+        required,
+      }),
+    ];
   });
   // Fields that the schema does not know, of a newer definition, stay.
   const rest = Object.fromEntries(Object.entries(value).filter(([name]) => !Object.hasOwn(schema.properties, name)));
   return {
-    node: el("div", { class: "formfields" }, fields.map(([, field]) => field.node)),
-    read: () => ({ ...Object.fromEntries(fields.map(([name, field]) => [name, field.read()]).filter(([, each]) => each !== undefined)), ...rest }),
+    node: el(
+      "div",
+      { class: "formfields" },
+      fields.map(([, field]) => field.node),
+    ),
+    read: () => ({
+      ...Object.fromEntries(fields.map(([name, field]) => [name, field.read()]).filter(([, each]) => each !== undefined)),
+      ...rest,
+    }),
     problem: () => fields.map(([, field]) => field.problem()).find(Boolean) ?? "",
   };
 }
@@ -135,22 +250,60 @@ function rowsField(values, at, make, adds) {
   let rows = [];
   const append = (value) => {
     const row = make(value, rows.length);
-    const remove = el("button", { type: "button", "aria-label": `Remove ${row.title}`, on: { click: () => { rows = rows.filter((each) => each !== row); row.line.remove(); at.changed(); add.focus(); } } }, "Remove");
+    const remove = el(
+      "button",
+      {
+        type: "button",
+        "aria-label": `Remove ${row.title}`,
+        on: {
+          click: () => {
+            rows = rows.filter((each) => each !== row);
+            row.line.remove();
+            at.changed();
+            add.focus();
+          },
+        },
+      },
+      "Remove",
+    );
     row.line = el("div", { class: "formrow" }, row.node, remove);
     rows.push(row);
     list.append(row.line);
   };
-  const add = el("button", { type: "button", on: { click: () => { append(undefined); at.changed(); list.lastElementChild.querySelector("input, select, textarea, button")?.focus(); } } }, adds);
+  const add = el(
+    "button",
+    {
+      type: "button",
+      on: {
+        click: () => {
+          append(undefined);
+          at.changed();
+          list.lastElementChild.querySelector("input, select, textarea, button")?.focus();
+        },
+      },
+    },
+    adds,
+  );
   values.forEach(append);
   return { node: el("div", {}, list, add), rows: () => rows, problem: () => rows.map((row) => row.problem()).find(Boolean) ?? "" };
 }
 
 function itemsField(schema, value, at) {
-  const field = rowsField(value, at, (item, place) => {
-    const title = `${titled(at)} ${place + 1}`;
-    const made = objectField(withArguments(schema.items, item), item ?? {}, { ...at, label: undefined, path: inside(at, place), required: true });
-    return { ...made, title, node: el("div", { role: "group", "aria-label": title }, made.node) };
-  }, `Add to ${titled(at).toLowerCase()}`);
+  const field = rowsField(
+    value,
+    at,
+    (item, place) => {
+      const title = `${titled(at)} ${place + 1}`;
+      const made = objectField(withArguments(schema.items, item), item ?? {}, {
+        ...at,
+        label: undefined,
+        path: inside(at, place),
+        required: true,
+      });
+      return { ...made, title, node: el("div", { role: "group", "aria-label": title }, made.node) };
+    },
+    `Add to ${titled(at).toLowerCase()}`,
+  );
   return { node: field.node, read: () => field.rows().map((row) => row.read()), problem: field.problem };
 }
 
@@ -164,20 +317,41 @@ function withArguments(schema, item) {
 }
 
 function mapField(schema, value, at) {
-  const field = rowsField(Object.entries(value), at, (entry, place) => {
-    const [key, each] = entry ?? ["", undefined];
-    const title = `${titled(at)} ${place + 1}`;
-    const name = textField({}, key, { ...at, label: "Name", path: `${at.path}.${key}`, required: true });
-    const made = schemaField({ ...schema.additionalProperties, description: undefined }, each, { ...at, label: "Value", path: `${at.path}.${key}`, required: true });
-    return { title, problem: made.problem, read: () => [name.read(), made.read()], node: el("div", { class: "formpair", role: "group", "aria-label": title }, name.node, made.node) };
-  }, `Add to ${titled(at).toLowerCase()}`);
-  const entries = () => field.rows().map((row) => row.read()).filter(([key, each]) => key !== undefined && each !== undefined);
+  const field = rowsField(
+    Object.entries(value),
+    at,
+    (entry, place) => {
+      const [key, each] = entry ?? ["", undefined];
+      const title = `${titled(at)} ${place + 1}`;
+      const name = textField({}, key, { ...at, label: "Name", path: `${at.path}.${key}`, required: true });
+      const made = schemaField({ ...schema.additionalProperties, description: undefined }, each, {
+        ...at,
+        label: "Value",
+        path: `${at.path}.${key}`,
+        required: true,
+      });
+      return {
+        title,
+        problem: made.problem,
+        read: () => [name.read(), made.read()],
+        node: el("div", { class: "formpair", role: "group", "aria-label": title }, name.node, made.node),
+      };
+    },
+    `Add to ${titled(at).toLowerCase()}`,
+  );
+  const entries = () =>
+    field
+      .rows()
+      .map((row) => row.read())
+      .filter(([key, each]) => key !== undefined && each !== undefined);
   return { node: field.node, read: () => Object.fromEntries(entries()), problem: field.problem };
 }
 
 /** The JSON merge patch (RFC 7386) that turns one value into another. Made of entries, because a field may be called `__proto__`. */
 export function mergePatch(before, after) {
-  const gone = Object.keys(before).filter((key) => !Object.hasOwn(after, key)).map((key) => [key, null]);
+  const gone = Object.keys(before)
+    .filter((key) => !Object.hasOwn(after, key))
+    .map((key) => [key, null]);
   const put = Object.entries(after).map(([key, value]) => {
     const old = Object.hasOwn(before, key) ? before[key] : undefined;
     if (same(old, value)) return null;
@@ -190,7 +364,12 @@ const isObject = (value) => typeof value === "object" && value !== null && !Arra
 
 /** Equal as JSON, whatever the order of the fields. */
 function same(one, other) {
-  if (Array.isArray(one) && Array.isArray(other)) return one.length === other.length && one.every((each, place) => same(each, other[place]));
-  if (isObject(one) && isObject(other)) return Object.keys(one).length === Object.keys(other).length && Object.keys(one).every((key) => Object.hasOwn(other, key) && same(one[key], other[key]));
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((each, place) => same(each, other[place]));
+  if (isObject(one) && isObject(other))
+    return (
+      Object.keys(one).length === Object.keys(other).length &&
+      Object.keys(one).every((key) => Object.hasOwn(other, key) && same(one[key], other[key]))
+    );
   return one === other;
 }

@@ -78,7 +78,13 @@ export class VerdictLayer {
     }
     const [rank, score] = this.answer.ranks.get(name) ?? [0, 0];
     const best = rank > 0 && rank <= BEST;
-    return { token: best ? "--fit-best" : "--fit", shape: "whole", rank: best ? rank : 0, fits: true, text: rank ? `fits, rank ${rank} of ${this.fitting} with score ${score}` : "fits" };
+    return {
+      token: best ? "--fit-best" : "--fit",
+      shape: "whole",
+      rank: best ? rank : 0,
+      fits: true,
+      text: rank ? `fits, rank ${rank} of ${this.fitting} with score ${score}` : "fits",
+    };
   }
 
   leave() {

@@ -25,17 +25,34 @@ export function whatIfPage(root) {
   let here = true;
 
   function notOffered() {
-    fill(root, el("section", { class: "panel empty" }, title,
-      el("p", {}, "A change of a profile is tried on a copy of the cluster, in a process of its own, so it is tried on your machine:"),
-      copyLine("placewright console", "Copy the command"),
-      el("p", { class: "small" }, "It shows these pages for the cluster of your kubeconfig, with this one.")));
+    fill(
+      root,
+      el(
+        "section",
+        { class: "panel empty" },
+        title,
+        el("p", {}, "A change of a profile is tried on a copy of the cluster, in a process of its own, so it is tried on your machine:"),
+        copyLine("placewright console", "Copy the command"),
+        el("p", { class: "small" }, "It shows these pages for the cluster of your kubeconfig, with this one."),
+      ),
+    );
   }
 
   async function open() {
     fill(root, el("section", { class: "panel empty" }, title, el("p", { role: "status" }, "Reading the profiles…")));
     const answer = await request("api/whatif").catch(() => null);
     if (!here) return;
-    if (!answer?.ok) return fill(root, el("section", { class: "panel empty" }, title, el("p", { role: "alert" }, answer ? await answer.text() : "The console does not answer."), el("button", { on: { click: open } }, "Try again")));
+    if (!answer?.ok)
+      return fill(
+        root,
+        el(
+          "section",
+          { class: "panel empty" },
+          title,
+          el("p", { role: "alert" }, answer ? await answer.text() : "The console does not answer."),
+          el("button", { on: { click: open } }, "Try again"),
+        ),
+      );
     tryOut(await answer.json());
   }
 
@@ -70,12 +87,46 @@ class Trial {
     this.controls = el("div", { class: "stack whatif-controls" });
     const names = form.profiles.map((each) => each.name);
     this.profile = form.profiles[Math.max(0, names.indexOf(kept.profile))];
-    const choose = el("select", { id: "whatif-profile", on: { change: () => { this.profile = form.profiles[Number(choose.value)]; this.show(); } } }, form.profiles.map((each, place) => el("option", { value: String(place) }, each.name || "the default profile")));
+    const choose = el(
+      "select",
+      {
+        id: "whatif-profile",
+        on: {
+          change: () => {
+            this.profile = form.profiles[Number(choose.value)];
+            this.show();
+          },
+        },
+      },
+      form.profiles.map((each, place) => el("option", { value: String(place) }, each.name || "the default profile")),
+    );
     choose.value = String(form.profiles.indexOf(this.profile));
-    const anew = el("button", { type: "button", id: "whatif-reset", on: { click: () => { kept.drafts.delete(this.key()); this.show(); choose.focus(); } } }, "Undo all changes");
-    this.node = el("div", { class: "whatif" },
-      el("div", { class: "whatif-form stack" }, el("section", { class: "panel whatif-head" }, title, el("label", { class: "field" }, "Profile", choose), anew), this.controls),
-      this.outcome.node);
+    const anew = el(
+      "button",
+      {
+        type: "button",
+        id: "whatif-reset",
+        on: {
+          click: () => {
+            kept.drafts.delete(this.key());
+            this.show();
+            choose.focus();
+          },
+        },
+      },
+      "Undo all changes",
+    );
+    this.node = el(
+      "div",
+      { class: "whatif" },
+      el(
+        "div",
+        { class: "whatif-form stack" },
+        el("section", { class: "panel whatif-head" }, title, el("label", { class: "field" }, "Profile", choose), anew),
+        this.controls,
+      ),
+      this.outcome.node,
+    );
     this.show();
   }
 
@@ -88,7 +139,14 @@ class Trial {
     kept.profile = this.profile.name;
     const draft = kept.drafts.get(this.key()) ?? { weights: {}, spec: this.profile.spec };
     const { properties } = this.form.schema;
-    const part = (names) => schemaField({ ...this.form.schema, description: undefined, properties: pick(properties, names) }, pick(draft.spec, names), { name: "spec", path: "spec", required: true, changed: () => this.changed(), definitions: this.form.definitions });
+    const part = (names) =>
+      schemaField({ ...this.form.schema, description: undefined, properties: pick(properties, names) }, pick(draft.spec, names), {
+        name: "spec",
+        path: "spec",
+        required: true,
+        changed: () => this.changed(),
+        definitions: this.form.definitions,
+      });
     const others = Object.keys(properties).filter((name) => !DECIDING.includes(name) && !LEFT_OUT.includes(name));
     this.moved = new Map(Object.entries(draft.weights));
     this.parts = [part(DECIDING), part(others)];
@@ -96,16 +154,36 @@ class Trial {
     this.sliders = el("div", { class: "sliders" });
     this.weights = this.profile.weights;
     this.writeSliders();
-    fill(this.controls,
-      el("section", { class: "panel stack tight", "aria-label": "Weights" }, el("h2", {}, "Weights"), el("p", { class: "help" }, "How much a plugin's score counts beside the others. 0: it does not score, and still rejects nodes."), this.sliders),
-      el("section", { class: "panel stack tight", "aria-label": "Plugins and arguments" }, el("h2", {}, "Plugins and arguments"), this.parts[0].node),
-      el("section", { class: "panel" }, el("details", { id: "whatif-others" }, el("summary", {}, "Fields that do not decide where a pod goes"), this.parts[1].node)));
+    fill(
+      this.controls,
+      el(
+        "section",
+        { class: "panel stack tight", "aria-label": "Weights" },
+        el("h2", {}, "Weights"),
+        el("p", { class: "help" }, "How much a plugin's score counts beside the others. 0: it does not score, and still rejects nodes."),
+        this.sliders,
+      ),
+      el(
+        "section",
+        { class: "panel stack tight", "aria-label": "Plugins and arguments" },
+        el("h2", {}, "Plugins and arguments"),
+        this.parts[0].node,
+      ),
+      el(
+        "section",
+        { class: "panel" },
+        el("details", { id: "whatif-others" }, el("summary", {}, "Fields that do not decide where a pod goes"), this.parts[1].node),
+      ),
+    );
     this.ask();
   }
 
   writeSliders() {
     const names = Object.keys({ ...this.weights, ...Object.fromEntries(this.moved) });
-    fill(this.sliders, names.length ? names.map((name) => this.slider(name)) : el("p", { class: "muted small" }, "No plugin of this profile scores."));
+    fill(
+      this.sliders,
+      names.length ? names.map((name) => this.slider(name)) : el("p", { class: "muted small" }, "No plugin of this profile scores."),
+    );
   }
 
   slider(name) {
@@ -114,9 +192,37 @@ class Trial {
     const start = this.moved.get(name) ?? before;
     const { maximum = 100000, description } = this.form.schema.properties.weights.properties?.[name] ?? {};
     const range = el("input", { type: "range", id, min: 0, max: Math.max(SLIDER, 2 * start), step: 1, value: start });
-    const number = el("input", { type: "number", min: 0, max: maximum, step: 1, value: start, "aria-label": `Weight of ${shown(name)} as a number` });
-    const back = el("button", { type: "button", class: "back", "aria-label": `Undo the weight of ${shown(name)}`, on: { click: () => { set(before); range.focus(); } } }, "Undo");
-    const row = el("div", { class: "slider", data: { path: `spec.weights.${name}` } }, el("label", { for: id, title: description }, breakable(name)), range, number, back);
+    const number = el("input", {
+      type: "number",
+      min: 0,
+      max: maximum,
+      step: 1,
+      value: start,
+      "aria-label": `Weight of ${shown(name)} as a number`,
+    });
+    const back = el(
+      "button",
+      {
+        type: "button",
+        class: "back",
+        "aria-label": `Undo the weight of ${shown(name)}`,
+        on: {
+          click: () => {
+            set(before);
+            range.focus();
+          },
+        },
+      },
+      "Undo",
+    );
+    const row = el(
+      "div",
+      { class: "slider", data: { path: `spec.weights.${name}` } },
+      el("label", { for: id, title: description }, breakable(name)),
+      range,
+      number,
+      back,
+    );
     const mark = () => {
       row.classList.toggle("moved", this.moved.has(name));
       back.disabled = !this.moved.has(name);
@@ -131,7 +237,9 @@ class Trial {
       this.changed();
     };
     range.addEventListener("input", () => set(range.valueAsNumber));
-    number.addEventListener("input", () => { if (number.checkValidity() && number.value !== "") set(number.valueAsNumber); });
+    number.addEventListener("input", () => {
+      if (number.checkValidity() && number.value !== "") set(number.valueAsNumber);
+    });
     mark();
     return row;
   }
@@ -162,7 +270,12 @@ class Trial {
     this.outcome.begin();
     try {
       const body = JSON.stringify({ profile: this.profile.name, changes: this.changes(), page: TAB });
-      const answer = await request("api/whatif", { method: "POST", headers: { "Content-Type": "application/json" }, body, signal: mine.signal });
+      const answer = await request("api/whatif", {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body,
+        signal: mine.signal,
+      });
       if (!answer.ok) return this.outcome.fail(await answer.text());
       let last = "";
       for await (const line of linesOf(answer)) {
@@ -187,7 +300,8 @@ class Trial {
   /** Another preset, or another list of plugins, has other weights; the ones that a person moved stay. */
   reweigh(weights) {
     const unmoved = (all) => Object.entries(all).filter(([name]) => !this.moved.has(name));
-    const before = Object.fromEntries(unmoved(this.weights)), after = Object.fromEntries(unmoved(weights));
+    const before = Object.fromEntries(unmoved(this.weights)),
+      after = Object.fromEntries(unmoved(weights));
     if (!Object.keys(mergePatch(before, after)).length || this.sliders.contains(document.activeElement)) return;
     const stays = Object.entries(this.weights).filter(([name]) => this.moved.has(name) || Object.hasOwn(after, name));
     this.weights = { ...Object.fromEntries(stays), ...after };
@@ -197,7 +311,16 @@ class Trial {
   /** Show at which fields the problems are: the field itself, or the nearest one around it. */
   mark(paths) {
     const fields = [...this.controls.querySelectorAll("[data-path]")];
-    const wrong = new Set(paths.filter(Boolean).map((path) => fields.filter((each) => path.startsWith(each.dataset.path)).sort((one, other) => other.dataset.path.length - one.dataset.path.length)[0]));
+    const wrong = new Set(
+      paths
+        .filter(Boolean)
+        .map(
+          (path) =>
+            fields
+              .filter((each) => path.startsWith(each.dataset.path))
+              .sort((one, other) => other.dataset.path.length - one.dataset.path.length)[0],
+        ),
+    );
     for (const each of fields) each.classList.toggle("has-problem", wrong.has(each));
   }
 
@@ -208,6 +331,9 @@ class Trial {
 }
 
 /** A name that may be broken between its words. */
-const breakable = (name) => shown(name).split(/(?<=[a-z])(?=[A-Z])/).flatMap((word) => [word, el("wbr")]);
+const breakable = (name) =>
+  shown(name)
+    .split(/(?<=[a-z])(?=[A-Z])/)
+    .flatMap((word) => [word, el("wbr")]);
 
 const pick = (value, names) => Object.fromEntries(Object.entries(value).filter(([name]) => names.includes(name)));

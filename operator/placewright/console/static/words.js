@@ -3,8 +3,18 @@
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const ONE = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const TWO = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
-const BYTES = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
-const SPANS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+const BYTES = [
+  ["TiB", 2 ** 40],
+  ["GiB", 2 ** 30],
+  ["MiB", 2 ** 20],
+  ["KiB", 2 ** 10],
+];
+const SPANS = [
+  ["d", 86400],
+  ["h", 3600],
+  ["min", 60],
+  ["s", 1],
+];
 
 export const count = (number) => WHOLE.format(number);
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
@@ -13,15 +23,24 @@ export const percent = (share) => (share === null ? "–" : `${WHOLE.format(shar
 
 /** A capacity of devices, whose unit only its driver knows: as quantities are written, `80Gi` or `100G`. */
 function capacity(number) {
-  for (const [unit, size] of BYTES) if (number && number % (2 ** 20) === 0 && number >= size) return `${ONE.format(number / size)}${unit.slice(0, 2)}`;
-  for (const [unit, size] of [["T", 1e12], ["G", 1e9], ["M", 1e6]]) if (number >= size) return `${ONE.format(number / size)}${unit}`;
+  for (const [unit, size] of BYTES)
+    if (number && number % 2 ** 20 === 0 && number >= size) return `${ONE.format(number / size)}${unit.slice(0, 2)}`;
+  for (const [unit, size] of [
+    ["T", 1e12],
+    ["G", 1e9],
+    ["M", 1e6],
+  ])
+    if (number >= size) return `${ONE.format(number / size)}${unit}`;
   return count(number);
 }
 
 /** An amount of a resource: milli-CPU, bytes or a count. */
 export function amount(resource, number) {
   if (resource.startsWith("devices:") && resource.includes("/")) return capacity(number);
-  if (resource === "cpu") return number % 1000 && Math.abs(number) < 1000 ? `${WHOLE.format(number)}m` : (Math.abs(number) < 100_000 ? TWO : ONE).format(number / 1000);
+  if (resource === "cpu")
+    return number % 1000 && Math.abs(number) < 1000
+      ? `${WHOLE.format(number)}m`
+      : (Math.abs(number) < 100_000 ? TWO : ONE).format(number / 1000);
   if (resource !== "memory" && resource !== "ephemeral-storage" && !resource.startsWith("hugepages-")) return count(number);
   for (const [unit, size] of BYTES) if (Math.abs(number) >= size) return `${ONE.format(number / size)} ${unit}`;
   return `${count(number)} B`;
@@ -54,7 +73,12 @@ export function latency(seconds) {
 }
 
 /** A number of things a second, or another number that may be small. */
-export const few = (number) => (number === null || number === undefined ? "–" : number >= 100 || Number.isInteger(number) ? WHOLE.format(number) : String(Number(number.toPrecision(2))));
+export const few = (number) =>
+  number === null || number === undefined
+    ? "–"
+    : number >= 100 || Number.isInteger(number)
+      ? WHOLE.format(number)
+      : String(Number(number.toPrecision(2)));
 
 const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 /** A number on an axis, where there is room for few letters: "800", "12K". */
