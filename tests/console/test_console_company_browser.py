@@ -75,7 +75,7 @@ async def test_nodes_have_the_look_of_their_verdict_and_another_pod_can_be_chose
     pixel = """((at) => { const it = document.querySelector('.map canvas'), size = it.width / it.clientWidth;
         return [...it.getContext('2d').getImageData((at * 56 + 4) * size, 40 * size, 1, 1).data.slice(0, 3)]; })"""
     choose = """(([at, value]) => { const it = document.querySelectorAll('.bar select')[at];
-        it.value = value; it.dispatchEvent(new Event('change')); })"""
+        it.focus(); it.value = value; it.dispatchEvent(new Event('change')); })"""
     async with console(chromium, tmp_path / "s") as page:
         await visit(page, "#/cluster?pod=ml%2Ftrain-0", "#verdicts button")
         await page.until(ANSWERED)

@@ -1,6 +1,7 @@
 // The console: lets the browser in, follows the feed, and shows the page that the address names.
 
 import { el, fill, shown } from "./element.js";
+import { failure } from "./failure.js";
 import { follow } from "./feed.js";
 import { enterWith } from "./request.js";
 import { askForToken } from "./tokenform.js";
@@ -8,6 +9,7 @@ import { claimPage } from "./claimpage.js";
 import { clusterPage } from "./clusterpage.js";
 import { comparisonPage } from "./comparisonpage.js";
 import { groupPage } from "./grouppage.js";
+import { reconcile } from "./live.js";
 import { podPage } from "./podpage.js";
 import { queuePage } from "./queuepage.js";
 import { shadowPage } from "./shadowpage.js";
@@ -32,7 +34,7 @@ async function enter() {
   const secret = location.hash.slice("#secret=".length);
   history.replaceState(null, "", "#/cluster");
   const answer = await enterWith(secret);
-  if (!answer.ok) stop("This address does not open the console", await answer.text());
+  if (!answer.ok) stop("This address does not open the console", await failure(answer));
   return answer.ok;
 }
 
@@ -142,11 +144,14 @@ function changed(next, delta) {
   const waiting = [...state.queue.values()].reduce((sum, row) => sum + row.count, 0);
   const badge = document.getElementById("waiting");
   badge.hidden = !waiting;
-  fill(badge, count(waiting), el("span", { class: "out" }, waiting === 1 ? " waiting pod" : " waiting pods"));
+  reconcile(badge, count(waiting), el("span", { class: "out" }, waiting === 1 ? " waiting pod" : " waiting pods"));
   if (!delta || delta.put?.about?.notes) {
     const notes = document.getElementById("notes"), told = about.get("notes") ?? [];
     notes.hidden = !told.length;
-    fill(notes, told.map((note) => el("p", { class: "note" }, note)));
+    reconcile(
+      notes,
+      told.map((note) => el("p", { class: "note" }, note)),
+    );
   }
   if (!delta || delta.put?.about?.can) offer(about);
   if (isAwaited()) awaited(about);
@@ -166,7 +171,7 @@ function status(now, told) {
   const why = now === "away" ? told : "";
   const notice = document.getElementById("told");
   if (notice.textContent !== why) {
-    fill(notice, why ? el("p", { class: "note" }, why) : null);
+    reconcile(notice, why ? el("p", { class: "note" }, why) : null);
     if (!state && !closed) hold(why);
   }
   dot.classList.toggle("away", now !== "live");

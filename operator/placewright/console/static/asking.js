@@ -1,21 +1,20 @@
 // A page that is asked for, and asked for again while the state changes: at most once in a few seconds, however often that is.
 
 import { el, fill } from "./element.js";
+import { failure } from "./failure.js";
+import { reconcile } from "./live.js";
 import { request } from "./request.js";
 
 const REST = 5000;
-const nameOf = (element) =>
-  `${element.tagName} ${element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent}`;
 
 /**
  * Ask for a page and keep it fresh.
- * @param {HTMLElement} root of the page; the focus stays where it was when the page is written anew
  * @param {string} path of the request
  * @param {(found: Object) => void} onFound
  * @param {(text: string) => void} onMissing
  * @returns {{stale: () => void, leave: () => void}} `stale` says that the answer may be another by now.
  */
-function asking(root, path, onFound, onMissing) {
+function asking(path, onFound, onMissing) {
   let here = true,
     last = "",
     due = 0,
@@ -25,15 +24,12 @@ function asking(root, path, onFound, onMissing) {
     due = 0;
     asked = performance.now();
     const answer = await request(path).catch(() => null);
-    if (!here || !answer) return;
-    const text = await answer.text();
-    // A page that says the same stays as it is.
-    if (!here || text === last) return;
+    const text = answer?.ok ? await answer.text() : await failure(answer);
+    // A page that says the same stays as it is, and what was seen stays while nobody answers: the head of the page says so.
+    if (!here || text === last || (last && !answer?.ok && answer?.status !== 404)) return;
     last = text;
-    const held = root.contains(document.activeElement) ? nameOf(document.activeElement) : "";
-    if (answer.ok) onFound(JSON.parse(text));
+    if (answer?.ok) onFound(JSON.parse(text));
     else onMissing(text);
-    if (held) [...root.querySelectorAll("a, summary, [tabindex]")].find((each) => nameOf(each) === held)?.focus({ preventScroll: true });
   }
 
   ask();
@@ -60,11 +56,10 @@ export function askedPage(root, kind, [namespace, name], hint, write) {
   let state = null;
   const body = el("div", { class: "stack", id: kind });
   const alone = (head, text) => fill(body, el("section", { class: "panel empty" }, head, el("p", {}, text)));
-  const written = (found) => fill(body, write(found, state?.about.get("now") ?? Date.now() / 1000));
+  const written = (found) => reconcile(body, write(found, state?.about.get("now") ?? Date.now() / 1000));
   const missing = (text) => alone(el("h1", { class: "mono" }, `${namespace}/${name}`), text);
   fill(root, body);
-  const page =
-    name === undefined ? null : asking(body, `api/${kind}?${kind}=${encodeURIComponent(`${namespace}/${name}`)}`, written, missing);
+  const page = name === undefined ? null : asking(`api/${kind}?${kind}=${encodeURIComponent(`${namespace}/${name}`)}`, written, missing);
   if (!page) alone(el("h1", {}, `Which ${kind}?`), hint);
   return {
     update(next) {

@@ -1,8 +1,10 @@
 // The page of the cluster: the map of nodes, what a pointer or the keyboard finds there, and the same as tables.
 
+import { failure } from "./failure.js";
 import { request } from "./request.js";
 import { el, fill, shown, table } from "./element.js";
 import { podLink } from "./links.js";
+import { reconcile } from "./live.js";
 import { KINDS, LOADS, NodeMap } from "./nodemap.js";
 import { look, swatchClass } from "./plugincolours.js";
 import { VerdictLayer } from "./verdictlayer.js";
@@ -34,7 +36,7 @@ const field = (label, options, value, onChange) => {
     options.map(([key, text]) => el("option", { value: key }, text)),
   );
   select.value = value;
-  return el("label", { class: "field" }, label, select);
+  return el("label", { class: "field", data: { key: label } }, label, select);
 };
 
 export function clusterPage(root, _, params) {
@@ -222,13 +224,11 @@ export function clusterPage(root, _, params) {
     }
     const [space, ...name] = chosen.pod.split("/");
     const { answer } = layer;
-    const open = verdict.querySelector("details")?.open ?? false;
-    const held = verdict.contains(document.activeElement) ? document.activeElement.tagName : "";
     const said = layer.told || `${count(layer.fitting)} of ${plural(answer.nodes, "node")} can hold it`;
     const rows = (answer?.verdicts ?? [])
       .filter(([, , nodes], at) => nodes || !at)
       .map(([plugin, reason, nodes], at) => [at ? plugin || "without a plugin" : "fits", reason, count(nodes)]);
-    fill(
+    reconcile(
       verdict,
       el(
         "p",
@@ -243,13 +243,12 @@ export function clusterPage(root, _, params) {
       rows.length
         ? el(
             "details",
-            { open },
+            {},
             el("summary", {}, "Verdicts as a table"),
             table(`What ${chosen.pod} would meet`, [{ name: "Plugin" }, { name: "Reason" }, { name: "Nodes", number: true }], rows),
           )
         : null,
     );
-    if (held) verdict.querySelector(held.toLowerCase())?.focus();
   }
 
   /** The oldest waiting pods, one of each reason first, and the one that is shown. */
@@ -268,7 +267,7 @@ export function clusterPage(root, _, params) {
       writeLegend();
       rebuild();
     };
-    fill(
+    reconcile(
       choices,
       field("Group by", [[ALL, "nothing"], ...labels.map((key) => [key, shown(key)])], chosen.group ?? labels[0] ?? ALL, set("group")),
       field(
@@ -289,14 +288,10 @@ export function clusterPage(root, _, params) {
           chosen.colour = value;
           choosePod(chosen.pod);
           rebuild();
-          choices.querySelectorAll("select")[2].focus();
         },
       ),
       chosen.colour === "verdict"
-        ? field("Waiting pod", [["", "choose a pod"], ...offered().map((pod) => [pod, shown(pod)])], chosen.pod, (pod) => {
-            choosePod(pod);
-            choices.querySelectorAll("select")[3].focus();
-          })
+        ? field("Waiting pod", [["", "choose a pod"], ...offered().map((pod) => [pod, shown(pod)])], chosen.pod, choosePod)
         : null,
       field(
         "Order by",
@@ -319,7 +314,7 @@ export function clusterPage(root, _, params) {
     }
     const steps = LOADS.map((token, at) => key(token, `${at * 20}–${at * 20 + 20} %`));
     const profiles = about("profiles").map((name, at) => key(KINDS[at % KINDS.length], name));
-    fill(
+    reconcile(
       legend,
       el(
         "span",
@@ -346,7 +341,7 @@ export function clusterPage(root, _, params) {
         `${plugin || "without a plugin"}: ${count(many)}`,
       );
     });
-    fill(
+    reconcile(
       legend,
       el("span", {}, "rejected first by:"),
       plugins,
@@ -364,7 +359,7 @@ export function clusterPage(root, _, params) {
       return offered ? fact(percent(asks / offered), `of ${amount(name, offered)} ${called(name)} ${used(name)}`) : null;
     });
     const waiting = [...state.queue.values()].reduce((sum, row) => sum + row.count, 0);
-    fill(
+    reconcile(
       facts,
       fact(count(names.length), names.length === 1 ? "node" : "nodes"),
       fact(count(waiting), waiting === 1 ? "pod waits" : "pods wait"),
@@ -382,7 +377,7 @@ export function clusterPage(root, _, params) {
       percent(group.offered ? group.asks / group.offered : null),
       ...fits(group),
     ]);
-    fill(
+    reconcile(
       groupTable,
       table(
         `Groups of nodes, ${called(chosen.resource)}`,
@@ -443,7 +438,7 @@ export function clusterPage(root, _, params) {
         },
         text,
       );
-    fill(
+    reconcile(
       nodeTable,
       table(
         "Nodes, requested of offered",
@@ -467,7 +462,7 @@ export function clusterPage(root, _, params) {
     const hidden = state.decisions.get("hidden") ?? 0;
     latest.hidden = !rows.length && !hidden;
     const now = about("now");
-    fill(
+    reconcile(
       latest,
       table(
         `Latest decisions${hidden ? `, and ${plural(hidden, "decision")} about pods of other namespaces` : ""}`,
@@ -512,9 +507,9 @@ export function clusterPage(root, _, params) {
   async function ask(name) {
     const number = ++asked;
     const answer = await request(`api/node?name=${encodeURIComponent(name)}`).catch(() => null);
-    if (number !== asked || !answer) return;
-    if (answer.ok) writeNode(await answer.json());
-    else fill(side, el("h2", {}, name), el("p", { class: "muted" }, await answer.text()));
+    if (number !== asked) return;
+    if (answer?.ok) writeNode(await answer.json());
+    else fill(side, el("h2", { class: "mono" }, name), el("p", { class: "muted" }, await failure(answer)));
   }
 
   function writeNode(found) {

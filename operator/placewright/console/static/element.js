@@ -11,7 +11,7 @@ export function el(tag, with_ = {}, ...children) {
   for (const [name, value] of Object.entries(with_)) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "class") made.className = value;
-    else if (name === "on") for (const [event, heard] of Object.entries(value)) made.addEventListener(event, heard);
+    else if (name === "on") for (const [event, heard] of Object.entries(value)) listen(made, event, heard);
     else if (name === "data") Object.assign(made.dataset, value);
     else if (name === "style") for (const [key, set] of Object.entries(value)) made.style.setProperty(key, set);
     else made.setAttribute(name, value === true ? "" : value);
@@ -25,23 +25,25 @@ export function el(tag, with_ = {}, ...children) {
   return made;
 }
 
-/** Replace the content of an element. A person who is in it with the focus stays at the same link or key, and what was unfolded or scrolled stays so. */
+/** What elements do at events. Kept apart from them, so that an element that stays can do what its successor would. */
+const listeners = new WeakMap();
+
+function listen(element, event, heard) {
+  const known = listeners.get(element) ?? listeners.set(element, {}).get(element);
+  if (!(event in known)) element.addEventListener(event, (happened) => listeners.get(element)[event]?.(happened));
+  known[event] = heard;
+}
+
+/** Have an element do what another one, which was made to replace it, would do. */
+export function takeListeners(element, successor) {
+  const next = listeners.get(successor) ?? {};
+  for (const event of Object.keys(listeners.get(element) ?? {})) listen(element, event, next[event]);
+  for (const [event, heard] of Object.entries(next)) listen(element, event, heard);
+}
+
+/** Replace the content of an element by something else. Content that is the same, only newer, is for `reconcile`. */
 export function fill(parent, ...children) {
-  const held = parent.contains(document.activeElement) && document.activeElement !== parent ? document.activeElement : null;
-  const unfolded = new Set([...parent.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
-  const scrolled = new Map(
-    [...parent.querySelectorAll(".scroll")]
-      .filter((each) => each.scrollTop || each.scrollLeft)
-      .map((each) => [each.getAttribute("aria-label"), [each.scrollLeft, each.scrollTop]]),
-  );
   parent.replaceChildren(...children.flat().filter((each) => each !== null && each !== undefined));
-  for (const each of unfolded.size ? parent.querySelectorAll("details > summary") : [])
-    if (unfolded.has(each.textContent)) each.parentElement.open = true;
-  for (const each of scrolled.size ? parent.querySelectorAll(".scroll") : [])
-    if (scrolled.has(each.getAttribute("aria-label"))) each.scrollTo(...scrolled.get(each.getAttribute("aria-label")));
-  if (!held || parent.contains(held)) return;
-  const name = held.dataset.key ? "data-key" : held.hasAttribute("href") ? "href" : held.id ? "id" : "aria-label";
-  if (held.getAttribute(name)) parent.querySelector(`[${name}="${CSS.escape(held.getAttribute(name))}"]`)?.focus({ preventScroll: true });
 }
 
 /** Text as people may see it: characters that turn the direction of writing or that cannot be seen stand as escapes. */
@@ -55,16 +57,21 @@ export function shown(text) {
 /** A panel with its title. */
 export const section = (title, id, ...content) => el("section", { class: "panel stack tight", id }, el("h2", {}, title), ...content);
 
-/** A table with a caption; a column with `number` is aligned to the right. */
-export function table(caption, columns, rows) {
-  const head = columns.map((column) => el("th", { scope: "col", class: column.number ? "number" : null }, column.name));
-  const body = rows.map((row) =>
-    el(
-      "tr",
-      {},
-      row.map((cell, at) => el("td", { class: columns[at].number ? "number" : columns[at].mono ? "mono" : null }, cell)),
-    ),
+/**
+ * A table with a caption; a column with `number` is aligned to the right.
+ * @param {string} caption
+ * @param {{name: string|Node, number?: boolean, mono?: boolean, sort?: string}[]} columns `sort` as aria-sort has it
+ * @param {Array[]} rows of cells
+ * @param {string[]} [keys] by which rows are known again; the text of the first cell without
+ */
+export function table(caption, columns, rows, keys) {
+  const head = columns.map((column) =>
+    el("th", { scope: "col", class: column.number ? "number" : null, "aria-sort": column.sort }, column.name),
   );
+  const body = rows.map((row, number) => {
+    const cells = row.map((cell, at) => el("td", { class: columns[at].number ? "number" : columns[at].mono ? "mono" : null }, cell));
+    return el("tr", { data: { key: keys?.[number] ?? cells[0]?.textContent ?? "" } }, cells);
+  });
   return el(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },

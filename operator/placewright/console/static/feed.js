@@ -1,5 +1,6 @@
 // The feed: a whole state, then deltas, a line each. A gap or a broken connection begins anew with a whole state.
 
+import { failure } from "./failure.js";
 import { request } from "./request.js";
 
 /** The sections of the first pages, which are there even where a server has nothing in them. */
@@ -61,7 +62,7 @@ export async function follow(onChange, onStatus, onRefused) {
     let told = "";
     try {
       const response = await request("api/feed");
-      if (!response.ok) told = (await response.text()).trim();
+      if (!response.ok) told = await failure(response);
       if (response.status === 401 || response.status === 403) {
         onStatus("refused", told);
         await onRefused({ status: response.status, told, ...challenge(response) });

@@ -1,9 +1,11 @@
 // The page of a pod: the decision as a funnel by plugin, the best nodes with their scores, and what would have to change.
 
+import { failure } from "./failure.js";
 import { request } from "./request.js";
 import { el, fill, section, table } from "./element.js";
 import { KINDS } from "./nodemap.js";
 import { claimLink, groupLink, mapLink, podLink } from "./links.js";
+import { reconcile } from "./live.js";
 import { clock, count, latency, moment, plural, span } from "./words.js";
 
 export function podPage(root, [namespace, name]) {
@@ -60,17 +62,17 @@ export function podPage(root, [namespace, name]) {
 
   async function ask() {
     const answer = await request(`api/pod?pod=${encodeURIComponent(`${namespace}/${name}`)}`).catch(() => null);
-    if (!here || !answer) return;
-    if (answer.ok) write(await answer.json());
-    else
+    if (!here) return;
+    if (answer?.ok) write(await answer.json());
+    else if (!body.firstChild || answer?.status === 404)
       fill(
         body,
-        el("section", { class: "panel empty" }, el("h1", { class: "mono" }, `${namespace}/${name}`), el("p", {}, await answer.text())),
+        el("section", { class: "panel empty" }, el("h1", { class: "mono" }, `${namespace}/${name}`), el("p", {}, await failure(answer))),
       );
   }
 
   function write(found) {
-    fill(
+    reconcile(
       body,
       el(
         "section",

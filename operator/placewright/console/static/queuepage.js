@@ -2,6 +2,7 @@
 
 import { el, fill, table } from "./element.js";
 import { groupLink, mapLink, podLink } from "./links.js";
+import { reconcile } from "./live.js";
 import { look, swatchClass } from "./plugincolours.js";
 import { count, plural, span } from "./words.js";
 
@@ -120,14 +121,14 @@ export function queuePage(root) {
     const places = new Map();
     for (const row of rows) places.set(row.place, (places.get(row.place) ?? 0) + row.count);
     const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
-    fill(
+    reconcile(
       facts,
       fact(count(rows.reduce((sum, row) => sum + row.count, 0)), "waiting"),
       [...places].sort().map(([place, many]) => fact(count(many), PLACES[place] ?? place)),
     );
     // A select that a person has open must not be replaced under the pointer.
     if (!filters.contains(document.activeElement) || document.activeElement.tagName !== "SELECT") {
-      fill(
+      reconcile(
         filters,
         choice("Sub-queue", "place", (value) => PLACES[value] ?? value),
         choice("Namespace", "namespace", (value) => value || "others"),
@@ -139,7 +140,7 @@ export function queuePage(root) {
     const pods = seen.reduce((sum, group) => sum + group.count, 0);
     const left = state.about.get("notEvaluated") ?? 0;
     said.textContent = `${plural(pods, "pod")} in ${plural(seen.length, "group")}, oldest first${left ? `; ${plural(left, "pod")} not evaluated yet` : ""}`;
-    fill(
+    reconcile(
       list,
       seen.length
         ? seen.map((group) => item(group, now))
@@ -165,7 +166,7 @@ export function queuePage(root) {
       { name: "Weight", number: true },
       { name: "Place" },
     ];
-    fill(
+    reconcile(
       turns,
       el("h2", {}, "Turns of tenants"),
       rows.map(([profile, priority, first, all]) =>
@@ -201,7 +202,10 @@ export function queuePage(root) {
       .slice(0, 20);
     const unfold = el(
       "details",
-      { open: open.has(group.key) },
+      {
+        open: open.has(group.key),
+        on: { toggle: (event) => (event.target.open ? open.add(group.key) : open.delete(group.key)) },
+      },
       el(
         "summary",
         { data: { key: group.key } },
@@ -229,10 +233,9 @@ export function queuePage(root) {
         ),
       ),
     );
-    unfold.addEventListener("toggle", () => (unfold.open ? open.add(group.key) : open.delete(group.key)));
     return el(
       "li",
-      { class: "panel reason" },
+      { class: "panel reason", data: { key: group.key } },
       el("span", { class: "count" }, count(group.count), el("small", {}, group.count === 1 ? "pod" : "pods")),
       el(
         "div",

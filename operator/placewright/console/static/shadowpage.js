@@ -2,6 +2,7 @@
 
 import { el, fill, shown, table } from "./element.js";
 import { nodeLink, podLink } from "./links.js";
+import { reconcile } from "./live.js";
 import { count, few, plural, tenth } from "./words.js";
 
 const OUTCOMES = [
@@ -19,9 +20,8 @@ export function shadowPage(root) {
   fill(root, el("h1", { class: "out" }, "Shadows"), list);
 
   function write() {
-    const held = document.activeElement?.id;
     const rows = [...state.shadows].sort(([one], [other]) => (one < other ? -1 : 1));
-    fill(
+    reconcile(
       list,
       rows.length
         ? rows.map(([name, row]) => one(name, row))
@@ -32,7 +32,6 @@ export function shadowPage(root) {
             el("p", {}, "A SchedulingProfile with mode: Shadow decides beside a live one and binds nothing."),
           ),
     );
-    if (held) document.getElementById(held)?.focus({ preventScroll: true });
   }
 
   return {

@@ -2,6 +2,7 @@
 
 import { draw, look, sample, valueAt } from "./chart.js";
 import { el, fill, table } from "./element.js";
+import { reconcile } from "./live.js";
 import { KINDS } from "./nodemap.js";
 import { clock, count, few, latency, moment, onAxis, plural, span } from "./words.js";
 
@@ -125,13 +126,11 @@ export function timePage(root) {
     const known = [...names].sort();
     return [
       { name: "all profiles", style: look("--ink", 0), steps: steps(rate(place)) },
-      ...names
-        .slice(0, MOST_LINES)
-        .map((name) => ({
-          name: called(name),
-          style: look(KINDS[known.indexOf(name) % KINDS.length], 1 + known.indexOf(name)),
-          steps: of(name),
-        })),
+      ...names.slice(0, MOST_LINES).map((name) => ({
+        name: called(name),
+        style: look(KINDS[known.indexOf(name) % KINDS.length], 1 + known.indexOf(name)),
+        steps: of(name),
+      })),
     ];
   }
 
@@ -176,33 +175,17 @@ export function timePage(root) {
   function writeCharts() {
     charts.dataset.width = charts.clientWidth;
     const known = [...state.marks.values()];
-    drawn = wanted().map((chart) => ({
-      ...chart,
-      legend: el("ul", { class: "legend" }),
-      holder: el("div", { class: "drawing" }),
-      list: el(
-        "details",
-        { id: `table-${chart.key}`, open: open.has(chart.key) },
-        el("summary", { id: `open-${chart.key}` }, "as a table", el("span", { class: "out" }, `: ${chart.title}`)),
-      ),
-    }));
-    // The tables are made first, so that one that a person is in stays where it is.
-    for (const chart of drawn) if (chart.list.open) list(chart);
-    fill(
-      charts,
-      drawn.map((chart) =>
-        el(
-          "figure",
-          { class: "panel stack tight", id: `chart-${chart.key}` },
-          el("figcaption", {}, el("h2", {}, chart.title)),
-          chart.legend,
-          chart.holder,
-          chart.list,
-        ),
-      ),
-      marks,
-    );
+    const before = new Map(drawn.map((chart) => [chart.key, chart]));
+    drawn = wanted().map((chart) => Object.assign(before.get(chart.key) ?? framed(chart), chart));
+    if (drawn.length !== before.size || drawn.some((chart) => !before.has(chart.key))) {
+      fill(
+        charts,
+        drawn.map((chart) => chart.figure),
+        marks,
+      );
+    }
     for (const chart of drawn) {
+      if (chart.list.open) list(chart);
       const from = stretches[0]?.begin ?? 0,
         to = stretches.at(-1)?.end ?? 1;
       chart.view = draw({
@@ -216,24 +199,42 @@ export function timePage(root) {
         onAxis: chart.log ? latency : onAxis,
       });
       fill(chart.holder, chart.view.root);
-      chart.view.root.addEventListener("pointermove", (event) => {
-        if (!pinned) point(place(chart, event), false);
-      });
-      chart.view.root.addEventListener("pointerleave", () => {
-        if (!pinned) point(null, false);
-      });
-      chart.view.root.addEventListener("click", (event) => {
-        point(place(chart, event), true);
-        slider.focus({ preventScroll: true });
-      });
-      chart.list.addEventListener("toggle", () => {
-        if (!chart.list.open) open.delete(chart.key);
-        else if (!open.has(chart.key)) {
-          open.add(chart.key);
-          list(chart);
-        }
-      });
     }
+  }
+
+  /** The frame of a chart, which stays while what is drawn in it changes. */
+  function framed({ key, title }) {
+    const frame = { legend: el("ul", { class: "legend" }), rows: el("div") };
+    const pointing = {
+      pointermove: (event) => pinned || point(place(frame, event), false),
+      pointerleave: () => pinned || point(null, false),
+      click: (event) => {
+        point(place(frame, event), true);
+        slider.focus({ preventScroll: true });
+      },
+    };
+    const toggle = () => {
+      if (frame.list.open) {
+        open.add(key);
+        list(frame);
+      } else open.delete(key);
+    };
+    frame.holder = el("div", { class: "drawing", on: pointing });
+    frame.list = el(
+      "details",
+      { id: `table-${key}`, open: open.has(key), on: { toggle } },
+      el("summary", { id: `open-${key}` }, "as a table", el("span", { class: "out" }, `: ${title}`)),
+      frame.rows,
+    );
+    frame.figure = el(
+      "figure",
+      { class: "panel stack tight", id: `chart-${key}` },
+      el("figcaption", {}, el("h2", {}, title)),
+      frame.legend,
+      frame.holder,
+      frame.list,
+    );
+    return frame;
   }
 
   function place(chart, event) {
@@ -262,16 +263,13 @@ export function timePage(root) {
         span(each.length),
         ...chart.lines.map((line) => chart.format(line.steps[stretches.length - 1 - row][2])),
       ]);
-    fill(
-      chart.list,
-      chart.list.firstElementChild,
-      table(
-        `${chart.title}, the latest first`,
-        [{ name: "From, UTC" }, { name: "For", number: true }, ...chart.lines.map((line) => ({ name: line.name, number: true }))],
-        rows,
-      ),
+    const made = table(
+      `${chart.title}, the latest first`,
+      [{ name: "From, UTC" }, { name: "For", number: true }, ...chart.lines.map((line) => ({ name: line.name, number: true }))],
+      rows,
     );
-    chart.list.lastElementChild.classList.add("tall");
+    made.classList.add("tall");
+    reconcile(chart.rows, made);
   }
 
   /** Show a moment in all charts. */
@@ -280,7 +278,7 @@ export function timePage(root) {
     pinned = keep && next !== null;
     for (const chart of drawn) {
       chart.view.point(at);
-      fill(
+      reconcile(
         chart.legend,
         chart.lines.map((line) =>
           el(
@@ -314,7 +312,7 @@ export function timePage(root) {
     const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
     const mean = (index) => (seconds ? minute.reduce((sum, each) => sum + each.figures[index], 0) / seconds : null);
     const latest = [...stretches].reverse().find((each) => each.figures[BIND50] !== null)?.figures;
-    fill(
+    reconcile(
       facts,
       figures().includes("decisions") ? fact(few(mean(DECISIONS)), "decisions a second, last minute") : null,
       fact(few(mean(BOUND)), "bound pods a second, last minute"),
@@ -347,7 +345,7 @@ export function timePage(root) {
       select.value = value;
       return el("label", { class: "field" }, label, select);
     };
-    fill(
+    reconcile(
       filters,
       field("Profile", "by-profile", [[ALL, "all"], ...names.map((name) => [name, called(name)])], chosen.profile, (value) => {
         chosen.profile = value;
@@ -371,7 +369,7 @@ export function timePage(root) {
     const rows = [...state.marks.values()]
       .sort((one, other) => other.at - one.at)
       .map((mark) => [when(mark.at), KIND_NAMES[mark.kind] ?? mark.kind, mark.text]);
-    fill(
+    reconcile(
       marks,
       el("h2", {}, "Marks"),
       rows.length
@@ -399,7 +397,7 @@ export function timePage(root) {
         latency(bind50),
         latency(bind99),
       ]);
-    fill(
+    reconcile(
       generations,
       el("h2", {}, "Profiles and their generations"),
       rows.length

@@ -1,5 +1,6 @@
 // What a waiting pod would meet on each node, asked of the server: when a person asks, and now and then while the map shows it.
 
+import { failure } from "./failure.js";
 import { request } from "./request.js";
 import { look } from "./plugincolours.js";
 
@@ -41,7 +42,7 @@ export class VerdictLayer {
     const answer = await request(`api/verdicts?pod=${encodeURIComponent(this.pod)}`).catch(() => null);
     if (number !== this.number) return;
     if (!answer?.ok) {
-      this.told = answer ? (await answer.text()).trim() : "the console does not answer";
+      this.told = await failure(answer);
       if (answer?.status === 404) this.answer = null;
     } else this.take(await answer.json(), known);
     this.onChange();

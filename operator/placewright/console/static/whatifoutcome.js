@@ -2,6 +2,7 @@
 
 import { el, fill, table } from "./element.js";
 import { podLink } from "./links.js";
+import { reconcile } from "./live.js";
 import { reasonText } from "./queuepage.js";
 import { Patch } from "./whatifpatch.js";
 import { amount, count, moment, percent, plural, span } from "./words.js";
@@ -86,7 +87,7 @@ export class Outcome {
 
   refuse(problems) {
     this.done("The operator would refuse this change.");
-    fill(
+    reconcile(
       this.problems,
       el(
         "ul",
@@ -137,7 +138,7 @@ export class Outcome {
     this.facts.hidden = false;
     const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
     const { waiting, placing, recent } = this.told;
-    fill(
+    reconcile(
       this.facts,
       waiting ? fact(signed(waiting.comes), "more waiting pods would fit") : null,
       waiting?.goes ? fact(`−${count(waiting.goes)}`, "would not fit any more") : null,
@@ -153,10 +154,7 @@ export class Outcome {
 
   show(part, ...content) {
     this.parts[part].hidden = false;
-    // A list that a person has open stays open.
-    const open = [...this.parts[part].querySelectorAll("details[open]")].map((each) => each.dataset.key);
-    fill(this.parts[part], ...content);
-    for (const each of this.parts[part].querySelectorAll("details")) each.open = open.includes(each.dataset.key);
+    reconcile(this.parts[part], ...content);
   }
 
   waiting(line) {

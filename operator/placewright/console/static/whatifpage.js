@@ -1,6 +1,7 @@
 // The what-if page: a profile's weights as sliders, its other fields as a form, and beside them what a change would do.
 
 import { el, fill, shown } from "./element.js";
+import { failure } from "./failure.js";
 import { linesOf } from "./feed.js";
 import { request } from "./request.js";
 import { mergePatch, schemaField } from "./schemaform.js";
@@ -49,7 +50,7 @@ export function whatIfPage(root) {
           "section",
           { class: "panel empty" },
           title,
-          el("p", { role: "alert" }, answer ? await answer.text() : "The console does not answer."),
+          el("p", { role: "alert" }, await failure(answer)),
           el("button", { on: { click: open } }, "Try again"),
         ),
       );
@@ -276,7 +277,7 @@ class Trial {
         body,
         signal: mine.signal,
       });
-      if (!answer.ok) return this.outcome.fail(await answer.text());
+      if (!answer.ok) return this.outcome.fail(await failure(answer));
       let last = "";
       for await (const line of linesOf(answer)) {
         if (mine.signal.aborted) return;
@@ -286,7 +287,7 @@ class Trial {
       }
       if (last !== "end" && last !== "problems" && !mine.signal.aborted) this.outcome.fail("The answer broke off before its end.");
     } catch (problem) {
-      if (!mine.signal.aborted) this.outcome.fail(`The console does not answer: ${problem.message}`);
+      if (!mine.signal.aborted) this.outcome.fail(await failure(problem));
     }
   }
 

@@ -1,6 +1,7 @@
 // The change to take along: what differs in effect, the patch as YAML and as a kubectl line, and the buttons that write, where they are offered.
 
 import { el, fill, table } from "./element.js";
+import { failure, sentence } from "./failure.js";
 import { request } from "./request.js";
 
 /** Text as it is, line by line: nothing in it is markup, and its ends of lines stay. */
@@ -135,19 +136,10 @@ export class Patch {
     const body = JSON.stringify({ profile: profile.name, uid: profile.uid, generation: profile.generation, changes, shadow });
     const answer = await request("api/apply", { method: "POST", headers: { "Content-Type": "application/json" }, body }).catch(() => null);
     const json = answer?.headers.get("Content-Type")?.startsWith("application/json");
-    const told =
-      answer === null
-        ? { ok: false, said: "The console does not answer." }
-        : json
-          ? await answer.json()
-          : { ok: false, said: await answer.text() };
+    const told = json ? await answer.json() : { ok: false, said: await failure(answer) };
     fill(
       this.result,
-      el(
-        "p",
-        { class: told.ok ? "good" : "wrong" },
-        told.said.replace(/^./, (first) => first.toUpperCase()),
-      ),
+      el("p", { class: told.ok ? "good" : "wrong" }, sentence(told.said)),
       told.ok || answer?.status === 409 ? el("button", { type: "button", on: { click: this.reopen } }, "Read the profiles again") : null,
     );
   }
