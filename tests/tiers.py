@@ -72,6 +72,7 @@ PROCESS: Final = frozenset(
         "console/test_console_time_browser.py",
         "console/test_console_handthrough.py::test_the_replica_of_the_lease_is_asked_and_the_next_one_after_a_change_of_leader",
         "console/test_console_frames.py",
+        "console/test_console_failures_browser.py",
         "console/test_console_sights.py",
         "console/test_console_still.py",
         "console/test_whatif_apply.py::test_the_line_for_kubectl_does_the_same",

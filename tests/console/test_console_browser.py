@@ -226,7 +226,7 @@ async def test_a_recording_is_seen_as_it_goes_and_a_console_that_ends_is_told(ch
         await page.until("document.querySelector('.facts').textContent.includes('25 %of 4 CPU')")
         server.feed.close()
         await page.until("performance.getEntriesByName(new URL('api/feed', location).href).length >= 1")
-        await page.until("document.getElementById('connection').textContent === 'connected'")
+        await page.until("document.getElementById('connection').textContent === 'the recording has ended'")
 
 
 async def test_a_console_that_has_ended_is_told_and_the_page_stays(chromium: int, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from placewright_lab.console.operatorlink import OperatorLink
 _TYPES: Final = frozenset({"application/json", "application/x-ndjson", "text/plain"})
 #: Seconds that the browser may take for a piece. A browser that takes longer is dropped, and begins anew.
 WRITE_SECONDS: Final = 30.0
+_OK: Final = 200
 _AWAY: Final = 503
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
@@ -69,7 +70,7 @@ class HandThrough:
         headers = {"Content-Type": f"{kind}; charset=utf-8", "Cache-Control": "no-store", **SECURITY_HEADERS}
         answer = web.StreamResponse(status=theirs.status, headers=headers)
         await answer.prepare(request)
-        if name == _FEED:
+        if name == _FEED and theirs.status == _OK:
             await answer.write(msgspec.json.encode({"local": self._local()}) + b"\n")
         with dropped_when_it_ends(request):
             try:

@@ -27,8 +27,8 @@ LOOPBACK: Final = "127.0.0.1"
 _BEAT: Final = 0.1
 #: A publication that takes long, as of very many waiting pods, is followed by so many times its length without one.
 _REST: Final = 4.0
-#: Seconds of silence after which an empty line is sent, and that a reader may take for one line.
-_SILENCE: Final = 15.0
+#: Seconds of silence after which an empty line is sent: the page calls its data old when it hears nothing for three.
+_SILENCE: Final = 1.0
 _LARGEST_BODY: Final = 4096
 _END_SECONDS: Final = 1.0
 _BAD_REQUEST: Final = 400

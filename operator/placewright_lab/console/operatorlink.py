@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from errno import errorcode
 from typing import Any, Final
 
 import aiohttp
@@ -285,7 +287,18 @@ async def _pinned(url: URL) -> ssl.SSLContext | aiohttp.Fingerprint:
 
 
 def _silent(problem: Exception) -> OperatorAwayError:
-    return OperatorAwayError(f"the operator does not answer: {str(problem) or type(problem).__name__}")
+    return OperatorAwayError(f"the operator does not answer: {_cause(problem)}")
+
+
+def _cause(problem: Exception) -> str:
+    """Say why there is no answer, without the objects of Python that the texts of libraries quote."""
+    cause = problem.os_error if isinstance(problem, aiohttp.ClientConnectorError) else problem
+    if isinstance(cause, TimeoutError):
+        return "the time for an answer is over"
+    if isinstance(cause, OSError) and cause.errno in errorcode:
+        return os.strerror(cause.errno)
+    text = " ".join(str(cause).split())
+    return type(cause).__name__ if not text or " object at 0x" in text else text
 
 
 async def _ended(port: ForwardedPort) -> str:

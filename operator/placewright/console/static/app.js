@@ -26,6 +26,8 @@ let current = null;
 let shownPage = "cluster";
 let isOffered = true;
 let closed = false;
+/** Instead of the name of a page, where an address names none. */
+const NOWHERE = "";
 const isAwaited = () => state !== null && (state.about.has("opening") || state.about.has("failed"));
 
 /** The one-time secret is taken out of the address at once. */
@@ -92,9 +94,11 @@ function route() {
   if (closed || isAwaited()) return;
   const [path, query = ""] = location.hash.replace(/^#\//, "").split("?");
   const [name = "cluster", ...parts] = path.split("/").filter(Boolean);
-  const known = Object.hasOwn(PAGES, name) ? name : "cluster";
+  const known = Object.hasOwn(PAGES, name) ? name : NOWHERE;
   const rest = decoded(parts);
-  document.title = `${shown(rest.join("/") || document.getElementById(`to-${WITHIN[known] ?? known}`).firstChild.data.trim())} · Placewright console`;
+  const link = document.getElementById(`to-${WITHIN[known] ?? known}`);
+  const title = rest.join("/") || (known === NOWHERE ? "No such page" : link.firstChild.data.trim());
+  document.title = `${shown(title)} · Placewright console`;
   for (const each of Object.keys(PAGES)) {
     const link = document.getElementById(`to-${each}`);
     if (!link) continue;
@@ -105,7 +109,7 @@ function route() {
   if (!state) return hold("");
   shownPage = known;
   isOffered = offered(known);
-  current = isOffered ? PAGES[known](main, rest, new URLSearchParams(query)) : notOffered();
+  current = known === NOWHERE ? nowhere(name) : isOffered ? PAGES[known](main, rest, new URLSearchParams(query)) : notOffered();
   if (state) current.update(state, null);
 }
 
@@ -119,6 +123,22 @@ function offered(name) {
 function hold(told) {
   current = null;
   fill(main, el("div", { class: "panel empty" }, el("h1", {}, told ? "Not connected yet" : "Connecting"), el("p", {}, told ? "The page tries again by itself." : "The state of the cluster is on its way.")));
+}
+
+/** A wrong address says so: another page in its place would be taken for the one that was asked for. */
+function nowhere(name) {
+  const text = `The address names a page "${name}", and the console has none of this name.`;
+  fill(
+    main,
+    el(
+      "div",
+      { class: "panel empty" },
+      el("h1", {}, "There is no such page"),
+      el("p", {}, text),
+      el("a", { href: "#/cluster" }, "To the cluster"),
+    ),
+  );
+  return { update() {} };
 }
 
 function notOffered() {
@@ -157,6 +177,7 @@ function changed(next, delta) {
   if (isAwaited()) awaited(about);
   else if (current && isOffered === offered(shownPage)) current.update(state, delta);
   else route();
+  tell();
 }
 
 /** Pages beyond the first ones are in the navigation where the server offers them. A comparison has a page of its own and no cluster. */
@@ -166,17 +187,52 @@ function offer(about) {
   if (alone && !location.hash.startsWith("#/comparison")) location.replace("#/comparison");
 }
 
+/** Seconds without a word after which what is seen is called old. Counted while this page is at work, so a busy tab accuses nobody. */
+const SILENT = 3;
+/** How the connection stands, as the feed says, and when anything was heard last. */
+let standing = "live";
+let why = "";
+let heardAt = Date.now();
+let silence = 0;
+
+function heard() {
+  heardAt = Date.now();
+  if (silence >= SILENT) setTimeout(tell);
+  silence = 0;
+}
+
 function status(now, told) {
-  const dot = document.getElementById("connection");
-  const why = now === "away" ? told : "";
+  if (now === standing && told === why) return;
+  if (now === "away" && standing !== "away") silence = 0;
+  standing = now;
+  why = told;
+  tell();
+}
+
+/** Say whether what is seen is of now; where it is not, since when and why, and dim it. */
+function tell() {
+  const over = state && state.about.get("kind") !== "operator" && isPlayed(state.about);
+  const old = standing === "away" ? Boolean(why) || silence > 0 : standing === "live" && silence >= SILENT;
+  const since = moment(heardAt / 1000).slice(11);
+  const cause = why || (standing === "away" ? "The console does not answer." : "The console is connected, and silent.");
+  const text = !old ? "" : state ? `Nothing new since ${since}. ${cause} This is how things stood then.` : cause;
   const notice = document.getElementById("told");
-  if (notice.textContent !== why) {
-    reconcile(notice, why ? el("p", { class: "note" }, why) : null);
-    if (!state && !closed) hold(why);
+  if (notice.textContent !== text) {
+    reconcile(notice, text ? el("p", { class: "note" }, text) : null);
+    if (!state && !closed) hold(text);
   }
-  dot.classList.toggle("away", now !== "live");
-  const text = now === "live" ? "connected" : now === "away" ? "not connected, trying again" : "not admitted";
-  if (dot.textContent !== text) dot.textContent = text;
+  main.classList.toggle("old", old && state !== null);
+  const dot = document.getElementById("connection");
+  dot.classList.toggle("away", standing !== "live" || old);
+  dot.classList.toggle("over", over && standing === "live");
+  const words = { live: over ? "the recording has ended" : "connected", away: "not connected, trying again", refused: "not admitted" };
+  if (dot.textContent !== words[standing]) dot.textContent = words[standing];
+}
+
+/** Whether all changes of a recording were played. */
+function isPlayed(about) {
+  const [applied, all] = about.get("changes") ?? [0, 0];
+  return all > 0 && applied === all;
 }
 
 if (await enter()) {
@@ -184,5 +240,9 @@ if (await enter()) {
   // The address names the page, so a link within the page must not change it.
   document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
   route();
-  follow(changed, status, refused);
+  follow(changed, status, refused, heard);
+  setInterval(() => {
+    silence += 1;
+    tell();
+  }, 1000);
 }

@@ -607,9 +607,11 @@ export function clusterPage(root, _, params) {
       }
       if (!delta || put.nodes || gone.nodes || put.queue || gone.queue) writeFacts();
       if (!delta || put.decisions || gone.decisions) writeLatest();
-      if (opening !== null && state.nodes.has(opening)) {
-        map.choose(opening);
-        opening = null;
+      if (opening !== null) {
+        if (state.nodes.has(opening)) map.choose(opening);
+        else if (state.nodes.size)
+          fill(side, el("h2", { class: "mono" }, opening), el("p", {}, "There is no node of this name: it may have gone since."));
+        if (state.nodes.size) opening = null;
       }
     },
     leave() {

@@ -29,12 +29,13 @@ function addLocal(about, local) {
 }
 
 /** The lines of a response, as they come. */
-export async function* linesOf(response) {
+export async function* linesOf(response, onHeard = () => {}) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let begun = [];
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    onHeard();
     const pieces = value.split("\n");
     begun.push(pieces[0]);
     for (const piece of pieces.slice(1)) {
@@ -56,8 +57,9 @@ function challenge(response) {
  * @param {(state: Object, delta: Object|null) => void} onChange `delta` is null for a whole new state.
  * @param {(status: "live"|"away"|"refused", told: string) => void} onStatus `told` is what the server said of it.
  * @param {(refusal: {status: number, told: string, byToken: boolean, wrong: boolean}) => Promise<void>} onRefused returns when it is worth another try.
+ * @param {() => void} onHeard the server sent something, if only a sign of life
  */
-export async function follow(onChange, onStatus, onRefused) {
+export async function follow(onChange, onStatus, onRefused, onHeard) {
   for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
     let told = "";
     try {
@@ -73,7 +75,7 @@ export async function follow(onChange, onStatus, onRefused) {
       let state = null;
       let version = 0;
       let local = {};
-      for await (const line of linesOf(response)) {
+      for await (const line of linesOf(response, onHeard)) {
         const message = JSON.parse(line);
         if (message.local) {
           local = message.local;

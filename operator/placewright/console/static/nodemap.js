@@ -239,7 +239,10 @@ export class NodeMap {
       for (const [kind, pods] of box.kinds) {
         const wide = (pods / all) * side;
         context.fillStyle = this.colours[kind < 0 ? "--kind-none" : KINDS[kind % KINDS.length]];
+        // Where a level has no room, the colour is as strong as the load, so that a map of small boxes has as much of it as one of large.
+        if (side < 6) context.globalAlpha = Math.min(box.share, 1);
         context.fillRect(left, y + side - tall, wide, tall);
+        context.globalAlpha = 1;
         left += wide;
       }
     } else if (side < 6 || tall) {

@@ -108,7 +108,11 @@ export function podPage(root, [namespace, name]) {
         found.best.length ? section(`Best ${plural(found.best.length, "node")} now, by score`, "scores", scores(found.best)) : null,
         found.decision ? section("The decision", "decision", decision(found.decision)) : null,
         found.attempts?.length
-          ? section(`The last ${plural(found.attempts.length, "attempt")}`, "attempts", attempts(found.attempts))
+          ? section(
+              found.attempts.length === 1 ? "The last attempt" : `The last ${plural(found.attempts.length, "attempt")}`,
+              "attempts",
+              attempts(found.attempts),
+            )
           : null,
       ),
     );

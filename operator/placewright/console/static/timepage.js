@@ -16,6 +16,8 @@ const [DECISIONS, BOUND, WAITING, DECIDE50, DECIDE99, BIND50, BIND99] = [0, 1, 2
 const EVERYTHING = ["decisions", "bound", "waiting", "places", "deciding", "binding"];
 const KIND_NAMES = { generation: "profile", leader: "leader", away: "API server", still: "standstill", begun: "begun" };
 const RECENT = 600;
+/** Seconds from which on a count is told as a rate. */
+const SHORTEST = 1;
 const ALL = "*";
 /** Lines of profiles that a chart has beside the sum. */
 const MOST_LINES = 6;
@@ -104,7 +106,7 @@ export function timePage(root) {
   }
 
   const steps = (value) => stretches.map((each) => [each.begin, each.end, value(each.figures, each)]);
-  const rate = (place) => (found, each) => (each.length > 0 ? found[place] / each.length : null);
+  const rate = (place) => (found, each) => (each.length >= SHORTEST ? found[place] / each.length : null);
 
   /** The profiles with most decisions first. */
   function profiles() {
@@ -310,7 +312,8 @@ export function timePage(root) {
     const minute = last ? stretches.filter((each) => each.end > last.end - 60) : [];
     const seconds = minute.reduce((sum, each) => sum + each.length, 0);
     const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
-    const mean = (index) => (seconds ? minute.reduce((sum, each) => sum + each.figures[index], 0) / seconds : null);
+    // A rate of less than a second would be a number that nobody saw: 8 pods in 0.07 s are not 114 a second.
+    const mean = (index) => (seconds >= SHORTEST ? minute.reduce((sum, each) => sum + each.figures[index], 0) / seconds : null);
     const latest = [...stretches].reverse().find((each) => each.figures[BIND50] !== null)?.figures;
     reconcile(
       facts,
@@ -392,7 +395,7 @@ export function timePage(root) {
         span(until - since),
         ...(whole ? [count(decisions)] : []),
         count(bound),
-        few(until > since ? bound / (until - since) : null),
+        few(until - since >= SHORTEST ? bound / (until - since) : null),
         ...(whole ? [latency(decide50), latency(decide99)] : []),
         latency(bind50),
         latency(bind99),
