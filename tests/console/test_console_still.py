@@ -37,7 +37,9 @@ async def restless(server: ConsoleServer) -> AsyncIterator[None]:
     def happens(number: int) -> Iterator[object]:
         yield pod(f"late-{number}", namespace="shop", created="2026-11-23T11:59:50Z")
         yield pod(f"late-{number}", "a", namespace="shop", cpu=1)
-        yield pod(f"huge-{number}", namespace="bank", cpu=64_000, schedulerName=f"s-{number}", created=f"2026-11-23T0{number % 10}:00:00Z")
+        # The same thirty pods wait for one reason after another: rows come, go and change places.
+        since = f"2026-11-23T0{number % 10}:00:00Z"
+        yield pod(f"huge-{number % 30}", namespace="bank", schedulerName=f"s-{number}", created=since)
 
     async def change() -> None:
         for manifest in itertools.chain.from_iterable(happens(number) for number in itertools.count()):

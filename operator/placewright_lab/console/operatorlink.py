@@ -295,7 +295,7 @@ def _cause(problem: Exception) -> str:
     cause = problem.os_error if isinstance(problem, aiohttp.ClientConnectorError) else problem
     if isinstance(cause, TimeoutError):
         return "the time for an answer is over"
-    if isinstance(cause, OSError) and cause.errno in errorcode:
+    if isinstance(cause, OSError) and cause.errno is not None and cause.errno in errorcode:
         return os.strerror(cause.errno)
     text = " ".join(str(cause).split())
     return type(cause).__name__ if not text or " object at 0x" in text else text
