@@ -67,6 +67,17 @@ async def middle_of(page: Page, selector: str) -> tuple[float, float]:
     return left, top
 
 
+async def aimed(page: Page, link: str) -> tuple[float, float]:
+    """Go after a link with the pointer until it is there, as rows move until they are pointed at."""
+    while True:
+        await page.run("[...document.querySelectorAll('#reasons details')].map((each) => (each.open = true)).length")
+        await page.run(f"document.querySelector('{link}').scrollIntoView({{ block: 'center' }})")
+        left, top = await middle_of(page, link)
+        await mouse(page, "mouseMoved", left, top)
+        if await page.run(f"document.querySelector('{link}').matches(':hover')"):
+            return left, top
+
+
 async def meanwhile(server: ConsoleServer) -> None:
     """Let the cluster change, as it does while a hand presses."""
     world = server._source.world
@@ -88,12 +99,8 @@ async def test_every_click_on_a_row_opens_what_the_person_saw(chromium: int, pat
         for _ in range(CLICKS):
             await mouse(page, "mouseMoved", 2, 2)
             await visit(page, sight)
-            await page.run("[...document.querySelectorAll('#reasons details')].map((each) => (each.open = true)).length")
-            await page.run(f"document.querySelector('{link}').scrollIntoView({{ block: 'center' }})")
-            await mouse(page, "mouseMoved", *await middle_of(page, link))
+            left, top = await aimed(page, link)
             wanted = await page.run(f"document.querySelector('{link}').hash")
-            left, top = await middle_of(page, link)
-            await mouse(page, "mouseMoved", left, top)
             await meanwhile(server)
             await mouse(page, "mousePressed", left, top, **BUTTON)
             await meanwhile(server)
