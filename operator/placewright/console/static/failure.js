@@ -1,7 +1,7 @@
 // Failures as sentences. Whatever goes wrong on the way to an answer becomes words for a person here, and nowhere else.
 
-/** What is meant for programs: JSON, markup, and objects as Python or a traceback writes them. */
-const FOR_PROGRAMS = /^[[{<]|<\S[^>]* object at 0x|Traceback \(most recent/;
+/** What is meant for programs: JSON, a page of markup, and objects as Python or a traceback writes them. */
+const FOR_PROGRAMS = /^[[{]|^<(?:!doctype|html|\?xml)|<\S[^>]* object at 0x|Traceback \(most recent/i;
 const LONGEST = 400;
 
 /** A server's words as a sentence; nothing where they are for programs. */
