@@ -16,7 +16,7 @@ from placewright.framework.status import SUCCESS, Status, unschedulable
 from placewright.plugins.imagelocality import ImageLocality
 from placewright.plugins.schedulinggates import SchedulingGates
 from placewright.profiles.problem import ProfileError
-from placewright.testing import BrokenPromiseError, Promise, bindingpoints, check_plugin, node, pod, random_pod
+from placewright.testing import BrokenPromiseError, PluginCase, Promise, World, bindingpoints, check_plugin, node, pod, random_pod
 from testing import brokenplugins as broken
 
 
@@ -72,7 +72,7 @@ def test_a_plugin_that_keeps_its_promises_passes_and_the_report_says_what_was_lo
     assert report.unreached == ()
     assert report.rejected > 100
     assert report.told_apart > 50
-    looked_at = set(Promise) - {Promise.FINGERPRINT, Promise.MEMORY, Promise.UNRESERVE}
+    looked_at = set(Promise) - {Promise.RETURNS, Promise.FINGERPRINT, Promise.MEMORY, Promise.UNRESERVE}
     assert {promise for promise, cases in report.cases.items() if cases >= 5} == looked_at
     assert report.times["Filter"].mean_on_many is not None
     assert "TwoPods: 5 random clusters, seed 0\n  it rejected " in str(report)
@@ -139,3 +139,14 @@ def test_arguments_are_checked_as_a_profile_s_are() -> None:
 
 async def test_it_may_be_called_where_an_event_loop_runs() -> None:
     assert check_plugin(broken.TwoPods, clusters=1).clusters == 1
+
+
+class NotAPlugin:
+    name = "NotAPlugin"
+
+
+@pytest.mark.parametrize("made", [PluginCase, World, check_plugin])
+@pytest.mark.parametrize(("given", "found"), [(NotAPlugin, "found the class NotAPlugin;"), ("Fit", "found 'Fit';")])
+def test_what_is_no_plugin_is_a_sentence(made: Any, given: Any, found: str) -> None:
+    with pytest.raises(TypeError, match=f"^plugin: {found} allowed a class that extends an extension point"):
+        made(given)

@@ -21,6 +21,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.runtime.calllimit import CALL_SECONDS, limited_calls
 from placewright.framework.runtime.failures import PluginFailures
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.handle import NoBinder, build_evaluator
@@ -29,7 +30,7 @@ from placewright.framework.runtime.scorerange import check_range
 from placewright.framework.status import Code
 from placewright.testing.objectmaker import PlainMaker
 from placewright.testing.pods import PodMaker
-from placewright.testing.profiles import profile, registry_with
+from placewright.testing.profiles import profile, registry_with, require_plugin
 
 #: The kit takes makers wherever it takes objects.
 AnyPod = PodInfo | PodMaker
@@ -60,6 +61,7 @@ class PluginCase:
         nodes: Iterable[AnyNode] = (),
         pods: Iterable[AnyPod] = (),
         objects: Iterable[AnyObject] = (),
+        call_seconds: float | None = CALL_SECONDS,
     ) -> None:
         """Build the plugin on a cluster.
 
@@ -69,11 +71,15 @@ class PluginCase:
             nodes: the cluster's.
             pods: on nodes.
             objects: everything else in the cluster: volumes, Services, claims to devices.
+            call_seconds: that one call of the plugin may take before `PluginError` ends it; None for no limit, as under a debugger.
 
         Raises:
+            TypeError: `plugin` is no class of a plugin.
             ProfileError: the arguments are wrong.
             PluginBuildError: the plugin's constructor raises.
         """
+        require_plugin(plugin)
+        self._call_seconds = call_seconds
         self.cluster = Cluster()
         for each in nodes:
             self.cluster.set_node(each if isinstance(each, Node) else each.build())
@@ -87,9 +93,10 @@ class PluginCase:
             made = made.args(plugin, **args)
         guarding = Guarding(untouched=True)
         registry = registry_with([plugin])
-        evaluator = build_evaluator(made.resolved(plugin), registry, self.cluster, NoBinder(), NoNominations(), guarding=guarding)
+        with limited_calls(call_seconds):
+            evaluator = build_evaluator(made.resolved(plugin), registry, self.cluster, NoBinder(), NoNominations(), guarding=guarding)
         self._plugin: Any = evaluator.runtime.plugin(plugin.name)
-        self.plugin: Any = _TakingMakers(self._plugin)
+        self.plugin: Any = _TakingMakers(self._plugin, call_seconds)
 
     def rejections(self, pod: AnyPod) -> dict[str, str]:
         """Ask PreFilter, Filter and explain.
@@ -106,7 +113,11 @@ class PluginCase:
         Example:
             assert case.rejections(pod("web")) == {"a": "node(s) had too many pods"}
         """
-        info, state, left = built_pod(pod), CycleState(), self._rows()
+        with limited_calls(self._call_seconds):
+            return self._rejections(built_pod(pod))
+
+    def _rejections(self, info: PodInfo) -> dict[str, str]:
+        state, left = CycleState(), self._rows()
         told: dict[str, str] = {}
         if isinstance(self._plugin, PreFilterPlugin):
             result = self._plugin.pre_filter(state, info, self.cluster)
@@ -137,7 +148,11 @@ class PluginCase:
             PluginError: the plugin breaks its contract.
             CycleError: a score is out of range.
         """
-        info, state, rows = built_pod(pod), CycleState(), self._rows()
+        with limited_calls(self._call_seconds):
+            return self._scores(built_pod(pod))
+
+    def _scores(self, info: PodInfo) -> dict[str, int]:
+        state, rows = CycleState(), self._rows()
         if isinstance(self._plugin, PreFilterPlugin):
             self._plugin.pre_filter(state, info, self.cluster)
         if isinstance(self._plugin, PreScorePlugin) and not self._plugin.pre_score(state, info, self.cluster, rows).ok:
@@ -168,18 +183,20 @@ def built_pod(pod: AnyPod) -> PodInfo:
 class _TakingMakers:
     """A plugin whose methods also take makers, and are handed what these build."""
 
-    def __init__(self, plugin: Any) -> None:
+    def __init__(self, plugin: Any, call_seconds: float | None) -> None:
         self._plugin = plugin
+        self._call_seconds = call_seconds
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._plugin, name)
-        return _taking_makers(found) if callable(found) else found
+        return _taking_makers(found, self._call_seconds) if callable(found) else found
 
 
-def _taking_makers(method: Callable[..., Any]) -> Callable[..., Any]:
+def _taking_makers(method: Callable[..., Any], call_seconds: float | None) -> Callable[..., Any]:
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return method(*map(_built, args), **{name: _built(value) for name, value in kwargs.items()})
+        with limited_calls(call_seconds):
+            return method(*map(_built, args), **{name: _built(value) for name, value in kwargs.items()})
 
     return call
 

@@ -27,6 +27,7 @@ from placewright.framework.interface import (
     QueueSortPlugin,
     ScorePlugin,
 )
+from placewright.framework.runtime.calllimit import CALL_SECONDS, OverdueCallError, limited_calls, overdue_calls
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.handle import NoBinder, build_evaluator
 from placewright.framework.runtime.rowchecks import NoNominations
@@ -37,7 +38,8 @@ from placewright.profiles.resolve import resolve
 from placewright.testing.pluginanswers import PluginQuestions
 from placewright.testing.pluginreport import CaseCounts, PluginReport, report_of
 from placewright.testing.plugintrial import CheckedPlugin, PluginTrial, QuietFailures
-from placewright.testing.promises import BreachError, BrokenPromiseError
+from placewright.testing.profiles import require_plugin
+from placewright.testing.promises import BreachError, BrokenPromiseError, Promise
 from placewright.testing.randomclusters import NodeSource, ObjectSource, PodSource, Sources, random_scenario
 from placewright.testing.randomobjects import random_node, random_object, random_pod
 from placewright.testing.scenarios import Reducer, Scenario
@@ -58,6 +60,7 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
     beside: Sequence[type[Plugin]] = (),
     clusters: int = 20,
     seed: int = 0,
+    call_seconds: float | None = CALL_SECONDS,
 ) -> PluginReport:
     """Run a plugin against the contract on random clusters, and report what was looked at.
 
@@ -73,6 +76,7 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
         beside: other plugins of the profile, for a plugin that asks for their answers. Kept columns are not compared then.
         clusters: how many random clusters.
         seed: an equal seed draws equal clusters.
+        call_seconds: that one call may take; None for no limit, as under a debugger. See `limited_calls` for what it cannot end.
 
     Returns:
         The cases looked at and the time of calls. `report.unreached` has a sentence for each promise that no cluster put to the test.
@@ -85,15 +89,18 @@ def check_plugin(  # noqa: PLR0913 - what a test may want to say, each with a de
     Example:
         check_plugin(QuietNodes, args={"most": 2}, nodes=lambda dice: node(f"n{dice.randrange(3)}"))
     """
+    require_plugin(plugin)
     subject, sources, tally = _subject(plugin, args, beside), Sources(pods, nodes, objects), CaseCounts()
     for number in range(clusters):
         scenario = random_scenario(seed, number, sources)
-        found = _breach(subject, scenario, tally)
+        found = _breach(subject, scenario, tally, call_seconds)
         if found is not None:
             # The check ends here: further broken promises may only follow from this one.
-            found, example = _smallest(subject, scenario, found)
+            found, example = _smallest(subject, scenario, found, call_seconds)
             raise BrokenPromiseError(plugin.name, found.breach, seed, example) from found.__cause__
-    return report_of(plugin, seed, clusters, tally, _times_on_many_nodes(subject, sources, seed))
+    with limited_calls(call_seconds):
+        times = _times_on_many_nodes(subject, sources, seed)
+    return report_of(plugin, seed, clusters, tally, times)
 
 
 def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Sequence[type[Plugin]]) -> CheckedPlugin:
@@ -113,24 +120,31 @@ def _subject(plugin: type[Plugin], args: Mapping[str, Any] | None, beside: Seque
     return CheckedPlugin(plugin, profile, registry, by_itself=not any(issubclass(each, decides) for each in beside))
 
 
-def _breach(subject: CheckedPlugin, scenario: Scenario, tally: CaseCounts) -> BreachError | None:
+def _breach(subject: CheckedPlugin, scenario: Scenario, tally: CaseCounts, call_seconds: float | None) -> BreachError | None:
     """The first promise that the plugin breaks in this scenario."""
-    trial = PluginTrial(subject, scenario, tally)
+    trial: PluginTrial | None = None
     try:
-        trial.run()
-    except BreachError as found:
-        found.told = trial.told
-        return found
-    return None
+        with overdue_calls(call_seconds):
+            trial = PluginTrial(subject, scenario, tally)
+            trial.run()
+    except BreachError as breach:
+        found = breach
+    except OverdueCallError as late:
+        found = BreachError(Promise.RETURNS, late.point, late.problem)
+        found.__cause__ = late
+    else:
+        return None
+    found.told = 0 if trial is None else trial.told
+    return found
 
 
-def _smallest(subject: CheckedPlugin, scenario: Scenario, first: BreachError) -> tuple[BreachError, str]:
+def _smallest(subject: CheckedPlugin, scenario: Scenario, first: BreachError, call_seconds: float | None) -> tuple[BreachError, str]:
     """The breach of the same promise at the same point in the smallest scenario that was found, and that scenario in words."""
     found = first
 
     def shows(smaller: Scenario) -> bool:
         nonlocal found
-        other = _breach(subject, smaller, CaseCounts())
+        other = _breach(subject, smaller, CaseCounts(), call_seconds)
         # A smaller scenario may break another promise: that is another mistake, and explains nothing of this one.
         if other is None or (other.breach.promise, other.breach.point) != (first.breach.promise, first.breach.point):
             return False
@@ -138,7 +152,10 @@ def _smallest(subject: CheckedPlugin, scenario: Scenario, first: BreachError) ->
         return True
 
     # Changes after the breach were never told.
-    smallest = Reducer(replace(scenario, changes=scenario.changes[: first.told]), shows).smallest()
+    told = replace(scenario, changes=scenario.changes[: first.told])
+    if first.breach.promise is Promise.RETURNS:  # each smaller scenario that hangs would take the whole limit again
+        return found, str(told)
+    smallest = Reducer(told, shows).smallest()
     return found, str(smallest)
 
 

@@ -125,6 +125,19 @@ def profile(name: str = "default") -> ProfileMaker:
     return ProfileMaker(name).scheduler(DEFAULT_SCHEDULER_NAME).generation(1)
 
 
+def require_plugin(plugin: object) -> None:
+    """Refuse a value that is no class of a plugin, before its attributes are asked for.
+
+    Raises:
+        TypeError: with what was found and what is allowed.
+    """
+    if isinstance(plugin, type) and issubclass(plugin, Plugin) and plugin is not Plugin:
+        return
+    found = f"the class {plugin.__qualname__}" if isinstance(plugin, type) else f"{plugin!r}"
+    allowed = "a class that extends an extension point of placewright.framework.interface, such as FilterPlugin or ScorePlugin"
+    raise TypeError(f"plugin: found {found}; allowed {allowed}")
+
+
 def registry_with(plugins: Iterable[type[Plugin]]) -> Registry:
     """Return the plugins of the tree and these; one that is in the tree may be named, too.
 

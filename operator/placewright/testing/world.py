@@ -15,6 +15,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
 from placewright.cluster.observedcluster import ObservedCluster
 from placewright.framework.interface import Extender, Plugin
+from placewright.framework.runtime.calllimit import CALL_SECONDS, limited_calls
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.handle import ProfileHandle
@@ -32,7 +33,7 @@ from placewright.testing.objectmaker import DEFAULT_NAMESPACE, PlainMaker, next_
 from placewright.testing.plugincase import AnyNode, AnyObject, AnyPod
 from placewright.testing.pods import PodMaker
 from placewright.testing.ports import FakeBinder, FakeEvents, FakeEvictor, FakeGroupStatus, FakeStatus
-from placewright.testing.profiles import ProfileMaker, profile, registry_with
+from placewright.testing.profiles import ProfileMaker, profile, registry_with, require_plugin
 from placewright.testing.storageport import FakeVolumeWriter
 from placewright.testing.virtualtime import RestlessError, VirtualTime
 
@@ -96,7 +97,7 @@ class World:
         assert_placed(world, "web", on="a")
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a test may want to say, each with a default
         self,
         *plugins: type[Plugin],
         nodes: Iterable[AnyNode] = (),
@@ -106,6 +107,7 @@ class World:
         extenders: Sequence[Extender] = (),
         lead: Lead | None = None,
         watches: bool = True,
+        call_seconds: float | None = CALL_SECONDS,
     ) -> None:
         """Put a scheduler together, and show it a cluster.
 
@@ -118,13 +120,18 @@ class World:
             extenders: of the profile.
             lead: whether this replica may decide; without one it always may.
             watches: whether the writes of the ports come back.
+            call_seconds: that one call of these plugins may take before `PluginError` ends it; None for no limit, as under a debugger.
 
         Raises:
+            TypeError: one of `plugins` is no class of a plugin.
             ProfileError: the profile is wrong.
             PluginBuildError: the constructor of a plugin raises.
         """
+        for each in plugins:
+            require_plugin(each)
         self.time = VirtualTime()
         self.cluster = ObservedCluster()
+        self._call_seconds = call_seconds if plugins else None
         self._watches = watches
         self._plugins = plugins
         self._registry = registry_with(plugins)
@@ -189,7 +196,8 @@ class World:
             members=self.queue.pod_groups, guarding=self._make_guarding(), wake=self.queue.alarms.wake_after,
             evictions=self.scheduler.evictions,
         )  # fmt: skip
-        evaluator = self.profiles[resolved.scheduler_name] = handle.evaluator(resolved, self._registry, extenders)
+        with limited_calls(self._call_seconds):
+            evaluator = self.profiles[resolved.scheduler_name] = handle.evaluator(resolved, self._registry, extenders)
         self.queue.reprioritise(resolved.scheduler_name, None)
         self.queue.sweeps.keep_out(resolved.scheduler_name, evaluator.runtime.namespace_gate.keeps_out)
 
@@ -234,17 +242,20 @@ class World:
 
     def show(self, *things: AnyNode | AnyPod | AnyObject) -> Self:
         """Show objects as watches would; nothing is decided yet."""
-        for thing in things:
-            item = thing.build() if isinstance(thing, (PodMaker, PlainMaker)) else thing
-            if isinstance(item, Node):
-                self.intake.node(item)
-            elif not isinstance(item, PodInfo):
-                self.intake.cluster_object(item)
-            elif item.node_name:
-                self.intake.assigned_pod(item)
-            else:
-                self.intake.unscheduled_pod(item)
+        with limited_calls(self._call_seconds):
+            for thing in things:
+                self._show(thing.build() if isinstance(thing, (PodMaker, PlainMaker)) else thing)
         return self
+
+    def _show(self, item: Any) -> None:
+        if isinstance(item, Node):
+            self.intake.node(item)
+        elif not isinstance(item, PodInfo):
+            self.intake.cluster_object(item)
+        elif item.node_name:
+            self.intake.assigned_pod(item)
+        else:
+            self.intake.unscheduled_pod(item)
 
     def remove(self, *things: str | AnyNode | AnyPod | AnyObject) -> Self:
         """Delete objects, and let the scheduler decide and bind until it waits.
@@ -305,6 +316,7 @@ class World:
         """Decide and bind until everything waits, without moving the clock.
 
         Raises:
+            PluginError: a call of a plugin takes longer than `call_seconds`.
             RestlessError: a pod is tried again and again though no time passes.
             RuntimeError: a coroutine called this; inside a running event loop a test goes step by step.
         """
@@ -312,7 +324,8 @@ class World:
         most = len(tried) + _MOST_ATTEMPTS_OF_A_POD * (1 + len(self.queue))
         # Bindings and failures of one round may make other pods active, so the queue is asked again until it has none.
         while len(tried) <= most:
-            self.time.settle(self._decide_all)
+            with limited_calls(self._call_seconds):
+                self.time.settle(self._decide_all)
             if not self._handed_out:
                 return self
         raise RestlessError(f"pods are tried again and again though no time passes: {tried[-1].pod.key} was the last")

@@ -18,6 +18,7 @@ from placewright.cli.options import Subparsers
 from placewright.cli.terminal import print_json, printable_json
 from placewright.framework.errors import PluginError
 from placewright.framework.registry import Registry, installed_plugins
+from placewright.framework.runtime.calllimit import limited_calls
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import OfflineCluster, offline_evaluator, world_from
@@ -47,7 +48,8 @@ def register(subparsers: Subparsers) -> None:
 def main(args: argparse.Namespace) -> int:
     """Print the verdict; exit code 1 when the pod would not be placed."""
     registry = in_tree().with_installed(installed_plugins())
-    return _one_pod(args, registry) if args.cases is None else _cases(args.cases, registry)
+    with limited_calls():
+        return _one_pod(args, registry) if args.cases is None else _cases(args.cases, registry)
 
 
 def _cases(path: Path, registry: Registry) -> int:

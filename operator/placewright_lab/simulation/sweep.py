@@ -9,6 +9,7 @@ from typing import Final
 
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.registry import Registry
+from placewright.framework.runtime.calllimit import limited_calls
 from placewright.profiles.resolve import resolve
 from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Scenario
@@ -47,9 +48,10 @@ class Sweep:
     together: frozenset[str] = frozenset()
 
     def outcome(self, one: SimulationRun) -> Outcome:
-        """The outcome of one."""
+        """The outcome of one. Raises `PluginError` for a plugin whose call does not return: each retry would hang again."""
         profiles = tuple(resolve(profile, self.registry) for profile in one.profiles)
-        return simulate(self.scenario, profiles, self.registry, seed=one.seed, which=self.which, name=one.name, together=self.together)
+        with limited_calls():
+            return simulate(self.scenario, profiles, self.registry, seed=one.seed, which=self.which, name=one.name, together=self.together)
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -142,19 +142,42 @@ class PluginInCall:
         return None if self._cluster is None else Snapshot(self._cluster, asked, columns=columns)
 
 
+class CallOnStack(NamedTuple):
+    """A call of a plugin that has not returned.
+
+    Attributes:
+        call: the plugin and its profile.
+        point: the extension point.
+        frame: the guard's frame of this call.
+    """
+
+    call: PluginInCall
+    point: str
+    frame: FrameType
+
+
+def calls_on_stack(frame: FrameType | None) -> Iterator[CallOnStack]:
+    """Find the guarded calls that have not returned, innermost first.
+
+    Args:
+        frame: the innermost frame of the stack.
+    """
+    while frame is not None:
+        if frame.f_globals.get("__name__") == __name__:
+            call, point = frame.f_locals.get("call"), frame.f_locals.get("point")
+            if isinstance(call, PluginInCall):
+                yield CallOnStack(call, str(point or _POINT_OF.get(frame.f_code.co_name, _HINT)), frame)
+        frame = frame.f_back
+
+
 def running(frame: FrameType | None) -> tuple[PluginInCall, str] | None:
     """Return the innermost call of a plugin that is not ours, with its extension point; None where no such plugin runs.
 
     Args:
         frame: the innermost frame of a loop that hangs.
     """
-    while frame is not None:
-        if frame.f_globals.get("__name__") == __name__:
-            call, point = frame.f_locals.get("call"), frame.f_locals.get("point")
-            if isinstance(call, PluginInCall):
-                return call, str(point or _POINT_OF.get(frame.f_code.co_name, _HINT))
-        frame = frame.f_back
-    return None
+    found = next(calls_on_stack(frame), None)
+    return None if found is None else (found.call, found.point)
 
 
 # --- building -----------------------------------------------------------------------------------------------------------------------
