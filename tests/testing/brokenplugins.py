@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from collections.abc import Collection, Hashable, Sequence
+from datetime import UTC, datetime
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,8 @@ from placewright.framework.interface import (
     IntColumn,
     PreBindPlugin,
     PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
     QueueSortPlugin,
     Reads,
     Rejection,
@@ -49,6 +55,56 @@ class TwoPods(FilterPlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         return 100 - np.minimum(cluster.pod_count[rows], 100)
+
+
+class DrawsLots(ScalarFilter):
+    """Rejects nodes by chance."""
+
+    name = "DrawsLots"
+
+    def filter_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> Status:
+        return FULL if random.random() < 0.5 else SUCCESS
+
+
+class DrawsScores(ScalarScore):
+    """Scores nodes by chance."""
+
+    name = "DrawsScores"
+
+    def score_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> int:
+        return random.randrange(100)
+
+
+class ClosesAtNight(ScalarFilter):
+    """Goes by the hour of the wall clock."""
+
+    name = "ClosesAtNight"
+
+    def filter_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> Status:
+        return SUCCESS if time.time() % 86_400 < 43_200 else FULL
+
+
+class ClosesOnWeekends(ClosesAtNight):
+    """Goes by the day, with a class that its module imported by name."""
+
+    name = "ClosesOnWeekends"
+
+    def filter_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> Status:
+        now = datetime.now(UTC)
+        return SUCCESS if isinstance(now, datetime) and now.weekday() < 5 else FULL
+
+
+class AgesInPreFilter(TwoPods, PreFilterPlugin):
+    """Reads the clock in PreFilter, and goes by it in Filter."""
+
+    name = "AgesInPreFilter"
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
+        state.write("AgesInPreFilter", int(monotonic() // 43_200))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        return np.full(len(rows), state.read("AgesInPreFilter", int) % 2 == 0)
 
 
 class AnswersNumbers(TwoPods):

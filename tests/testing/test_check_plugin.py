@@ -30,6 +30,11 @@ def broken_by(plugin: type[Plugin], **given: Any) -> BrokenPromiseError:
     ("plugin", "promise", "point", "says"),
     [
         (broken.AnswersNumbers, Promise.ANSWERS, "Filter", "found an array of int64, shape"),
+        (broken.DrawsLots, Promise.REPEATS, "Filter", ": filter gives two answers when it is asked twice: ["),
+        (broken.DrawsScores, Promise.REPEATS, "Score", ": score gives two answers when it is asked twice: ["),
+        (broken.ClosesAtNight, Promise.REPEATS, "Filter", "days later, so it reads a clock; self.handle.now() is the time of day: ["),
+        (broken.ClosesOnWeekends, Promise.REPEATS, "Filter", ": filter gives another answer "),
+        (broken.AgesInPreFilter, Promise.REPEATS, "Filter", ": filter gives another answer "),
         (broken.ScoresTooHigh, Promise.RANGE, "Score", " gets 1"),
         (broken.RanksRows, Promise.ROWS, "Score", "among all nodes and 0 alone"),
         (broken.ExplainsOne, Promise.EXPLAIN, "Filter", "allowed each of the 2 rows in exactly one Rejection from explain"),

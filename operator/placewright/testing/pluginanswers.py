@@ -6,10 +6,12 @@ columns, hints) or more than one pod (signatures) is compared by `plugintrial`.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from textwrap import shorten
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
@@ -36,10 +38,22 @@ from placewright.framework.remedies import RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.runtime.guard import PluginWroteError
 from placewright.framework.status import Code, Status, unresolvable
+from placewright.testing.movedclock import MovedClock
 from placewright.testing.pluginreport import CaseCounts
 from placewright.testing.promises import BreachError, Promise
 
 T = TypeVar("T")
+_DAY_SECONDS: Final = 86_400
+#: Questions that tell chance from the time of day: a fair coin shows the same side in one of a million such rows.
+_MORE_QUESTIONS: Final = 20
+#: Characters of an answer in a message.
+_MOST_SHOWN: Final = 120
+#: Hours of a day, days of a week and seasons all differ within this time.
+_MOST_DAYS: Final = 400.0
+#: The methods of the points, by which their author knows them.
+_METHODS: Final = {
+    "Sign": "sign", "PreFilter": "pre_filter", "Filter": "filter", "PreScore": "pre_score", "Score": "score", "NormalizeScore": "normalise"
+}  # fmt: skip
 #: The status of nodes that PreFilter does not name.
 _NOT_NAMED: Final = unresolvable("is none of the nodes that PreFilter names")
 
@@ -50,6 +64,8 @@ class PodAnswers:
 
     Attributes:
         state: what the plugin remembers of this cycle.
+        again: the same of a cycle in which each question is asked a second time.
+        moved: the same of a cycle at another time of day.
         error: what an ERROR status says; empty without one. Nothing was asked after it.
         refused: PreFilter's rejection of the pod as a whole.
         skipped: PreFilter or PreScore said SKIP.
@@ -59,6 +75,8 @@ class PodAnswers:
     """
 
     state: CycleState
+    again: CycleState = field(default_factory=CycleState)
+    moved: CycleState = field(default_factory=CycleState)
     error: str = ""
     refused: Status | None = None
     skipped: bool = False
@@ -79,13 +97,19 @@ class PluginQuestions:
         cluster: the plugin's.
         tally: counts what was asked and how long it took.
         alone: ask about each node alone, too.
+        repeat: ask each question again, and once more with the clock moved.
     """
 
-    def __init__(self, plugin: Any, cluster: Cluster, tally: CaseCounts, *, alone: bool = True) -> None:
+    def __init__(self, plugin: Any, cluster: Cluster, tally: CaseCounts, *, alone: bool = True, repeat: bool = True) -> None:
         self._plugin = plugin
         self._cluster = cluster
         self._tally = tally
         self._alone = alone
+        self._repeat = repeat
+        self._clock = MovedClock(type(plugin))
+        self._dice = random.Random(tally.cases[Promise.REPEATS])  # other draws at each moment, the same in each run
+        #: Days by which the clock is moved for the pod that is asked about.
+        self._days = 0.0
 
     def answers(self, pod: PodInfo) -> PodAnswers:
         """Ask for the signature, then PreFilter, Filter, explain, PreScore, Score and normalise.
@@ -100,8 +124,9 @@ class PluginQuestions:
             BreachError: an answer breaks `ANSWERS`, `ROWS`, `EXPLAIN`, `RANGE` or `UNTOUCHED`. No question follows the first breach.
         """
         found = PodAnswers(CycleState())
+        self._days = self._dice.uniform(1.0, _MOST_DAYS)
         if isinstance(self._plugin, FilterPlugin | ScorePlugin):
-            self._timed("Sign", lambda: self._plugin.sign(pod))
+            self._timed("Sign", found, lambda _state: self._plugin.sign(pod))
         rows = self._pre_filter(pod, found)
         if found.error or found.refused is not None:
             return found
@@ -116,7 +141,7 @@ class PluginQuestions:
         rows = self._cluster.rows()
         if not isinstance(self._plugin, PreFilterPlugin):
             return rows
-        result = self._timed("PreFilter", lambda: self._plugin.pre_filter(found.state, pod, self._cluster))
+        result = self._timed("PreFilter", found, lambda state: self._plugin.pre_filter(state, pod, self._cluster))
         code = result.status.code
         if code is Code.ERROR:
             found.error = result.status.message
@@ -142,7 +167,7 @@ class PluginQuestions:
         if not isinstance(plugin, FilterPlugin) or plugin.name in state.skip_filter:
             self._tally.accepted += len(rows)
             return rows
-        passes: BoolColumn = self._timed("Filter", lambda: plugin.filter(state, pod, cluster, cluster.all_rows))[rows]
+        passes: BoolColumn = self._timed("Filter", found, lambda state: plugin.filter(state, pod, cluster, cluster.all_rows))[rows]
         self._tally.accepted += int(np.count_nonzero(passes))
         self._tally.rejected += int(np.count_nonzero(~passes))
         if self._alone:
@@ -162,7 +187,9 @@ class PluginQuestions:
 
     def _explain(self, pod: PodInfo, found: PodAnswers, rejected: Rows) -> None:
         plugin, state, cluster = self._plugin, found.state, self._cluster
-        groups: list[Rejection] = self._timed("explain", lambda: plugin.explain(state, pod, cluster, rejected), promise=Promise.EXPLAIN)
+        groups: list[Rejection] = self._timed(
+            "explain", found, lambda state: plugin.explain(state, pod, cluster, rejected), promise=Promise.EXPLAIN
+        )
         self._tally.saw(Promise.EXPLAIN)
         for status, rows in groups:
             found.rejected |= {self._name(row): status for row in rows.tolist()}
@@ -209,7 +236,7 @@ class PluginQuestions:
     def _score(self, pod: PodInfo, found: PodAnswers, feasible: Rows) -> None:
         plugin, state, cluster = self._plugin, found.state, self._cluster
         if isinstance(plugin, PreScorePlugin):
-            status = self._timed("PreScore", lambda: plugin.pre_score(state, pod, cluster, feasible))
+            status = self._timed("PreScore", found, lambda state: plugin.pre_score(state, pod, cluster, feasible))
             if status.code is Code.SKIP:
                 found.skipped = True
                 return
@@ -218,25 +245,25 @@ class PluginQuestions:
                 return
         whole = plugin.reads is not Reads.CLUSTER or self._checked(lambda: plugin.fingerprint(state, cluster)) is not None
         asked = cluster.all_rows if whole else feasible
-        answered: IntColumn = self._timed("Score", lambda: plugin.score(state, pod, cluster, asked))
+        answered: IntColumn = self._timed("Score", found, lambda state: plugin.score(state, pod, cluster, asked))
         raw = answered[feasible] if whole else answered
         # Without a fingerprint the framework asks about all feasible rows together, and never about one of them.
         for row, score in zip(feasible.tolist(), raw.tolist(), strict=True) if self._alone and whole else ():
             alone = int(self._checked(partial(plugin.score, state, pod, cluster, _only(row)))[0])
             words = f"score gives node {self._name(row)} {score} among all nodes and {alone} alone"
             self._same(alone, score, words, "Score")
-        final = self._normalised(found.state, raw, feasible)
+        final = self._normalised(found, raw, feasible)
         self._in_range(final, feasible)
         found.scores = {self._name(row): score for row, score in zip(feasible.tolist(), final.tolist(), strict=True)}
         self._tally.scored += 1
         self._tally.told_apart += len(set(final.tolist())) > 1
 
-    def _normalised(self, state: CycleState, raw: IntColumn, feasible: Rows) -> IntColumn:
-        plugin = self._plugin
+    def _normalised(self, found: PodAnswers, raw: IntColumn, feasible: Rows) -> IntColumn:
+        plugin, state = self._plugin, found.state
         summary = self._checked(lambda: plugin.summarise(state, raw))
         if summary is None:
             return raw
-        final: IntColumn = self._timed("NormalizeScore", lambda: plugin.normalise(state, raw, summary))
+        final: IntColumn = self._timed("NormalizeScore", found, lambda state: plugin.normalise(state, raw, summary))
         for at, score in enumerate(final.tolist()) if self._alone else ():
             alone = int(self._checked(partial(plugin.normalise, state, raw[at : at + 1], summary))[0])
             words = f"normalise gives node {self._name(int(feasible[at]))} {score} among all nodes and {alone} alone"
@@ -251,11 +278,33 @@ class PluginQuestions:
 
     # --- calls -----------------------------------------------------------------------------------------------------------------------
 
-    def _timed(self, point: str, call: Callable[[], T], promise: Promise = Promise.ANSWERS) -> T:
+    def _timed(self, point: str, found: PodAnswers, call: Callable[[CycleState], T], promise: Promise = Promise.ANSWERS) -> T:
         began = perf_counter()
-        answer = self._checked(call, promise)
+        answer = self._checked(partial(call, found.state), promise)
         self._tally.took(point, perf_counter() - began)
+        if self._repeat:
+            self._repeated(point, answer, partial(call, found.again), partial(call, found.moved))
         return answer
+
+    def _repeated(self, point: str, answer: Any, again: Callable[[], Any], moved: Callable[[], Any]) -> None:
+        """Ask once more, and at another time of day, each in a cycle of its own."""
+        self._tally.saw(Promise.REPEATS)
+        method = _METHODS.get(point, point)
+        named = "Filter" if point == "explain" else point
+        twice = f"{method} gives two answers when it is asked twice"
+        self._equal(named, answer, self._checked(again, Promise.REPEATS), twice)
+        with self._clock.by(self._days * _DAY_SECONDS):
+            later = self._checked(moved, Promise.REPEATS)
+        for _ in range(_MORE_QUESTIONS if _plain(later) != _plain(answer) else 0):  # a draw may differ now, and was equal by chance
+            self._equal(named, answer, self._checked(again, Promise.REPEATS), twice)
+        why = f"{method} gives another answer {self._days:.1f} days later, so it reads a clock; self.handle.now() is the time of day"
+        self._equal(named, answer, later, why)
+
+    @staticmethod
+    def _equal(point: str, one: Any, other: Any, says: str) -> None:
+        first, second = _plain(one), _plain(other)
+        if first != second:
+            raise BreachError(Promise.REPEATS, point, f"{says}: {_short(first)}, then {_short(second)}")
 
     def _checked(self, call: Callable[[], T], promise: Promise = Promise.ANSWERS) -> T:
         with checked(promise):
@@ -293,6 +342,17 @@ def checked(promise: Promise = Promise.ANSWERS) -> Iterator[None]:
     except PluginError as problem:
         broken = Promise.UNTOUCHED if isinstance(problem.__cause__, PluginWroteError) else promise
         raise BreachError(broken, problem.point, problem.problem) from problem
+
+
+def _plain(answer: Any) -> Any:
+    """The answer with lists in place of arrays, whose `==` gives an array."""
+    if isinstance(answer, np.ndarray):
+        return answer.tolist()
+    return [(status, rows.tolist()) for status, rows in answer] if isinstance(answer, list) else answer
+
+
+def _short(answer: Any) -> str:
+    return shorten(repr(answer), _MOST_SHOWN, placeholder=" …")
 
 
 def _only(row: int) -> Rows:

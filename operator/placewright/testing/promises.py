@@ -15,6 +15,7 @@ class Promise(enum.StrEnum):
 
     ANSWERS = "every extension point answers in the shape and with the statuses that it allows"
     RETURNS = "every call returns within the limit of the check"
+    REPEATS = "asked again, at any time of day, a plugin answers the same"
     RANGE = "scores lie between 0 and 100 once they are normalised"
     ROWS = "the answer for a node is the same, whichever nodes are asked about with it"
     EXPLAIN = "explain names each row that filter rejected, once, and no other row"
