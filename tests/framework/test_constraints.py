@@ -19,6 +19,12 @@ CASES: list[tuple[Meta, list[Any], list[Any], str]] = [
     (not_empty("a label's key"), ["a", " "], [""], "a label's key"),
     (without("/ ", "a name without slash and blank"), ["", "a.b", "x-y"], ["/", "a/b", " a", "a "], "a name without slash and blank"),
     (without("]^-\\", "a name without brackets"), ["a", "["], ["]", "a^", "-", "\\"], "a name without brackets"),
+    (
+        Meta(extra_json_schema={"maxLength": 3}, extra={ALLOWED: "at most 3 characters"}),
+        ["", "abc", "äöü"],
+        ["abcd"],
+        "at most 3 characters",
+    ),
     (nothing("it has no place here"), [], [0, "", False, []], "it has no place here"),
 ]
 RIGHT = [(meta, value) for meta, right, _, _ in CASES for value in right]

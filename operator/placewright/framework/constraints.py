@@ -24,6 +24,7 @@ _KEPT: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "maximum": operator.le,
     "enum": lambda value, members: value in members,
     "minLength": lambda value, least: len(value) >= least,
+    "maxLength": lambda value, most: len(value) <= most,
     "pattern": lambda value, pattern: re.search(pattern, value) is not None,
 }
 
