@@ -251,6 +251,53 @@ async def group_flood(siege: Siege, rng: Dice) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
+async def groups_of_many_domains(siege: Siege, rng: Dice) -> AsyncIterator[None]:
+    """Groups with a domain a node, of which a last member fits nowhere, or on one node only, which the others' label keeps from it."""
+    groups, members = rng.worst_first(((8, 100), (1, 300), (60, 12)))
+    keys = rng.worst_first((({"no": "such"},), ({HOST: "node-0000"}, {"no": "such"})))
+
+    def member(group: str, number: int) -> Object:
+        made = siege.pod(f"{group}-m{number}", meta={"labels": {"scheduling.x-k8s.io/pod-group": group}})
+        made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1m"}}
+        if number >= members - 2:
+            made["spec"]["nodeSelector"] = {HOST: "node-0001"} if number == members - 2 and len(keys) > 1 else rng.choice(keys)
+        return made
+
+    names = [siege.name("domains") for _ in range(groups)]
+    meta = {"annotations": {"placewright.dev/topology-key": HOST}}
+    await siege.create(GROUPS, (
+        {
+            "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": name, **meta},
+            "spec": {"minMember": members},
+        }
+        for name in names
+    ))  # fmt: skip
+    made = await siege.pods(member(name, number) for name in names for number in range(members))
+    async with churned(siege, rng, made, lambda: member(rng.choice(names), 0)):
+        yield
+
+
+@asynccontextmanager
+async def groups_of_all_nodes(siege: Siege, rng: Dice) -> AsyncIterator[None]:
+    """Groups that need a whole node for each member, and more nodes than are whole; thousands of groups of one member that fits nowhere."""
+    groups, members = rng.worst_first(((10, 101), (1, 400), (1500, 1)))
+
+    def member(group: str, number: int) -> Object:
+        made = siege.pod(f"{group}-m{number}", meta={"labels": {"scheduling.x-k8s.io/pod-group": group}})
+        made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "15" if members > 1 else "400"}}
+        return made
+
+    names = [siege.name("whole") for _ in range(groups)]
+    await siege.create(GROUPS, (
+        {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": name}, "spec": {"minMember": members}}
+        for name in names
+    ))  # fmt: skip
+    made = await siege.pods(member(name, number) for name in names for number in range(members))
+    async with churned(siege, rng, made, lambda: member(rng.choice(names), 0)):
+        yield
+
+
+@asynccontextmanager
 async def device_selectors(siege: Siege, rng: Dice) -> AsyncIterator[None]:
     """Claims whose selectors are long to read and to ask, in many alternatives."""
     text = rng.choice(("1", "9")) * rng.choice((500, 3000, 8000))
@@ -409,6 +456,8 @@ ATTACKS: Final[dict[str, Attack]] = {
     "pods of which no two are alike": Attack(signature_flood),
     "huge annotations": Attack(huge_annotations),
     "groups that never fit": Attack(group_flood),
+    "groups with a domain a node": Attack(groups_of_many_domains),
+    "groups that want all nodes": Attack(groups_of_all_nodes),
     "device selectors": Attack(device_selectors, devices=8),
     "a hung extender in another profile": Attack(hung_extender),
     "silent connections": Attack(silent_connections),

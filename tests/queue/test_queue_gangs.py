@@ -60,17 +60,34 @@ def test_the_highest_priority_goes_first_and_sets_the_turn_of_all() -> None:
     assert [queued.pod.name for queued in world.queue.take_pod_group(first)] == ["high", "low"]
 
 
-def test_a_group_keeps_its_age_when_it_fails() -> None:
+def test_a_group_that_failed_takes_its_turn_by_its_attempt_as_a_pod_does() -> None:
     world = fit_world()
-    world.add(member("a"))
+    world.add(member("a"), pod("b"))
     world.now += 1
     world.add(pod("younger"))
-    fail(world, world.queue.take_pod_group(world.pop()), "Fit")
     world.now += 1
+    taken = world.queue.take_pod_group(world.pop())
+    fail(world, taken, "Fit")
+    fail_single = world.pop()
+    assert fail_single.pod.name == "b"
+    world.queue.return_unschedulable(fail_single, {"Fit"})
     world.queue.move(NODE_ADD)
     world.now += 10
     world.queue.flush_backoff()
-    assert world.pop().pod.name == "a"
+    assert world.popped_names() == ["younger", "a", "b"]
+
+
+def test_while_a_group_is_decided_other_pods_are_handed_out_and_other_groups_are_not() -> None:
+    world = fit_world()
+    world.add(member("a"), member("b", "other"), pod("single"))
+    taken = world.queue.take_pod_group(world.pop())
+    world.queue.hand_out_groups(go=False)
+    assert world.popped_names() == ["single"]
+    fail(world, taken, "Fit")
+    world.queue.move(NODE_ADD)
+    assert world.queue.pop() is None, "backing off members are not tried early either"
+    world.queue.hand_out_groups(go=True)
+    assert world.popped_names() == ["b", "a"]
 
 
 def test_members_back_off_together_and_come_back_once() -> None:

@@ -64,7 +64,7 @@ class Steps:
     Without a clock nothing is noted.
 
     Attributes:
-        taken: the steps so far, in order. A step that was repeated is there as often.
+        taken: the steps so far, in order, since the last `forget`. A step that was repeated is there as often.
         plugins: the plugins' parts in them, in order; None where they are not taken, as in most attempts.
         skip_filter, skip_score: plugins that had nothing to say to the pod, at Filter and at Score.
     """
@@ -79,6 +79,12 @@ class Steps:
         self.skip_score: AbstractSet[str] = frozenset()
         self._clock = clock
         self._mark = self._plugin_mark = 0.0 if clock is None else clock()
+
+    def forget(self) -> None:
+        """Drop the steps so far, because the pod is tried anew: a member of a group may be tried in hundreds of domains."""
+        self.taken.clear()
+        if self.plugins is not None:
+            self.plugins.clear()
 
     def begin(self) -> None:
         """Begin the next step now."""

@@ -28,14 +28,15 @@ class GangSchedulingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
 
     Attributes:
         reservation_after_seconds: a group that has been tried in vain for so long may have nodes kept for it; 0: at once.
-        reservations: so many groups may have nodes kept for them at a time; 0: none ever.
+        reservations: so many groups may have nodes kept for them at a time; 0: none ever. A kept node is closed to pods of the same or a
+            lower priority that do not fit beside the group, for as long as the group waits.
         schedule_timeout_seconds: so long may members wait for each other between their decision and the first Binding, where the group
             does not say; 0: as long as their volumes and devices take.
         domains_to_compare: of the topology domains that hold the whole group, so many are compared.
     """
 
     reservation_after_seconds: Annotated[int, within(0)] = 60
-    reservations: Annotated[int, within(0)] = 1
+    reservations: Annotated[int, within(0)] = 0
     schedule_timeout_seconds: Annotated[int, within(0)] = 0
     domains_to_compare: Annotated[int, within(1)] = 4
 

@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 from placewright.queue.policy import SortKey
 
 T = TypeVar("T")
-L = TypeVar("L", bound=tuple[str, ...])
+L = TypeVar("L", bound=tuple[object, ...])
 #: (sort key, arrival number, uid): arrival numbers make the order stable and keep uids from being compared.
 Entry = tuple[SortKey, int, str]
 

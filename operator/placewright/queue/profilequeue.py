@@ -61,7 +61,7 @@ class ProfileQueue:
         self._ready = made.ready
         self._clock = made.clock
         self._changed = made.changed
-        self.room: Final = ProfileRoom(made.sizes, self._has_room)
+        self.room: Final = ProfileRoom(made.sizes, self._has_room, made.gate)
         self.active: ActiveOrder | OrderTransition = new_order(policy.tenants if policy else None, self.lane_of, self.room, self._clock)
         self.fair: FairHeap | None = self.active if isinstance(self.active, FairHeap) else None
         self.backoff: KeyedHeap[QueuedPod] = KeyedHeap()
@@ -158,9 +158,9 @@ class ProfileQueue:
         return queued, self.lane_of(queued)
 
     def lane_of(self, queued: QueuedPod) -> Lane:
-        """Find the lane of a pod of this profile: pods of one namespace, and of one binding extender, wait for the same places."""
+        """Find the lane of a pod of this profile."""
         pod, policy = queued.pod, self._policy
-        return Lane(pod.namespace, "" if policy is None else policy.binding_extender(pod))
+        return Lane(pod.namespace, "" if policy is None else policy.binding_extender(pod), pod.pod_group is not None)
 
     def _has_room(self) -> None:
         """Let pods of lanes that found no place be handed out again, after a place was left."""
@@ -416,6 +416,13 @@ class ProfileQueues:
         self._by_name: dict[str, ProfileQueue] = {}
         self._policies = policies
         self._making = making
+
+    def hand_out_groups(self, *, go: bool) -> None:
+        """Hand out members of groups, or none of them, because a group is being decided; other pods are not affected."""
+        self._making.gate.closed = not go
+        for queue in self:
+            queue.active.reopen()
+        self._making.ready()
 
     @property
     def changed(self) -> ChangedPods:

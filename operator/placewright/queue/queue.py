@@ -27,7 +27,7 @@ from placewright.queue.policy import Policies
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.queueview import QueueView
-from placewright.queue.room import STATED_SIZES, Lane, RoomPlace, RoomSizes
+from placewright.queue.room import STATED_SIZES, GroupGate, Lane, RoomPlace, RoomSizes
 from placewright.queue.sharedparts import ChangedPods, Making
 from placewright.queue.suspectpods import SuspectPods
 from placewright.queue.sweeps import EventSweeps
@@ -71,6 +71,7 @@ class SchedulingQueue(QueueView):
         alarms: events that happen at a stated time.
         suspects: pods that are tried after all others.
         giving_up: pods that have waited longer than their profile allows.
+        hand_out_groups: as in `ProfileQueues`.
     """
 
     def __init__(
@@ -78,9 +79,10 @@ class SchedulingQueue(QueueView):
         slices: int | None = None, sizes: RoomSizes = STATED_SIZES, wall: Callable[[], float] | None = None,
     ) -> None:  # fmt: skip
         self._ready = asyncio.Event()
-        super().__init__(ProfileQueues(policies, Making(sizes, self._ready.set, clock, timed, ChangedPods())))
+        super().__init__(ProfileQueues(policies, Making(sizes, self._ready.set, clock, timed, ChangedPods(), GroupGate())))
         self.nominator = Nominator()
         self.pod_groups = QueuedPodGroups()
+        self.hand_out_groups = self._queues.hand_out_groups
         self._policies = policies
         self._clock = clock
         self._on_incoming = on_incoming
@@ -229,16 +231,17 @@ class SchedulingQueue(QueueView):
             self._hand_out(queued, queue, queue.take_along(queued))
         return sorted(taken, key=lambda q: -q.pod.priority)
 
-    def pod_group_failed(self, ref: GroupRef, lacks: str = "", *, filtered: bool = False) -> None:
+    def pod_group_failed(self, ref: GroupRef, lacks: str = "", *, filtered: bool = False, tried: frozenset[str] = frozenset()) -> None:
         """Note that a group was tried as one without success. Its members, which are returned next, back off together.
 
         Args:
             ref: the group.
             lacks: its shortage, in words.
             filtered: no node passed the filters for some member.
+            tried: topology domains that the next attempt need not begin with.
         """
         if (pod_group := self.pod_groups.get(ref)) is not None:
-            pod_group.failed(self._clock(), lacks, filtered=filtered)
+            pod_group.failed(self._clock(), lacks, filtered=filtered, domains_tried=tried)
 
     def pod_group_placed(self, ref: GroupRef) -> None:
         """Note that a group has the nodes it needs: members left in the queue are single pods from now on."""

@@ -174,7 +174,7 @@ class QueuedPod:
     def turn(self, policy: QueuePolicy) -> SortKey:
         """Compute the pod's sort key.
 
-        A member of a group has the key of its group's first member at the group's age, so that the group comes as one.
+        A member of a group has the key of its group's first member, at the time of the group's turn, so that the group comes as one.
 
         Args:
             policy: the profile's.
@@ -183,7 +183,9 @@ class QueuedPod:
             Lowest first.
         """
         pod_group = self.pod_group
-        return policy.sort_key(self.pod, self.timestamp) if pod_group is None else policy.sort_key(pod_group.first.pod, pod_group.since)
+        return (
+            policy.sort_key(self.pod, self.timestamp) if pod_group is None else policy.sort_key(pod_group.first.pod, pod_group.turn_since)
+        )
 
     def backoff_window(self, policy: BackoffPolicy) -> int | None:
         """Compute when backoff ends. Members of a group that failed as one wait until the same window.
@@ -230,6 +232,7 @@ class QueuedPodGroup:
     Attributes:
         ref: the name by which members refer to the group.
         since: when its first member came, in seconds on the queue's clock. It is the group's age, which failures do not change.
+        domains_tried: topology domains that attempts have tried since the last one that had tried all; the next attempt begins elsewhere.
         members: all members by uid, in order of arrival, members in flight included.
         gated: the members that a PreEnqueue plugin gates.
         ready: how many members may be tried, by scheduler name; members that are being deleted or have a scheduling gate do not
@@ -245,8 +248,8 @@ class QueuedPodGroup:
     """
 
     __slots__ = (
-        "_counted", "_first", "failed_at", "failures", "filtered", "gated", "given_up", "judged_in", "lacks", "members", "ready", "ref",
-        "since", "suspicion", "tried_at",
+        "_counted", "_first", "domains_tried", "failed_at", "failures", "filtered", "gated", "given_up", "judged_in", "lacks", "members",
+        "ready", "ref", "since", "suspicion", "tried_at",
     )  # fmt: skip
 
     def __init__(self, ref: GroupRef, since: float) -> None:
@@ -261,11 +264,17 @@ class QueuedPodGroup:
         self.failed_at: float | None = None
         self.failures = 0
         self.lacks = ""
+        self.domains_tried: frozenset[str] = frozenset()
         self.filtered = False
         self.given_up = False
         self.suspicion: Suspicion | None = None
         self.judged_in = 0
         self._first: QueuedPod | None = None
+
+    @property
+    def turn_since(self) -> float:
+        """When its wait for a turn began: when its first member came, or its last attempt failed, as for a pod."""
+        return self.since if self.failed_at is None else self.failed_at
 
     @property
     def first(self) -> QueuedPod:
@@ -274,23 +283,25 @@ class QueuedPodGroup:
             self._first = max(self.members.values(), key=lambda queued: queued.pod.priority)
         return self._first
 
-    def failed(self, now: float, lacks: str = "", *, filtered: bool = False) -> None:
+    def failed(self, now: float, lacks: str = "", *, filtered: bool = False, domains_tried: frozenset[str] = frozenset()) -> None:
         """Note that the group was tried as one and got no nodes.
 
         Args:
             now: seconds on the queue's clock.
             lacks: the group's shortage, in words.
             filtered: no node passed the filters for some member.
+            domains_tried: topology domains that the next attempt need not begin with.
         """
         self.failed_at = now
         self.lacks = lacks
         self.filtered = filtered
+        self.domains_tried = domains_tried
         self.failures += 1
 
     def placed(self) -> None:
         """Note that the group has the nodes it needs: members that are left over wait as single pods."""
         self.failed_at, self.failures, self.tried_at = None, 0, None
-        self.lacks, self.filtered, self.given_up = "", False, False
+        self.lacks, self.filtered, self.given_up, self.domains_tried = "", False, False, frozenset()
 
     def put(self, queued: QueuedPod) -> None:
         """Add a member, or replace it by its newer version."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from placewright.api.fairshares import FairShares
@@ -28,10 +29,28 @@ _FACTOR: Final = 1
 
 
 class Lane(NamedTuple):
-    """Pods of one profile that wait for the same places: one namespace, and the extender that binds them, or "" where we bind."""
+    """Pods of one profile that wait for the same places.
+
+    Attributes:
+        namespace: of the pods.
+        extender: the extender that binds them; "" if the scheduler does.
+        grouped: whether the pods name a group.
+    """
 
     namespace: str
     extender: str = ""
+    grouped: bool = False
+
+
+@dataclass(slots=True)
+class GroupGate:
+    """The gate of all members of groups, in every profile.
+
+    Attributes:
+        closed: no member of a group is handed out, because a group is being decided. Pods without a group pass it meanwhile.
+    """
+
+    closed: bool = False
 
 
 class Standing(enum.Enum):
@@ -68,17 +87,19 @@ STATED_SIZES: Final = RoomSizes()
 class ProfileRoom:
     """The places of one profile."""
 
-    __slots__ = ("_all", "_by_extender", "_left", "_on_their_way", "_refused", "_sizes")
+    __slots__ = ("_all", "_by_extender", "_gate", "_left", "_on_their_way", "_refused", "_sizes")
 
-    def __init__(self, sizes: RoomSizes, left: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, sizes: RoomSizes, left: Callable[[], None] = lambda: None, gate: GroupGate | None = None) -> None:
         """Start empty.
 
         Args:
             sizes: places of each kind.
             left: called when a pod leaves a place, if `full` or `may_enter` has refused a pod since the last call. Nearly always
                 nothing was refused, and nothing waits for the place.
+            gate: of the members of groups; None for one that is never closed.
         """
         self._sizes = sizes
+        self._gate = gate or GroupGate()
         self._left = left
         self._on_their_way: FairShares[str] = FairShares(sizes.on_their_way, _FACTOR)
         self._all: FairShares[str] = FairShares(sizes.in_all, _FACTOR)
@@ -110,10 +131,10 @@ class ProfileRoom:
             lane: the pod's.
 
         Returns:
-            False when its namespace or extender has its share.
+            False when its namespace or extender has its share, or a group is being decided and it is a member of another.
         """
-        namespace, extender = lane
-        may = self._on_their_way.may_take(namespace) and self._all.may_take(namespace)
+        namespace, extender, grouped = lane
+        may = not (grouped and self._gate.closed) and self._on_their_way.may_take(namespace) and self._all.may_take(namespace)
         if may and (not extender or self._may_ask(extender, namespace)):
             return True
         self._refused = True

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from placewright.queue.hints import Timed
-from placewright.queue.room import RoomSizes
+from placewright.queue.room import GroupGate, RoomSizes
 
 
 class ChangedPods:
@@ -80,6 +80,7 @@ class Making(NamedTuple):
         clock: seconds, monotonic.
         timed: wraps hints to report how long they take; None for no report.
         changed: notes the pods that come, move, or go.
+        gate: closed while a group is being decided.
     """
 
     sizes: RoomSizes
@@ -87,3 +88,4 @@ class Making(NamedTuple):
     clock: Callable[[], float]
     timed: Timed | None
     changed: ChangedPods
+    gate: GroupGate

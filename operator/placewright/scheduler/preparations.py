@@ -6,7 +6,7 @@ loop after each. The decision then finds it done and sees the cluster of that mo
 
 Meanwhile pods of the same or a higher priority are decided. Pods of a lower priority wait behind the prepared pod, because they
 might take its place. So no pod is overtaken by a less important one, and a pod that is hard to decide delays no other pod of
-its priority.
+its priority. Groups go the same way, in a line of their own, because the decision of a group takes as long as that of many pods.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -22,7 +22,7 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.cycle import FitError
-from placewright.scheduler.podgroups.turns import Steps, Turns
+from placewright.scheduler.podgroups.turns import Deciding, Steps, Turns
 from placewright.scheduler.ports import Clock, Lead, Precautions
 
 _logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Preparations:
         clock: Clock,
         lead: Lead,
         precautions: Precautions,
-        decide: Callable[[QueuedPod], None],
+        decide: Callable[[QueuedPod], Awaitable[None]],
         give_back: Callable[[QueuedPod, str], None],
     ) -> None:
         """Start without pods.
@@ -52,7 +52,7 @@ class Preparations:
             clock: seconds, monotonic.
             lead: whether this replica may decide.
             precautions: taken before each pod.
-            decide: decides a prepared pod; called while no other pod is being decided.
+            decide: decides a prepared pod; called while no other pod is being decided, which it may lend to others.
             give_back: ends the attempt of a pod that cannot be decided now; called likewise.
         """
         self._queue = queue
@@ -96,14 +96,20 @@ class Preparations:
             self._idle.clear()
             await self._idle.wait()
 
-    async def run(self, deciding: asyncio.Lock) -> None:
-        """Prepare pods, and have each decided while no other pod is being decided, until cancelled."""
+    async def run(self, deciding: Deciding, ended: Callable[[], None] = lambda: None) -> None:
+        """Prepare pods, and have each decided while no other pod is being decided, until cancelled.
+
+        Args:
+            deciding: the right to decide.
+            ended: called after each pod.
+        """
         while True:
             while self._waiting:
                 problem = await self._make_ready(self._waiting[0])
                 async with deciding:
-                    self._finish(self._waiting[0], problem)
+                    await self._finish(self._waiting[0], problem)
                     self._waiting.popleft()
+                ended()
                 self._idle.set()
             self._stirred.clear()
             await self._stirred.wait()
@@ -119,7 +125,7 @@ class Preparations:
         evaluator = self._profiles(queued.pod.scheduler_name)
         if evaluator is None:
             return
-        turns = Turns(self._clock, lambda: self._lead.active and self._is_there(queued))
+        turns = Turns(self._clock, lambda: self._lead.active and self.is_there(queued))
         try:
             with suppress(FitError):  # the lead is lost, or the pod gone
                 await turns.take(_steps(evaluator.preparation(queued.pod)))
@@ -128,17 +134,18 @@ class Preparations:
         except Exception:
             _logger.exception("pod %s is decided without having been prepared", queued.key)
 
-    def _is_there(self, queued: QueuedPod) -> bool:
+    def is_there(self, queued: QueuedPod) -> bool:
+        """Return False for a pod that was deleted after it was handed out."""
         flight = self._queue.in_flight.get(queued.uid)
         return flight is not None and not flight.gone
 
-    def _finish(self, queued: QueuedPod, problem: str) -> None:
-        if not self._is_there(queued):
+    async def _finish(self, queued: QueuedPod, problem: str) -> None:
+        if not self.is_there(queued):
             self._queue.done(queued.uid)
         elif problem:
             self._give_back(queued, problem)
         elif self._lead.active:
-            self._decide(queued)
+            await self._decide(queued)
         else:
             self._queue.return_unschedulable(queued)
 

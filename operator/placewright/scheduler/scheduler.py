@@ -28,6 +28,7 @@ from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.giveupreports import GiveUpReports
 from placewright.scheduler.podgroups.group import MemberCycle
 from placewright.scheduler.podgroups.podgroupscheduler import PodGroupScheduler
+from placewright.scheduler.podgroups.turns import Deciding
 from placewright.scheduler.ports import (
     AlwaysLead,
     Clock,
@@ -48,6 +49,8 @@ from placewright.scheduler.waitingpods import WaitingPods
 
 #: Seconds of decisions before the event loop does other work.
 SLICE_SECONDS: Final = 0.005
+#: Seconds between two reviews of reservations.
+REVIEW_SECONDS: Final = 1.0
 #: Seconds that bindings under way have to end when the scheduler stops.
 DRAIN_SECONDS: Final = 10.0
 
@@ -280,6 +283,7 @@ class Scheduler:
         self._clock = clock
         self._lead = lead
         self._precautions = ports.precautions
+        self._sleep = ports.sleep
         self._tasks: set[asyncio.Task[Any]] = set()
         self._task_ended = asyncio.Event()
         failures = FailureHandler(queue, ports.events, ports.status, lead)
@@ -298,9 +302,11 @@ class Scheduler:
         self._with_extenders = ExtenderPodScheduler(
             cluster, queue, self._extended, self.attempts, reserver, self.binding, self.pod_groups, start
         )
-        #: Held while pods are decided, so that no other pod is decided between two members of a group.
-        self._deciding = asyncio.Lock()
-        self._preparations = Preparations(queue, profiles, clock, lead, ports.precautions, self.schedule_one, self.give_back)
+        self._deciding = Deciding()
+        beside = (queue, profiles, clock, lead, ports.precautions, self.schedule_in_turns, self.give_back)
+        self._preparations = Preparations(*beside)
+        #: The group that is being decided; `queue.hand_out_groups` keeps all others in the queue.
+        self._groups = Preparations(*beside)
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
 
@@ -322,16 +328,16 @@ class Scheduler:
             self.attempts.fail(self.attempts.begin(queued, evaluator), broken(problem))
 
     async def schedule_in_turns(self, queued: QueuedPod) -> None:
-        """Decide a pod as `schedule_one` does, in turns with the event loop where its group is large.
+        """Decide a pod as `schedule_one` does, in turns with the event loop and with other pods where its group is large.
 
-        The caller decides no other pod meanwhile.
+        The caller has the right to decide.
         """
         evaluator = self._evaluator_for(queued)
         if evaluator is None:
             return
         way = self._way_of(queued.pod, evaluator)
         if way is self.pod_groups:
-            await self.pod_groups.schedule_in_turns(queued, evaluator)
+            await self.pod_groups.schedule_in_turns(queued, evaluator, self._deciding)
         else:
             way.schedule_one(queued, evaluator)
 
@@ -360,6 +366,8 @@ class Scheduler:
         """Schedule until cancelled."""
         async with asyncio.TaskGroup() as parts:
             parts.create_task(self._preparations.run(self._deciding))
+            parts.create_task(self._groups.run(self._deciding, lambda: self.queue.hand_out_groups(go=True)))
+            parts.create_task(self._review_reservations())
             while True:
                 await self._lead.wait_active()
                 await self.queue.wait_for_pod()
@@ -368,6 +376,13 @@ class Scheduler:
                     await self._slice()
                 await asyncio.sleep(0)
 
+    async def _review_reservations(self) -> None:
+        """End reservations that cannot be used, also while no pod is decided: pods may wait for just these nodes."""
+        while True:
+            await self._sleep(REVIEW_SECONDS)
+            if self.pod_groups.reservations:
+                self.pod_groups.reservations.review()
+
     async def _slice(self) -> None:
         # Time bounds a slice, and not a number of pods: a decision takes from a fraction of a millisecond to 100 ms.
         until = self._clock() + SLICE_SECONDS
@@ -375,46 +390,43 @@ class Scheduler:
             queued = self.queue.pop()
             if queued is None:
                 return
+            if self._groups and self._groups.holds_up(queued) and not await self._waited_for(self._groups, queued):
+                continue
             # One test tells nearly all pods apart from rare ones, because this runs for every pod.
             unlike_most = queued.pod.extent is not SMALL or self._precautions.due(queued)
             if unlike_most or (self._preparations and self._preparations.holds_up(queued)):
                 await self._schedule_unlike_most(queued)
             elif queued.pod_group is not None:
-                await self.schedule_in_turns(queued)
+                self._decide_beside_others(queued)
             else:
                 self.schedule_one(queued)
 
     async def _schedule_unlike_most(self, queued: QueuedPod) -> None:
         """Decide a pod whose decision may take long, or that waits behind a more important one."""
-        if queued.pod_group is not None:  # the decision of a group takes turns itself, and other pods wait for it
-            if self._preparations.holds_up(queued):
-                await self._preparations_done()
-            if not self._precautions.due(queued) or await self._precautions_taken(queued):
-                await self.schedule_in_turns(queued)
+        if queued.pod_group is not None:
+            if not self._preparations.holds_up(queued) or await self._waited_for(self._preparations, queued):
+                self._decide_beside_others(queued)
         elif self._preparations.holds_up(queued) or self._is_long(queued) or self._precautions.due(queued):
             self._preparations.add(queued)
         else:
             self.schedule_one(queued)
 
-    async def _precautions_taken(self, queued: QueuedPod) -> bool:
-        """Take precautions before a group is decided; return False when it must not be decided now and its attempt is ended."""
-        problem = await self._precautions.take(queued)
-        flight = self.queue.in_flight.get(queued.uid)
-        if flight is None or flight.gone:
+    def _decide_beside_others(self, queued: QueuedPod) -> None:
+        """Decide a member of a group, with its group, beside pods of the same or a higher priority."""
+        self.queue.hand_out_groups(go=False)
+        self._groups.add(queued)
+
+    async def _waited_for(self, before: Preparations, queued: QueuedPod) -> bool:
+        """Let more important pods be decided first; return False when the waiting pod's attempt has ended meanwhile."""
+        async with self._deciding.lent():
+            await before.done()
+        if not before.is_there(queued):
             self.queue.done(queued.uid)
             return False
-        if problem or not self._lead.active:
-            self.give_back(queued, problem or LEAD_LOST)
+        if not self._lead.active:
+            self.give_back(queued, LEAD_LOST)
             return False
         return True
-
-    async def _preparations_done(self) -> None:
-        """Let the pods be decided that are being prepared."""
-        self._deciding.release()
-        try:
-            await self._preparations.done()
-        finally:
-            await self._deciding.acquire()
 
     def _is_long(self, queued: QueuedPod) -> bool:
         evaluator = self._profiles(queued.pod.scheduler_name)

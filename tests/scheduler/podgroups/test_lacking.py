@@ -19,9 +19,20 @@ async def told(world: World) -> str:
 async def test_each_resource_is_named_with_the_members_that_lack_it() -> None:
     world = World().nodes(node("a").offers(cpu="2", memory="1Gi", **{"example.com/gpu": "1"}))
     world.intake.cluster_object(group("job", 4))
-    gpus = [member("job", index).requests(**{"cpu": "100m", "example.com/gpu": "1"}) for index in range(3)]
-    world.pods(*gpus, member("job", 3).requests(memory="8Gi"))
+    gpus = [member("job", index).requests(**{"cpu": "100m", "memory": "400Mi", "example.com/gpu": "1"}) for index in range(3)]
+    world.pods(*gpus, member("job", 3).requests(memory="700Mi"))
     assert "needs 3 more members placed: 2 lack example.com/gpu, 1 lacks memory" in await told(world)
+
+
+async def test_a_member_that_no_node_could_hold_is_named_before_any_member_is_placed() -> None:
+    world = World().nodes(node("a").offers(cpu="8", memory="1Gi"))
+    world.intake.cluster_object(group("job", 4))
+    world.pods(*members("job", 3), member("job", 3).requests(memory="8Gi"))
+    assumed: list[str] = []
+    assume = world.cluster.assume
+    world.cluster.assume = lambda each, name: (assumed.append(each.name), assume(each, name))[1]  # type: ignore[method-assign]
+    assert "needs 1 more member placed: 1 lacks memory" in await told(world)
+    assert assumed == []
 
 
 async def test_other_reasons_are_told_in_their_own_words() -> None:

@@ -1,8 +1,9 @@
-"""A group of many members: nobody else is decided meanwhile, but others have their turns; no member's cost grows with its group."""
+"""A group of many members: other pods are decided meanwhile and see none of it; no member's cost grows with its group."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placewright.api.pods import PodInfo
+from placewright.queue.check import check_invariants
 from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.podgroups.barrier import MEMBERS_A_TURN
@@ -26,8 +28,8 @@ COUNT = 3 * MEMBERS_A_TURN
 class Busy:
     """A world with a large group, whose decisions take time: the clock goes on with each member that is placed."""
 
-    def __init__(self, nodes: int = 1, *, minimum: int = COUNT) -> None:
-        self.world = World().nodes(*(node(f"n{index}").offers(cpu="1000", pods="1000") for index in range(nodes)))
+    def __init__(self, nodes: int = 1, *, minimum: int = COUNT, cpu: int = 1000) -> None:
+        self.world = World().nodes(*(node(f"n{index}").offers(cpu=str(cpu), pods="1000") for index in range(nodes)))
         self.world.intake.cluster_object(group("job", minimum))
         self.world.pods(*members("job", COUNT))
         #: What happens at each of the event loop's turns, by number, while members are placed.
@@ -41,6 +43,19 @@ class Busy:
             assume(decided, name)
 
         self.world.cluster.assume = slowly  # type: ignore[method-assign]
+
+    def others_see(self) -> list[tuple[str, int]]:
+        """Note the name of each pod without a group as it is assumed, with the number of members that stand then."""
+        seen: list[tuple[str, int]] = []
+        cluster, assume = self.world.cluster, self.world.cluster.assume
+
+        def noted(decided: PodInfo, name: Any) -> None:
+            if decided.pod_group is None:
+                seen.append((decided.name, sum(cluster.placement(f"uid-job-{index}") is not None for index in range(COUNT))))
+            assume(decided, name)
+
+        cluster.assume = noted  # type: ignore[method-assign]
+        return seen
 
     async def run(self) -> None:
         """Decide for real, with somebody else on the event loop, until all members are bound or wait."""
@@ -64,13 +79,47 @@ async def test_others_have_their_turns_between_the_members() -> None:
     assert 0 < max(steps) <= 12, "a turn is worth ten members"
 
 
-async def test_nobody_else_is_decided_between_the_members() -> None:
+async def test_other_pods_are_decided_between_the_members_and_see_none_of_them() -> None:
     busy = Busy()
-    busy.meanwhile[4] = lambda: busy.world.pods(pod("urgent").priority(1000).requests(cpu="1"))
+    seen = busy.others_see()
+    for turn in (4, 9):
+        busy.meanwhile[turn] = lambda turn=turn: busy.world.pods(pod(f"other-{turn}").requests(cpu="1"))
     await busy.run()
+    assert seen == [("other-4", 0), ("other-9", 0)], "decided while the group was laid down"
     names = [attempt.pod.name for attempt in busy.world.log.attempts]
-    assert sorted(names)[:COUNT] == sorted(f"job-{index}" for index in range(COUNT))
-    assert "urgent" in names
+    assert names.index("other-4") < names.index("job-0"), "not after the group"
+    assert len(bound(busy.world)) == COUNT + 2
+
+
+async def test_a_less_important_pod_waits_for_the_group() -> None:
+    busy = Busy()
+    busy.world.pods(*(maker.priority(10) for maker in members("job", COUNT)))
+    busy.meanwhile[4] = lambda: busy.world.pods(pod("later").requests(cpu="1"))
+    seen = busy.others_see()
+    await busy.run()
+    assert seen == [("later", COUNT)]
+
+
+@given(
+    arrivals=st.lists(st.tuples(st.integers(1, 60), st.integers(1, 40)), max_size=8),
+    nodes=st.integers(2, 4),
+    spare=st.integers(0, 30),
+)
+async def test_whatever_comes_between_the_members_no_node_is_overfilled_and_the_group_is_placed_whole_or_not(
+    arrivals: list[tuple[int, int]], nodes: int, spare: int
+) -> None:
+    busy = Busy(nodes, cpu=(COUNT + spare) // nodes + 1)
+    for index, (turn, cpu) in enumerate(arrivals):
+        busy.meanwhile[turn] = lambda index=index, cpu=cpu: busy.world.pods(pod(f"other-{index}").requests(cpu=str(cpu)))
+    await busy.run()
+    world = busy.world
+    used: Counter[str] = Counter()
+    for name, node_name, *_ in world.binder.bound:
+        used[str(node_name)] += 1 if name.startswith("job-") else arrivals[int(name.removeprefix("other-"))][1]
+    assert all(cpu <= (COUNT + spare) // nodes + 1 for cpu in used.values())
+    placed = sum(name.startswith("job-") for name in bound(world))
+    assert placed in (0, COUNT)
+    check_invariants(world.queue)
 
 
 async def test_a_member_that_is_deleted_meanwhile_is_left_out_and_the_rest_is_bound_where_it_may_be() -> None:

@@ -135,7 +135,7 @@ def crowded(seconds: float) -> tuple[Scenario, dict[str, float]]:
 
 def test_no_group_starves_in_three_thousand_minutes_of_small_pods(play: Play) -> None:
     scenario, came = crowded(180_000)
-    play.run(scenario)
+    play.run(scenario, pluginConfig=[{"name": "GangScheduling", "args": {"reservations": 1}}])
     judge = play.judged(scenario)
     assert judge.breaches == []
     waited = {name: judge.placed_at.get(name, 1e9) - began for name, began in came.items()}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 from placewright.queue.queued import SubQueue
 from scheduler.makers import World, node, pod
 
@@ -10,8 +13,8 @@ from .makers import bound, group, members, tried
 
 def waiting(**settings: int) -> World:
     """Two nodes with a pod of three CPUs each, and a group that needs two empty ones; it has been tried at the beginning."""
-    args = [{"name": "GangScheduling", "args": settings}] if settings else []
-    world = World(pluginConfig=args).nodes(node("a"), node("b"))
+    args = {"name": "GangScheduling", "args": {"reservations": 1, **settings}}
+    world = World(pluginConfig=[args]).nodes(node("a"), node("b"))
     world.pods(*(pod(f"runs-{name}").requests(cpu="3").on(name) for name in "ab"))
     world.intake.cluster_object(group("job", 2))
     return world.pods(*members("job", 2, "3"))
@@ -38,6 +41,18 @@ async def test_nodes_are_kept_after_a_while_and_not_before() -> None:
     await later(world, 50)
     assert sorted(map(str, kept(world, "job-0", "job-1"))) == ["a", "b"]
     assert not any(nominated for _, _, _, nominated in world.status.written), "nobody writes it to the API server"
+
+
+async def test_no_node_is_kept_unless_the_profile_says_so() -> None:
+    world = waiting(reservations=0, reservationAfterSeconds=0)
+    unset = World().nodes(node("a"), node("b"))
+    unset.pods(*(pod(f"runs-{name}").requests(cpu="3").on(name) for name in "ab"))
+    unset.intake.cluster_object(group("job", 2))
+    unset.pods(*members("job", 2, "3"))
+    for each in (world, unset):
+        await tried(each)
+        await later(each, 3600)
+        assert kept(each, "job-0", "job-1") == [None, None]
 
 
 async def test_what_fits_beside_the_group_is_placed_and_what_does_not_waits() -> None:
@@ -87,6 +102,31 @@ async def test_what_was_kept_is_free_again_when_nobody_declares_the_group() -> N
     world.intake.cluster_object_gone(group("job", 2))
     await later(world, 1)
     assert world.node_of("large") == "a"
+
+
+async def test_what_was_kept_is_free_again_although_no_pod_is_decided_after_the_group_is_gone() -> None:
+    world = waiting(reservationAfterSeconds=0)
+    await tried(world)
+    world.intake.assigned_pod_gone("uid-runs-a")
+    world.pods(pod("large").requests(cpu="4"))
+    await tried(world)
+    beat = asyncio.Event()
+
+    async def next_beat(_seconds: float) -> None:
+        await beat.wait()
+        beat.clear()
+
+    world.scheduler._sleep = next_beat
+    running = asyncio.create_task(world.scheduler.run())
+    world.intake.cluster_object_gone(group("job", 2))
+    beat.set()
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert kept(world, "job-0", "job-1") == [None, None]
+    assert world.place("large") is not SubQueue.UNSCHEDULABLE, "the pod was told"
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
 
 
 async def test_the_more_important_group_gets_the_one_reservation() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -67,7 +69,14 @@ async def test_a_group_whether_it_is_decided_at_once_in_turns_or_with_extenders(
         world.use_profile(asking=extenders)
         world.intake.cluster_object(group("job", count))
         world.pods(*members("job", count))
-        await world.scheduler._slice()
+        deciding = asyncio.create_task(world.scheduler.run())
+        for _ in range(200 * count):
+            if len(world.binder.bound) == count:
+                break
+            await asyncio.sleep(0)
+        deciding.cancel()
+        with suppress(asyncio.CancelledError):
+            await deciding
         await world.scheduler.drain(1)
         assert len(found) >= count
         assert all(name.startswith("job-") for name in found)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placewright.scheduler.podgroups.domains import ROOM_FILTER, Domain, domains
+from placewright.scheduler.podgroups.effort import TrialBudget
 from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.trial import GroupTrial
-from placewright.scheduler.podgroups.turns import Steps
+from placewright.scheduler.podgroups.turns import Steps, at_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,26 +24,38 @@ class DomainChoice:
     def best(self, group: Group) -> Steps[GroupTrial]:
         """Find the trial with the best placement of the whole group, in steps of a member each.
 
-        Of the domains that hold the whole group, the one with the highest sum of members' scores is taken, ties at random.
-        Domains are tried in the order of `domains`, and at most as many are compared as the profile says. Each domain is a
-        trial of its own on the real columns.
+        Members are looked at first: a group with too many members that no node could hold is not tried. Of the domains that hold
+        the whole group, the one with the highest sum of members' scores is taken, ties at random. Each domain is a trial of its
+        own on the real columns. At most as many holding domains are compared as the profile says, and the budget of `effort`
+        bounds the domains that do not hold the group.
 
         Returns:
-            The trial; when no domain holds the group, the trial in the domain that comes closest, which does not fit.
+            The trial. When no domain holds the group, the trial in the domain that comes closest, or the look; it does not fit.
         """
         pod_group = group.pod_group
+        found = self.domains(group) if pod_group.topology_key else []
+        if found or not pod_group.topology_key:
+            look = yield from GroupTrial(self.members, group).look()
+            if look.hopeless:
+                return look
         if not pod_group.topology_key:
             return (yield from self._trial(group, None))
-        found = self.domains(group)
         elsewhere = _short_of_room(group, found)
+        before, tried = self._tried_before(group), set[str]()
+        roomy = sorted((domain for domain in found if domain.room >= 1), key=lambda domain: domain.value in before)
         holding: list[tuple[int, int, Domain]] = []
-        for domain in found:
-            if domain.room < 1 or len(holding) == group.settings.domains_to_compare:
+        budget = TrialBudget(len(group.attempts))
+        for domain in roomy:
+            if len(holding) == group.settings.domains_to_compare:
                 break
-            trial = yield from self._trial(group, domain, compared=True)
+            trial = yield from self._trial(group, domain, budget)
+            elsewhere |= trial.rejected_by
             if trial.fits():
                 holding.append((trial.score, self.members.cycle.draw(1 << 30), domain))
-            elsewhere |= trial.rejected_by
+            elif not budget.left:
+                trial.take_back()
+                break
+            tried.add(domain.value)
             trial.take_back()
         # The comparison took every trial back, so the best domain is tried once more, for good.
         for _, _, domain in sorted(holding, key=lambda each: each[:2], reverse=True):
@@ -52,23 +65,40 @@ class DomainChoice:
             trial.take_back()
         trial = yield from self._trial(group, self._otherwise(group, found))
         trial.elsewhere = elsewhere
+        left = {domain.value for domain in roomy} - tried - before
+        trial.domains_left = len(left)
+        trial.domains_tried = frozenset(before | tried) if left else frozenset()
         return trial
 
-    def _trial(self, group: Group, domain: Domain | None, *, compared: bool = False) -> Steps[GroupTrial]:
+    def _trial(self, group: Group, domain: Domain | None, budget: TrialBudget | None = None) -> Steps[GroupTrial]:
         """Try the members in their order; if they differ in size and too few fit, try them again with the largest first.
 
         Small members that are spread over all nodes may leave no node whole for the large ones.
+
+        Args:
+            group: not placed.
+            domain: all members have to stand in it; None for any nodes.
+            budget: of a comparison of domains, whose trials end as soon as they are hopeless; None for a trial that is explained.
+
+        Returns:
+            The trial.
         """
-        trial = yield from GroupTrial(self.members, group, domain, compared=compared).run(to_the_end=not compared)
+        compared = budget is not None
+        trial = yield from GroupTrial(self.members, group, domain, budget=budget, compared=compared).run(to_the_end=not compared)
         if trial.fits() or not group.mixed:
             return trial
         trial.take_back()
-        turned = GroupTrial(self.members, group.largest_first(), domain, compared=compared)
+        turned = GroupTrial(self.members, group.largest_first(), domain, budget=budget, compared=compared)
         largest_first = yield from turned.run(to_the_end=not compared)
-        if largest_first.fits():
+        if largest_first.fits() or compared:
             return largest_first
         largest_first.take_back()
-        return (yield from GroupTrial(self.members, group, domain, compared=compared).run(to_the_end=not compared))
+        return (yield from GroupTrial(self.members, group, domain).run())
+
+    def _tried_before(self, group: Group) -> frozenset[str]:
+        """Return the domains that earlier attempts tried in vain, while others were left."""
+        queued = self.members.queue.pod_groups.get(group.pod_group.ref)
+        return frozenset() if queued is None else queued.domains_tried
 
     async def best_with_extenders(self, group: Group) -> GroupTrial:
         """Find the first domain that holds the group. Domains are not compared, because every question to an extender costs a request.
@@ -80,8 +110,11 @@ class DomainChoice:
             The trial; when no domain holds the group, one that does not fit.
         """
         found = self.domains(group) if group.pod_group.topology_key else []
+        look = at_once(GroupTrial(self.members, group).look())
+        if look.hopeless and (found or not group.pod_group.topology_key):
+            return look
         elsewhere = _short_of_room(group, found)
-        for domain in found:
+        for domain in found[: group.settings.domains_to_compare]:
             if domain.room < 1:
                 break
             trial = await GroupTrial(self.members, group, domain).run_with_extenders()

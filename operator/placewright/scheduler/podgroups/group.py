@@ -125,6 +125,19 @@ class Member(Protocol):
 _M = TypeVar("_M", bound=Member)
 
 
+def depends_on_others(pod: PodInfo) -> bool:
+    """Tell whether the place of other pods decides where a pod fits, besides the room that they take: by rules about them, or by claims.
+
+    Args:
+        pod: any.
+
+    Returns:
+        True for a pod with affinity to pods, spread constraints, claims or volumes.
+    """
+    spec = pod.pod.spec
+    return bool(pod.pairwise_key.affinity or spec.topology_spread_constraints or spec.resource_claims or pod.volumes)
+
+
 def mixed(members: Sequence[Member]) -> bool:
     """Compare the members' requests.
 

@@ -24,7 +24,7 @@ from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.podgroups.domains import Domain, domains
-from placewright.scheduler.podgroups.group import Group, MemberCycle
+from placewright.scheduler.podgroups.group import Group, MemberCycle, depends_on_others
 from placewright.scheduler.podgroups.seats import DryRunSeatHolder
 from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.podgroups.turns import at_once
@@ -78,12 +78,7 @@ def may_be_counted(members: Sequence[PodInfo], runtime: ProfileRuntime) -> bool:
         True for members that are alike and have no claims and no rules about each other.
     """
     signatures = {runtime.sign(member) for member in members}
-    return len(signatures) == 1 and None not in signatures and not any(_depends_on_others(member) for member in members)
-
-
-def _depends_on_others(pod: PodInfo) -> bool:
-    spec = pod.pod.spec
-    return bool(pod.pairwise_key.affinity or spec.topology_spread_constraints or spec.resource_claims or pod.volumes)
+    return len(signatures) == 1 and None not in signatures and not any(depends_on_others(member) for member in members)
 
 
 def row_for_all(

@@ -111,6 +111,11 @@ class _Search:
     tried anew once its victims are gone.
     """
 
+    #: Watches must not see pods leave that are only supposed to.
+    hidden: Final = True
+    #: All seats are taken again at once.
+    settled: Final = True
+
     def __init__(self, members: MemberCycle, group: Group, domain: Domain | None) -> None:
         self._members = members
         self._group = group

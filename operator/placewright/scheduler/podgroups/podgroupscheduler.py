@@ -24,6 +24,7 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
 from placewright.framework.interface import PodGroupPlugin, Seconds
+from placewright.framework.preemption.refusals import soonest
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import why
 from placewright.queue.queued import QueuedPod
@@ -40,7 +41,7 @@ from placewright.scheduler.podgroups.plans import Planner
 from placewright.scheduler.podgroups.reservations import Reservations
 from placewright.scheduler.podgroups.shortage import lacking
 from placewright.scheduler.podgroups.trial import GroupTrial
-from placewright.scheduler.podgroups.turns import Steps, Turns, at_once
+from placewright.scheduler.podgroups.turns import Deciding, Steps, Turns, at_once
 from placewright.scheduler.ports import GroupStatusWriter, Start
 
 _logger = logging.getLogger(__name__)
@@ -139,21 +140,22 @@ class PodGroupScheduler:
         if trial is not None:
             self._start(self.binding_cycle(trial))
 
-    async def schedule_in_turns(self, popped: QueuedPod, evaluator: Evaluator) -> None:
-        """Decide the group of a popped pod, with turns of the event loop between members. The caller decides no other pod meanwhile.
+    async def schedule_in_turns(self, popped: QueuedPod, evaluator: Evaluator, deciding: Deciding) -> None:
+        """Decide the group of a popped pod, with turns of the event loop and of other pods between members.
 
         Args:
-            popped: handed out by the queue.
+            popped: handed out by the queue. No other group is handed out meanwhile.
             evaluator: its profile's.
+            deciding: which the caller has; other pods are decided while the group is laid down.
         """
         group = self._to_decide_here(popped, evaluator)
-        trial = None if group is None else await self._scheduling_cycle_in_turns(group)
+        trial = None if group is None else await self._scheduling_cycle_in_turns(group, deciding)
         if trial is not None:
             self._start(self.binding_cycle(trial))
 
-    async def _scheduling_cycle_in_turns(self, group: Group) -> GroupTrial | None:
+    async def _scheduling_cycle_in_turns(self, group: Group, deciding: Deciding) -> GroupTrial | None:
         lead = self._attempts.failures.lead
-        turns = Turns(self._attempts.clock, lambda: lead.active)
+        turns = Turns(self._attempts.clock, lambda: lead.active, deciding)
         self._observers.group_tried(group.attempts)
         try:
             return await turns.take(self._cycle(group, turns))
@@ -358,20 +360,23 @@ class PodGroupScheduler:
         group = trial.group
         failures = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits}
         untried = len(group.attempts) - len(trial.placed) - len(trial.misfits)
-        why = lacking(group.needed, len(trial.placed), group.needed - len(group.attempts), list(failures.values()), untried)
+        untried = 0 if trial.looked else untried
+        why = lacking(group.needed, trial.likely, group.needed - len(group.attempts), list(failures.values()), untried)
         if trial.domain is not None and trial.domain.names:
             why += f" (in {trial.domain}, which comes closest)"
         elif trial.domain is not None:
             why = f"no node has the label {trial.domain.key}, and all members have to stand on nodes with one value of it"
+        if trial.domains_left:
+            why += f" ({trial.domains_left} other domains are left for the next attempt)"
         trial.take_back()
         try:
-            room = yield from self._room_for(group)
+            room = yield from self._room_for(_hopeless_first(group, failures))
         except MemoryError:
             raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self._broke(group, problem)
             return
-        self._fail(group, failures, ". ".join(filter(None, (why, room.why.removesuffix(".")))), room, trial.elsewhere)
+        self._fail(group, failures, ". ".join(filter(None, (why, room.why.removesuffix(".")))), room, trial)
         if not room.nodes:
             self._keep_nodes_for(group)
         elif room.free:
@@ -392,9 +397,8 @@ class PodGroupScheduler:
             _logger.exception("keeping nodes for %s broke; it waits without", group.pod_group.ref)
 
     def _fail(
-        self, group: Group, failures: Mapping[str, FitError], why: str, room: GroupRoom | None = None,
-        elsewhere: AbstractSet[str] = frozenset(),
-    ) -> None:  # fmt: skip
+        self, group: Group, failures: Mapping[str, FitError], why: str, room: GroupRoom | None = None, trial: GroupTrial | None = None
+    ) -> None:
         """Return all members to the queue, each with its own failure and the group's.
 
         Args:
@@ -402,11 +406,15 @@ class PodGroupScheduler:
             failures: of members that no node could hold, by uid.
             why: the group's shortage, in words.
             room: made for them.
-            elsewhere: plugins that kept the group out of topology domains other than the one that `failures` are about.
+            trial: that did not fit; None if the group failed before or after its trial.
         """
         pod_group, room = group.pod_group, room or GroupRoom()
+        elsewhere, domains_tried = (frozenset[str](), frozenset[str]()) if trial is None else (trial.elsewhere, trial.domains_tried)
+        if domains_tried:  # the other domains need no event to be tried
+            room.retry_after = soonest((room.retry_after, 0.0))
         message = f'pod group "{pod_group.ref.name}" is unschedulable: {why}'
-        self._queue.pod_group_failed(pod_group.ref, why, filtered=any(failure.diagnosis is not None for failure in failures.values()))
+        filtered = any(failure.diagnosis is not None for failure in failures.values())
+        self._queue.pod_group_failed(pod_group.ref, why, filtered=filtered, tried=domains_tried)
         for attempt in group.attempts:
             self._attempts.fail(attempt, _with_its_group(group, failures.get(attempt.uid), message, attempt.uid, room, elsewhere))
         standing_now = len(self._cluster.pod_groups.placed(pod_group.ref))
@@ -434,6 +442,12 @@ class PodGroupScheduler:
 
 def _waits_for_its_group(complaint: str, plugin: PodGroupPlugin) -> FitError:
     return FitError(f"waiting for the pod's group: {complaint}", unschedulable_plugins=frozenset({plugin.name}))
+
+
+def _hopeless_first(group: Group, failures: Mapping[str, FitError]) -> Group:
+    """Return the same group, with the members first that no node could hold: if no eviction helps them, the others are not searched for."""
+    ordered = sorted(group.attempts, key=lambda attempt: attempt.uid not in failures)
+    return Group(group.pod_group, group.plugin, group.evaluator, ordered)
 
 
 def _asks_extenders(group: Group) -> bool:

@@ -117,6 +117,7 @@ class Seating:
         Raises:
             FitError: no node can hold the member, its holder refused, or a plugin broke.
         """
+        attempt.steps.forget()  # the last try alone is kept, because a member may be tried in hundreds of domains
         refused = self._tried(attempt, attempt.steps, self._room)
         if refused is not None:
             raise self._members.cycle.refusal(self._group.evaluator, refused)
@@ -130,6 +131,7 @@ class Seating:
         Raises:
             FitError: as `seat`.
         """
+        attempt.steps.forget()
         extended = self._members.extended
         assert extended is not None  # only groups with extenders are seated like this
         with self._members.queue.nominator.trying(self._group.pod_group.ref):

@@ -1,8 +1,8 @@
 """Trials: members of a group are seated one after the other, and rise again when too few fit.
 
 The decision holds them for real: assumed and reserved, so that ports, volumes, devices and spread among them count as they do for
-single pods. No other pod is decided between the first and the last member, so no decision has seen the members that are taken
-back. Events are handled in between while extenders are asked, and while a large group is placed in turns (`turns`).
+single pods. A large group is placed in turns (`turns`). Before another pod is decided, the trial is laid down, so no decision has seen
+members that are taken back. Afterwards each member is put back on its node if it still fits there, and is tried anew if it does not.
 
 The search for victims and the self-check run the same trial in a dry run (`seats` states the conditions), so their answer to
 "does it fit" is the decision's.
@@ -11,13 +11,17 @@ The search for victims and the self-check run the same trial in a dry run (`seat
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import Final, Self
 
+from placewright.framework.errors import CycleError
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, ScheduleResult, broken
 from placewright.scheduler.podgroups.domains import Domain
-from placewright.scheduler.podgroups.group import Group, MemberCycle, Misfit
-from placewright.scheduler.podgroups.seats import RoomMaker, Seating
+from placewright.scheduler.podgroups.effort import TrialBudget
+from placewright.scheduler.podgroups.group import Group, MemberCycle, Misfit, depends_on_others
+from placewright.scheduler.podgroups.seats import RoomMaker, Seat, Seating
 from placewright.scheduler.podgroups.turns import Steps
 
 #: Members that are tried to explain why a group cannot fit, at most.
@@ -25,7 +29,7 @@ MOST_MISFITS: Final = 32
 
 
 class GroupTrial:
-    """One way to place a group.
+    """One way to place a group. Implements `turns.Supposing`.
 
     Attributes:
         seating: the seats of the members that fit.
@@ -33,10 +37,23 @@ class GroupTrial:
         group: the group.
         domain: all members stand in it; None for any nodes.
         elsewhere: plugins that kept the group out of other domains. Their events may help it, too.
+        looked: no member was placed: each was looked at by itself, and too few have any node.
+        domains_tried: the domains that were tried, in this attempt and before it, if others are left for the next attempt.
+        domains_left: number of these others.
     """
 
+    #: Watches may see members on trial, as they see assumed pods.
+    hidden: Final = False
+
     def __init__(
-        self, members: MemberCycle, group: Group, domain: Domain | None = None, room: RoomMaker | None = None, *, compared: bool = False
+        self,
+        members: MemberCycle,
+        group: Group,
+        domain: Domain | None = None,
+        room: RoomMaker | None = None,
+        *,
+        budget: TrialBudget | None = None,
+        compared: bool = False,
     ) -> None:
         """Start without members placed.
 
@@ -45,6 +62,7 @@ class GroupTrial:
             group: the group.
             domain: all members stand in it; None for any nodes.
             room: makes room for members that fit nowhere; None where no pod leaves.
+            budget: what the trial may cost; None for a trial that is never stopped.
             compared: score every member, because the caller compares trials.
         """
         self.seating = Seating(members, group, domain, room, compared=compared)
@@ -52,10 +70,16 @@ class GroupTrial:
         self.group = group
         self.domain = domain
         self.elsewhere: frozenset[str] = frozenset()
+        self.looked = False
+        self.domains_tried: frozenset[str] = frozenset()
+        self.domains_left = 0
+        self._budget = budget
         self._members = members
         self._room = room
         #: Members that are still to be tried.
         self._waiting = deque(group.attempts)
+        #: Seats that were laid down and are still to be taken again, in the order in which they were taken.
+        self._laid_down: deque[Seat] = deque()
 
     @property
     def placed(self) -> list[tuple[Attempt, ScheduleResult]]:
@@ -69,7 +93,45 @@ class GroupTrial:
     @property
     def hopeless(self) -> bool:
         """True when too few members could have a node, even if all that were not tried fit."""
-        return len(self.seating.seats) + len(self._waiting) < self.group.needed
+        if self.looked:
+            return self.likely < self.group.needed
+        return len(self.seating.seats) + len(self._laid_down) + len(self._waiting) < self.group.needed
+
+    @property
+    def likely(self) -> int:
+        """The number of members that have a node; if they were only looked at, the most that could have one."""
+        return len(self.group.attempts) - len(self.misfits) if self.looked else len(self.seating.seats)
+
+    def look(self) -> Steps[Self]:
+        """Look at each member by itself, and place none, until too few could have a node.
+
+        Members that look alike have one answer. Members that depend on others, on claims or on nominations could fit beside
+        members that are placed before them, so they count as fitting.
+
+        Returns:
+            This trial. It is `hopeless` if the group fits nowhere.
+        """
+        cycle, evaluator, nominator = self._members.cycle, self.group.evaluator, self._members.queue.nominator
+        self.looked = True
+        answers: dict[Hashable, FitError | None] = {}
+        for attempt in self.group.attempts:
+            signature = evaluator.runtime.sign(attempt.pod)
+            if signature is None or depends_on_others(attempt.pod) or nominator.node_of(attempt.uid) is not None:
+                continue
+            alike = (attempt.pod.priority, signature)
+            if alike not in answers:
+                if self.hopeless and len(self.misfits) >= MOST_MISFITS:
+                    break
+                yield from evaluator.preparation(attempt.pod)
+                attempt.steps.forget()
+                with nominator.trying(self.group.pod_group.ref):
+                    evaluation = cycle.evaluate(evaluator, attempt.pod, attempt.steps)
+                answers[alike] = None if evaluation.count else cycle.refusal(evaluator, evaluation)
+                yield None
+            failure = answers[alike]
+            if failure is not None:
+                self._refused(attempt, failure)
+        return self
 
     @property
     def rejected_by(self) -> frozenset[str]:
@@ -95,13 +157,20 @@ class GroupTrial:
             This trial.
         """
         try:
-            while self._waiting and (spares or not self.fits()):
-                if self.hopeless and (len(self.misfits) >= MOST_MISFITS or not to_the_end):
+            while self._laid_down or (self._waiting and (spares or not self.fits())):
+                if self._laid_down:
+                    self._put_back(self._laid_down.popleft())
+                elif self.hopeless and (len(self.misfits) >= MOST_MISFITS or not to_the_end):
                     break
-                attempt = self._waiting.popleft()
-                yield from self._prepared(attempt)
-                if not self.seating.is_gone(attempt):
-                    self._try(attempt)
+                else:
+                    yield from self._prepared(self._waiting[0])
+                    if self._laid_down:
+                        continue
+                    if self._budget is not None and not self._budget.spend():
+                        break
+                    attempt = self._waiting.popleft()
+                    if not self.seating.is_gone(attempt):
+                        self._try(attempt)
                 yield from self._step()
         except BaseException:
             self.take_back()
@@ -126,8 +195,37 @@ class GroupTrial:
         """Try a member again that has lost its seat, after the others."""
         self._waiting.append(attempt)
 
+    @property
+    def settled(self) -> bool:
+        """Implements `Supposing.settled`."""
+        return not self._laid_down
+
+    def lay_down(self) -> None:
+        """Implements `Supposing.lay_down`."""
+        self._laid_down.extendleft(reversed(self.seating.seats.values()))
+        self.seating.give_back()
+
+    def take_up(self) -> None:
+        """Implements `Supposing.take_up`: `run` puts one member back in each step."""
+
+    def _put_back(self, seat: Seat) -> None:
+        """Put a member back on its node, or let it be tried anew if the node does not hold it any more."""
+        if self.seating.is_gone(seat.attempt):
+            return
+        row = self._members.cluster.row(seat.node)
+        try:
+            with self._members.queue.nominator.trying(self.group.pod_group.ref):
+                holds = row is not None and self.group.evaluator.checker.check_row(seat.placement.pod, row).ok
+            if row is not None and holds:
+                self.seating.sit(replace(seat, row=row))
+                return
+        except (CycleError, FitError):
+            pass  # the member is tried anew, and says then why it has no node
+        self._waiting.appendleft(seat.attempt)
+
     def take_back(self) -> None:
-        """Take back all members, the last one first."""
+        """Take back all members, the last one first, and forget the seats that were laid down."""
+        self._laid_down.clear()
         self.seating.give_back()
 
     def drop_lost(self) -> None:
@@ -150,11 +248,11 @@ class GroupTrial:
         """Prepare a member as single pods are prepared, so that no step of a group is longer than a step of theirs."""
         if self._room is None:  # a search for room follows a trial, which has prepared the members
             for _ in self.group.evaluator.preparation(attempt.pod):
-                yield None
+                yield self
 
     def _step(self) -> Steps[None]:
         if self._room is None:
-            yield None
+            yield self
         else:
             yield from self._room.step()
 

@@ -1,13 +1,16 @@
 """Work in steps: done at once, or in turns with the other work of the event loop.
 
-The decision of a group of thousands takes seconds. No other pod is decided meanwhile, because that decision would count members
-that may be taken back; but watches are read, Bindings are sent and the lead is renewed.
+The decision of a group of thousands takes seconds. Meanwhile watches are read, Bindings are sent, the lead is renewed, and other
+pods are decided. A decision must not count members that may be taken back, so the group is laid down before it: its members leave
+the columns. Afterwards they are put back where they still fit. A group works at least as long as that took before it is laid down
+again, so half of its time is its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager
 from typing import Final, Protocol, TypeVar
 
 from placewright.scheduler.cycle import broken
@@ -18,16 +21,61 @@ T = TypeVar("T")
 
 
 class Supposing(Protocol):
-    """Work that has changed the columns in a dry run, which other work must not see."""
+    """Work that has changed the columns for a trial, which other decisions must not see."""
+
+    @property
+    def hidden(self) -> bool:
+        """True if watches must not see the changes either."""
+
+    @property
+    def settled(self) -> bool:
+        """False while it still puts back the changes that it laid down."""
 
     def lay_down(self) -> None:
-        """Undo the dry run, and remember it."""
+        """Undo the changes, and remember them."""
 
     def take_up(self) -> None:
-        """Repeat the dry run as far as it is still possible, after other work had its turn."""
+        """Begin to repeat the changes as far as they are still possible, after other work had its turn."""
 
 
-#: Work that yields after each uninterruptible piece: None, or the dry run to lay down before other work has its turn. Returns the result.
+class Deciding:
+    """The right to decide pods. One task has it at a time, and the others get it in the order in which they asked.
+
+    Attributes:
+        wanted: number of tasks that wait for it.
+    """
+
+    __slots__ = ("_lock", "wanted")
+
+    def __init__(self) -> None:
+        self.wanted = 0
+        self._lock = asyncio.Lock()
+
+    async def __aenter__(self) -> None:
+        self.wanted += 1
+        try:
+            await self._lock.acquire()
+        finally:
+            self.wanted -= 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[None]:
+        """Let other tasks decide inside the `with` block. Called by the task that has the right, which has it again afterwards."""
+        self._lock.release()
+        try:
+            yield
+        finally:
+            try:
+                await self.__aenter__()
+            except asyncio.CancelledError:
+                await self.__aenter__()  # the caller gives the right back when it ends, so it must have it
+                raise
+
+
+#: Work that yields after each uninterruptible piece: None, or the trial to lay down before other pods are decided. Returns the result.
 Steps = Generator[Supposing | None, None, T]
 
 #: Seconds of steps before other work has its turn.
@@ -60,15 +108,19 @@ class Turns:
     Args:
         clock: seconds, monotonic.
         leads: whether this replica may still decide.
+        deciding: the right to decide, which the caller has and lends to others; None if the caller has not.
 
     Attributes:
         given_way: whether other work has had a turn.
     """
 
-    def __init__(self, clock: Clock, leads: Callable[[], bool]) -> None:
+    def __init__(self, clock: Clock, leads: Callable[[], bool], deciding: Deciding | None = None) -> None:
         self.given_way = False
         self._clock = clock
         self._leads = leads
+        self._deciding = deciding
+        #: When others decided last, and the time from which they may decide again.
+        self._lent_at = self._lend_at = clock()
 
     async def take(self, steps: Steps[T]) -> T:
         """Take all steps, with turns of other work in between.
@@ -95,12 +147,33 @@ class Turns:
 
     async def _give_way(self, supposing: Supposing | None) -> None:
         self.given_way = True
-        if supposing is not None:
-            supposing.lay_down()
+        lends = self._lends(supposing)
+        laid_down = supposing if supposing is not None and (lends or supposing.hidden) else None
+        if lends:
+            self._lent_at = self._lend_at = self._clock()
+        if laid_down is not None:
+            laid_down.lay_down()
         try:
-            await asyncio.sleep(0)
+            await self._others(lends)
         finally:
-            if supposing is not None:
-                supposing.take_up()
+            if laid_down is not None:
+                laid_down.take_up()
         if not self._leads():
             raise broken(LEAD_LOST)
+
+    async def _others(self, lends: bool) -> None:
+        if not lends or self._deciding is None:
+            await asyncio.sleep(0)
+            return
+        began = self._clock()
+        async with self._deciding.lent():
+            await asyncio.sleep(0)
+        self._lent_at += self._clock() - began  # the others' time is not the group's
+
+    def _lends(self, supposing: Supposing | None) -> bool:
+        """Return whether others decide now: they wait, and the group has worked since as long as it took to be put back."""
+        now = self._clock()
+        if supposing is not None and not supposing.settled:
+            self._lend_at = now + (now - self._lent_at)
+            return False
+        return self._deciding is not None and self._deciding.wanted > 0 and now >= self._lend_at

@@ -1,0 +1,41 @@
+"""The budget of a group's decision: members that may be tried on nodes, in all topology domains together.
+
+Counted work, so that a decision ends alike on any machine. A pod costs one try, and a group costs a fixed number of tries for each
+member, however many domains its label has. What is left goes on with the next attempt, in the domains that were not tried.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Tries for each member of a group: five domains, each in three orders for members of different sizes, and one more.
+TRIES_A_MEMBER: Final = 16
+#: Tries that a small group has at least: as many domains as a room of racks has.
+LEAST_TRIES: Final = 256
+
+
+class TrialBudget:
+    """Tries that are left to a group in one attempt.
+
+    Example:
+        budget = TrialBudget(members=8)
+        while budget.spend():   # 256 times
+            ...                 # try one member on the nodes of one domain
+
+    Args:
+        members: of the group.
+
+    Attributes:
+        left: number of tries.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, members: int) -> None:
+        self.left = max(TRIES_A_MEMBER * members, LEAST_TRIES)
+
+    def spend(self, tries: int = 1) -> bool:
+        """Take tries off; return False, and leave none, if there are not as many."""
+        enough = tries <= self.left
+        self.left = self.left - tries if enough else 0
+        return enough
