@@ -104,7 +104,8 @@ class Replica:
         self.keeper = MarkKeeper(
             ShelfStore(shelf), name, self.world.queue, self.world.cluster, clock=lambda: self.world.now, now=lambda: shelf.now
         )
-        self.world.scheduler._precautions = self.world.scheduler._preparations._precautions = self.keeper
+        scheduler = self.world.scheduler
+        scheduler._precautions = scheduler._preparations._precautions = scheduler._groups._precautions = self.keeper
         self._shelf = shelf
 
     async def begins(self, *makers: PodMaker) -> Replica:

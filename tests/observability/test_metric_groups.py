@@ -46,7 +46,7 @@ async def test_groups_are_counted_as_the_store_shows_them(stage: Stage) -> None:
 
 async def test_a_group_for_which_nodes_are_kept_is_counted_as_reserving_until_it_is_gone(stage: Stage) -> None:
     declare(stage, "late", 2)
-    stage.edit_profile(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0}}])
+    stage.edit_profile(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0, "reservations": 1}}])
     full = stage.pods(2, cpu="3500m")
     async with watched(stage) as running:
         await stage.until(lambda: stage.placed(*full))

@@ -46,7 +46,7 @@ def lines(asked: Desk, name: str) -> list[str]:
 
 async def test_a_group_that_waits_is_told_as_explain_tells_it_with_its_failures_and_kept_nodes(stage: Stage) -> None:
     declare(stage, "train", 2)
-    stage.edit_profile(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0}}])
+    stage.edit_profile(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0, "reservations": 1}}])
     full = stage.pods(2, cpu="3500m")
     async with desk(stage) as asked:
         await asked.until_ready()

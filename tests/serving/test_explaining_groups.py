@@ -106,7 +106,7 @@ async def test_a_member_whose_group_is_incomplete_shows_who_is_missing(stage: St
 
 async def test_nodes_that_are_kept_for_a_group_are_named(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     declare(stage, "train", 2)
-    stage.edit_profile(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0}}])
+    stage.edit_profile(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0, "reservations": 1}}])
     full = stage.pods(2, cpu="3500m")
     async with desk(stage) as asked:
         await asked.until_ready()
