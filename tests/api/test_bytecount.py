@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewright.api.boundedcache import ENTRY_BYTES, BoundedCache, SharedBytes
+from placewright.api.boundedcache import ENTRY_BYTES, BoundedCache, SharedBytes, forget_unasked
 from placewright.api.bytecount import COUNTED, LONGEST_KEY, bytes_of, object_bytes, short_key
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo, held_bytes
@@ -161,6 +161,27 @@ def test_a_cache_keeps_what_was_asked_for_last_as_far_as_bytes_and_entries_go(st
         assert (list(cache), cache.nbytes) == (list(model.entries), model.nbytes)
     cache.clear()
     assert (len(cache), cache.nbytes) == (0, 0)
+
+
+@settings(max_examples=cases(200))
+@given(st.lists(st.tuples(st.sampled_from(("get", "put", "pop", "beat")), st.integers(0, 5)), max_size=40))
+def test_an_entry_goes_at_the_second_beat_after_it_was_last_asked_for_or_put(steps: list[tuple[str, int]]) -> None:
+    cache: BoundedCache[int, str] = BoundedCache(10**6)
+    asked: dict[int, int] = {}
+    beats = 0
+    for act, key in steps:
+        if act == "put":
+            cache.put(key, "x", 1)
+            asked[key] = beats
+        elif act == "get" and cache.get(key):
+            asked[key] = beats
+        elif act == "pop":
+            cache.pop(key)
+            asked.pop(key, None)
+        elif act == "beat":
+            forget_unasked()
+            beats += 1
+        assert set(cache) == {each for each, at in asked.items() if beats - at < 2}
 
 
 def test_of_caches_that_share_a_limit_the_largest_gives_way_and_one_that_is_gone_takes_nothing() -> None:

@@ -12,7 +12,8 @@ from framework.scripts import Script, bare
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import CycleState, PreFilterResult, Reads
 from placewright.framework.runtime.evaluation import Evaluation
-from placewright.framework.runtime.podcolumns import outside, rows_named
+from placewright.framework.runtime.podcolumns import rows_named
+from placewright.framework.runtime.rowrejections import outside
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
 
 PENDING = Status(Code.PENDING, ("wait for me",))

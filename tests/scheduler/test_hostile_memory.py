@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from hostilepods import KINDS, Dice, hostile_pod
+from placewright.api.boundedcache import forget_unasked
 from placewright.api.decode import convert
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
-from placewright.framework.runtime import keptshapes
+from placewright.framework.runtime.podcolumns import LARGEST_TEXT
 from scheduler.makers import World, node
 
 MEBI = 2**20
@@ -101,4 +102,66 @@ async def test_a_pod_whose_signature_is_too_large_to_keep_is_decided_all_the_sam
     assert len(world.evaluator.kept) == 0
     assert world.evaluator.kept.nbytes == 0
     assert world.cluster.row(NodeName("n0")) is not None
-    assert keptshapes.LARGEST_SIGNATURE < 100_000
+    assert LARGEST_TEXT < 100_000
+
+
+def picky(number: int, values: int) -> PodInfo:
+    """A pod like no other, whose node affinity lists so many values; no node has one, so every node is right."""
+    listed = [f"{number}-{each}-{'v' * 40}" for each in range(values)]
+    terms = [{"matchExpressions": [{"key": "k", "operator": "NotIn", "values": listed}]}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    spec = {"schedulerName": "default-scheduler", "affinity": affinity, "containers": [{"name": "c"}]}
+    return PodInfo(convert({"metadata": {"name": f"p{number}", "namespace": "d", "uid": f"uid-{number}"}, "spec": spec}, Pod))
+
+
+def picky_world() -> World:
+    return World().nodes(*(node(f"n{number}") for number in range(NODES)))
+
+
+@pytest.mark.usefixtures("allocated")
+async def test_nothing_is_kept_of_a_pod_that_is_much_to_compile_once_the_next_one_comes() -> None:
+    world = picky_world()
+    await come_and_go(world, picky(0, 10))
+    before = size()
+    for number in range(1, 31):
+        await come_and_go(world, picky(number, 6000))
+    await come_and_go(world, picky(31, 10))
+    forget_unasked()  # texts that were read
+    assert size() - before < 1, "30 pods, each of 1 MiB when compiled"
+    assert len(world.evaluator.kept) == 2
+
+
+@pytest.mark.usefixtures("allocated")
+async def test_shapes_of_pods_take_what_is_counted_and_go_when_no_pod_asked_for_them_for_two_beats() -> None:
+    world = picky_world()
+    kept = world.evaluator.kept
+    await come_and_go(world, picky(0, 10))
+    before, counted = size(), kept.nbytes
+    for number in range(1, 101):
+        await come_and_go(world, picky(number, 300))
+    forget_unasked()
+    assert len(kept) == 101, "each was asked for since the last beat"
+    took = size() - before
+    assert took / 1.3 < (kept.nbytes - counted) / MEBI < 1.3 * took
+    for number in (7, 9):
+        await come_and_go(world, picky(number, 300))
+    forget_unasked()
+    assert len(kept) == 2
+    forget_unasked()
+    forget_unasked()
+    assert (len(kept), kept.nbytes) == (0, 0)
+    assert size() - before < 0.5
+
+
+@pytest.mark.usefixtures("allocated")
+async def test_what_authors_of_pods_choose_the_size_of_takes_half_of_the_share() -> None:
+    world = picky_world()
+    kept = world.evaluator.kept
+    kept.budget.limit = 4 * MEBI
+    await come_and_go(world, picky(0, 10))
+    before = size()
+    for number in range(1, 151):
+        await come_and_go(world, picky(number, 300))
+    assert 20 < len(kept) < 100
+    forget_unasked()  # texts that were read
+    assert size() - before < 2 * 1.3, "2 MiB of texts"

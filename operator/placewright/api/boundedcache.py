@@ -8,12 +8,14 @@ caches: when all of them together exceed it, the largest one drops entries.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from functools import _lru_cache_wrapper
 from typing import Final, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+T = TypeVar("T")
 
 #: Bytes of an entry beside key and value: its slots in the two tables, and the count itself.
 ENTRY_BYTES: Final = 200
@@ -22,6 +24,54 @@ _LARGEST_PART: Final = 16
 _UNLIMITED: Final = 1 << 62
 #: Part of a common limit that is taken before the caches are added up again.
 _UNSEEN_PART: Final = 256
+
+
+class ForgetsUnasked(Protocol):
+    """Values that were worked out from objects, and can be worked out again."""
+
+    def forget_unasked(self) -> None:
+        """Drop the values that were not asked for since the last call."""
+
+
+#: All that forget. Weak, so that what is garbage takes no part any more.
+_FORGETTING: Final[WeakSet[ForgetsUnasked]] = WeakSet()
+
+
+def forgets_unasked(kept: ForgetsUnasked) -> None:
+    """Let an object take part in `forget_unasked` from now on.
+
+    Args:
+        kept: it is referred to weakly.
+    """
+    _FORGETTING.add(kept)
+
+
+#: Functions that forget all that they remember of texts, which are quickly read again.
+_CLEARED: Final[list[Callable[[], None]]] = []
+
+
+def cleared_at_beats(known: _lru_cache_wrapper[T]) -> _lru_cache_wrapper[T]:
+    """Have a function that remembers texts of objects forget all of them in `forget_unasked`.
+
+    Args:
+        known: decorated with `lru_cache`.
+
+    Returns:
+        The function itself.
+    """
+    _CLEARED.append(known.cache_clear)
+    return known
+
+
+def forget_unasked() -> None:
+    """Drop all values that were not asked for since the last call: the objects that they were worked out from are gone, or rest.
+
+    The engine calls this at a beat. So what is kept because of an object goes within two beats after the object, in every cache.
+    """
+    for kept in list(_FORGETTING):
+        kept.forget_unasked()
+    for clear in _CLEARED:
+        clear()
 
 
 class GivesWay(Protocol):
@@ -99,7 +149,13 @@ class BoundedCache(Generic[K, V]):
     """
 
     def __init__(
-        self, limit: int = _UNLIMITED, *, most: int | None = None, largest: int | None = None, shared: SharedBytes | None = None
+        self,
+        limit: int = _UNLIMITED,
+        *,
+        most: int | None = None,
+        largest: int | None = None,
+        shared: SharedBytes | None = None,
+        forgets: bool = True,
     ) -> None:
         """Keep nothing yet.
 
@@ -108,6 +164,7 @@ class BoundedCache(Generic[K, V]):
             most: entries; None for no bound.
             largest: bytes of one entry; None for a sixteenth of the limit.
             shared: a limit in common with other caches.
+            forgets: take part in `forget_unasked`, because values can be worked out again.
         """
         self.nbytes = 0
         self.limit = limit
@@ -117,8 +174,12 @@ class BoundedCache(Generic[K, V]):
         self._shared = shared
         self._values: OrderedDict[K, V] = OrderedDict()
         self._sizes: dict[K, int] = {}
+        #: Keys that were there at the last beat and were not asked for since.
+        self._unasked: set[K] = set()
         if shared is not None:
             shared.join(self)
+        if forgets:
+            forgets_unasked(self)
 
     def __len__(self) -> int:
         return len(self._values)
@@ -142,6 +203,7 @@ class BoundedCache(Generic[K, V]):
         value = self._values.get(key)
         if value is not None:
             self._values.move_to_end(key)
+            self._unasked.discard(key)
         return value
 
     def put(self, key: K, value: V, nbytes: int) -> bool:
@@ -179,16 +241,25 @@ class BoundedCache(Generic[K, V]):
         if key not in self._values:
             return None
         self.nbytes -= self._sizes.pop(key)
+        self._unasked.discard(key)
         return self._values.pop(key)
 
     def drop_oldest(self) -> None:
         """Drop the entry that was not asked for longest. There must be one."""
         key, _ = self._values.popitem(last=False)
         self.nbytes -= self._sizes.pop(key)
+        self._unasked.discard(key)
         self.dropped += 1
+
+    def forget_unasked(self) -> None:
+        """Drop the entries that were not asked for since the last call."""
+        for key in list(self._unasked):
+            self.pop(key)
+        self._unasked = set(self._values)
 
     def clear(self) -> None:
         """Drop all entries."""
         self._values.clear()
         self._sizes.clear()
+        self._unasked.clear()
         self.nbytes = 0

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from placewright.api.bad_input import shown
+from placewright.api.boundedcache import cleared_at_beats
 
 NANO: Final = 10**9
 
@@ -53,6 +54,7 @@ def nano(text: str | float) -> int:
     return _known_nano(text) if type(text) is str and len(text) <= _LONGEST_KEPT else _nano(text)
 
 
+@cleared_at_beats
 @lru_cache(maxsize=32768)
 def _known_nano(text: str) -> int:
     return _nano(text)

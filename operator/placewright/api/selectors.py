@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from placewright.api.boundedcache import cleared_at_beats
 from placewright.api.objects import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 
 NODE_NAME_FIELD: Final = "metadata.name"
@@ -314,6 +315,7 @@ def _check_values(values: Sequence[str], path: str) -> None:
             raise _invalid(f"{path}values[{i}]", value, _VALUE_RULE)
 
 
+@cleared_at_beats
 @lru_cache(maxsize=16384)
 def _is_label_key(key: str) -> bool:
     prefix, slash, name = key.rpartition("/")
@@ -322,6 +324,7 @@ def _is_label_key(key: str) -> bool:
     return len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
 
 
+@cleared_at_beats
 @lru_cache(maxsize=32768)
 def _is_label_value(value: str) -> bool:
     return not value or (len(value) <= _LONGEST_NAME and _NAME.fullmatch(value) is not None)

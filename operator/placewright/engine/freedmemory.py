@@ -1,5 +1,7 @@
 """Returns unused memory to the system at a slow beat, so that a process that runs for months does not creep up to its limit.
 
+Values that were worked out from objects which are gone are dropped at the same beat (`boundedcache.forget_unasked`).
+
 Two things keep unused memory. Reference cycles (a replaced profile's plugins, a closed connection, a traceback) are freed only when
 Python's collector walks the oldest generation, and with this operator's thresholds it hardly ever does. And the C library returns only
 the end of its heap: one small live object there keeps all freed buffers before it, such as those of TLS connections, of 256 KiB each.
@@ -13,6 +15,8 @@ import gc
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
+
+from placewright.api.boundedcache import forget_unasked
 
 #: Least seconds between two collections.
 BEAT_SECONDS: Final = 60.0
@@ -29,7 +33,8 @@ def trim_heap() -> bool:
 
 
 def give_back() -> None:
-    """Collect reference cycles and return free memory, now. It blocks for milliseconds to tenths of a second."""
+    """Drop unasked values, collect reference cycles and return free memory, now. It blocks for milliseconds to tenths of a second."""
+    forget_unasked()
     gc.collect()
     trim_heap()
 

@@ -26,12 +26,13 @@ class ColumnBytes:
 
     Attributes:
         held: bytes of values, over all columns; what Python keeps beside them is not counted.
+        said: bytes among them that plugins said of pods. Their size is the pods' authors' choice; that of columns is the cluster's.
     """
 
-    __slots__ = ("held",)
+    __slots__ = ("held", "said")
 
     def __init__(self) -> None:
-        self.held = 0
+        self.held = self.said = 0
 
 
 class ColumnPart:

@@ -1,4 +1,7 @@
-"""Keeps the columns of recent shapes of pods within a budget of bytes. The shape that was asked for longest ago goes first."""
+"""Keeps the columns of recent shapes of pods within a budget of bytes. The shape that was asked for longest ago goes first.
+
+Of a pod that is much to describe nothing is kept: its author chooses how large it is, and how many such pods come and go.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,17 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final
 
+from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import bytes_of
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.columnparts import ColumnParts, PartsOfShape
-from placewright.framework.runtime.podcolumns import PodColumns
+from placewright.framework.runtime.podcolumns import LARGEST_TEXT, PodColumns
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 
 #: Bytes of a shape besides its columns, its signature and the plugins' answers.
 SHAPE_BYTES: Final = 2560
-#: Bytes of a signature; pods with a larger one, of some 100 KB themselves, are looked at afresh each time, and nothing is kept of them.
-LARGEST_SIGNATURE: Final = 64 * 1024
+#: One part in so many of the share is for signatures and what plugins said. Columns have the rest: they grow with the cluster alone.
+_TEXTS_PART: Final = 2
 
 
 class KeptShapes:
@@ -23,7 +27,7 @@ class KeptShapes:
 
     Invariant: `nbytes` is what all kept columns take, each shared part counted once, with the signatures that they are kept under. It is
     brought within the budget's share when pods of another shape come, so what one shape adds may be above it until then; one shape is
-    always kept. No signature is larger than `LARGEST_SIGNATURE`.
+    always kept. No signature is larger than `LARGEST_TEXT`; a shape is dropped when another one comes if plugins say more of it.
 
     Attributes:
         budget: how many bytes there are.
@@ -32,12 +36,14 @@ class KeptShapes:
     def __init__(self, runtime: ProfileRuntime, budget: ColumnBudget) -> None:
         self.budget = budget
         self.budget.join(self)
+        forgets_unasked(self)
         self._runtime = runtime
         self._parts = ColumnParts()
         self._shapes: OrderedDict[Hashable, PodColumns] = OrderedDict()
         self._signatures: dict[Hashable, int] = {}
         self._signature_bytes = 0
         self._latest: PodColumns | None = None
+        self._latest_signature: Hashable = None
 
     def __len__(self) -> int:
         return len(self._shapes)
@@ -51,7 +57,7 @@ class KeptShapes:
         """Return the columns of pods with a signature.
 
         Args:
-            signature: None, and one that is larger than `LARGEST_SIGNATURE`, have no kept columns.
+            signature: None, and one that is larger than `LARGEST_TEXT`, have no kept columns.
 
         Returns:
             Kept columns, or new ones.
@@ -64,8 +70,8 @@ class KeptShapes:
         return columns if columns is self._latest else self._recent(signature, columns)
 
     def _new(self, signature: tuple[Hashable, ...]) -> PodColumns | None:
-        nbytes = bytes_of(signature, LARGEST_SIGNATURE)
-        if nbytes > LARGEST_SIGNATURE:
+        nbytes = bytes_of(signature, LARGEST_TEXT)
+        if nbytes > LARGEST_TEXT:
             return None
         parts = PartsOfShape(self._parts, self._runtime.fragments(signature))
         columns = self._shapes[signature] = PodColumns(self._runtime, parts)
@@ -75,17 +81,38 @@ class KeptShapes:
 
     def _recent(self, signature: tuple[Hashable, ...], columns: PodColumns) -> PodColumns:
         """Note that these were asked for, and keep within the limit without the others that were not for longest."""
-        # A run of pods of one shape is the common case; between shapes the rows are cheaper found than kept.
-        if self._latest is not None:
-            self._latest.forget_rows()
-        self._latest = columns
+        self._leave_latest()
+        self._latest, self._latest_signature = columns, signature
+        columns.asked_since_beat = True
         self._shapes.move_to_end(signature)
         share = self.budget.share
-        while self.nbytes > share and len(self._shapes) > 1:  # the last one is in use
-            self._drop_oldest()
+        texts = max(share // _TEXTS_PART, LARGEST_TEXT)
+        while (self.nbytes > share or self._text_bytes > texts) and len(self._shapes) > 1:  # the last one is in use
+            self._drop(next(iter(self._shapes)))
         return columns
 
-    def _drop_oldest(self) -> None:
-        signature, columns = self._shapes.popitem(last=False)
+    def forget_unasked(self) -> None:
+        """Drop the shapes that no pod asked for since the last call: pods that look like that are gone, or wait for long."""
+        self._leave_latest()
+        for signature, columns in list(self._shapes.items()):
+            if not columns.asked_since_beat:
+                self._drop(signature)
+            columns.asked_since_beat = False
+
+    def _leave_latest(self) -> None:
+        """Drop what is not kept of a shape beyond its turn: all of it where plugins said too much."""
+        if self._latest is not None:
+            # A run of pods of one shape is the common case; between shapes the rows are cheaper found than kept.
+            self._latest.forget_rows()
+            if self._latest.count() > LARGEST_TEXT and self._latest_signature in self._shapes:
+                self._drop(self._latest_signature)
+            self._latest = None
+
+    @property
+    def _text_bytes(self) -> int:
+        return self._parts.bytes.said + self._signature_bytes
+
+    def _drop(self, signature: Hashable) -> None:
+        columns = self._shapes.pop(signature)
         self._signature_bytes -= self._signatures.pop(signature)
         columns.give_back()

@@ -36,8 +36,9 @@ from placewright.framework.runtime.changedrows import NOTHING_READ
 from placewright.framework.runtime.columnparts import ColumnPart, ColumnParts, PartsOfShape
 from placewright.framework.runtime.keptcolumn import KeptColumn
 from placewright.framework.runtime.profileruntime import ProfileRuntime
+from placewright.framework.runtime.rowrejections import nothing_left
 from placewright.framework.runtime.scorerange import check_range
-from placewright.framework.status import Code, Status, unresolvable
+from placewright.framework.status import Code, Status
 from placewright.framework.steps import FILTER, PRE_FILTER, SCORE
 
 
@@ -100,7 +101,7 @@ def pre_filter(runtime: ProfileRuntime, state: CycleState, pod: PodInfo, cluster
             narrowed_by.append(plugin.name)
             candidates = result.nodes if candidates is None else candidates & result.nodes
             if not candidates:  # as upstream, which ends here and blames the plugins that named nodes
-                return PreFiltered(_nothing_left(narrowed_by), candidates, tuple(narrowed_by))
+                return PreFiltered(nothing_left(narrowed_by), candidates, tuple(narrowed_by))
     return PreFiltered(refusal, candidates, tuple(narrowed_by))
 
 
@@ -122,25 +123,12 @@ def rows_named(cluster: Cluster, names: Iterable[NodeName]) -> BoolColumn:
     return mask
 
 
-def outside(narrowed_by: Sequence[str]) -> Status:
-    """Return UNSCHEDULABLE_AND_UNRESOLVABLE for nodes that are no candidates, in kube-scheduler's words.
-
-    Args:
-        narrowed_by: the plugins that named candidates.
-    """
-    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}]")
-
-
-def _nothing_left(narrowed_by: list[str]) -> Status:
-    if len(narrowed_by) == 1:
-        return unresolvable(f"node(s) didn't satisfy plugin {narrowed_by[0]}").by(narrowed_by[0])
-    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}] simultaneously").by(narrowed_by[0])
-
-
 #: The summary of all feasible rows by plugin; None for plugins without normalisation.
 Summaries = dict[str, Hashable | None]
 #: Totals or scores in the width in which they are kept, shape (size,).
 Totals = NDArray[np.signedinteger[Any]]
+#: Bytes of a signature, and of what plugins said of its pods, that are kept. A count of them may end here.
+LARGEST_TEXT: Final = 64 * 1024
 #: The total of a row that cannot hold the pod.
 NOT_FEASIBLE: Final = -1
 #: Stands for a column of zeros, which need not be added to anything.
@@ -158,6 +146,7 @@ class PodColumns:
         fits: rows that hold a node and pass all local filters; shape (size,).
         totals: sum of weighted local scores, `NOT_FEASIBLE` where not `fits`; shape (size,); not to be written.
         summaries: what `totals` was normalised by.
+        asked_since_beat: whether a pod of this signature came since unasked shapes were last dropped.
     """
 
     def __init__(self, runtime: ProfileRuntime, parts: PartsOfShape | None = None) -> None:
@@ -168,6 +157,7 @@ class PodColumns:
         self.fits: BoolColumn = np.zeros(0, np.bool_)
         self.totals: Totals = np.zeros(0, np.int64)
         self.summaries: Summaries = {}
+        self.asked_since_beat = False
         self._runtime = runtime
         self._parts = PartsOfShape(ColumnParts(), {}) if parts is None else parts
         self._filters: dict[str, ColumnPart] | None = None
@@ -178,15 +168,17 @@ class PodColumns:
         self._cluster_filters: dict[str, KeptColumn[np.bool_]] = {}
         self._cluster_scores: dict[str, KeptColumn[np.int64]] = {}
         self._read = self._totals_read = NOTHING_READ
-        self._held = 0
-        self._said = 0
+        self._held = self._said = 0
         self._said_in = [0, 0, 0, 0]
+        self._given_back = False
         self._asked = False
 
     def give_back(self) -> None:
         """Leave the parts, because this signature is dropped; a part that no other signature uses is dropped, too."""
+        self.count()
+        self._given_back = True  # an evaluation that is not over may still write here; its bytes would be counted for ever
         self._parts.bytes.held -= self._held
-        self._held = 0
+        self._parts.bytes.said -= self._said
         self._parts.leave()
 
     def asked_again(self, cluster: Cluster, wanted: int) -> bool:
@@ -212,12 +204,21 @@ class PodColumns:
         """Drop what is quickly found again, because pods of another signature come now."""
         self._fitting_rows = None
 
-    def _hold(self) -> None:
-        """Count what is kept here, besides the parts."""
+    def count(self) -> int:
+        """Bring the profile's count of bytes up to date with what is kept here, besides the parts.
+
+        Returns:
+            Bytes of what plugins said of the pod, without columns; above `LARGEST_TEXT`, any number above it.
+        """
+        if self._given_back:
+            return 0
         kept: list[KeptColumn[Any]] = [*self._cluster_filters.values(), *self._cluster_scores.values()]
-        held = self.fits.nbytes + self.totals.nbytes + sum(column.nbytes for column in kept) + self._bytes_said()
+        said_before, said = self._said, self._bytes_said()
+        held = self.fits.nbytes + self.totals.nbytes + sum(column.nbytes for column in kept) + said
         self._parts.bytes.held += held - self._held
+        self._parts.bytes.said += said - said_before
         self._held = held
+        return said
 
     def _bytes_said(self) -> int:
         """Bytes of the plugins' answers about the pod and of fingerprints. Each is counted once, when it is new."""
@@ -225,7 +226,7 @@ class PodColumns:
         for index, table in enumerate(tables):
             counted = self._said_in[index]
             if len(table) > counted:
-                self._said += bytes_of(list(islice(table.items(), counted, None)))
+                self._said += bytes_of(list(islice(table.items(), counted, None)), LARGEST_TEXT)
                 self._said_in[index] = len(table)
         return self._said
 
@@ -252,7 +253,7 @@ class PodColumns:
             self.fits = _all_pass(columns, cluster, None)
             self._fits_changed()
             self._totals_read = NOTHING_READ  # totals were made for other rows
-            self._hold()
+            self.count()
         elif len(rows):
             fits = _all_pass(columns, cluster, rows)
             # A node that takes another's row may fit as that one did; the normalisation over feasible nodes must see it all the same.
@@ -319,7 +320,7 @@ class PodColumns:
             kept = self._cluster_filters[plugin.name] = KeptColumn(plugin.filter(state, pod, cluster, cluster.all_rows))
             state.steps.plugin_ended(plugin.name, FILTER)
             self._fingerprints[key] = promise
-            self._hold()
+            self.count()
         return kept
 
     # --- scores ------------------------------------------------------------------------------------------------------------
@@ -366,7 +367,7 @@ class PodColumns:
         # In this order: where scores are out of range, the old totals stay beside the summaries they were made with.
         self.totals = self._weigh(plugins, state, None, summaries, self.fits)
         self.summaries, self._summaries_hold = summaries, True
-        self._hold()
+        self.count()
 
     def _raw(self, plugin: ScorePlugin) -> KeptColumn[np.int64]:
         column = (self._scores or {})[plugin.name].column
@@ -485,7 +486,7 @@ class PodColumns:
             kept = self._cluster_scores[plugin.name] = KeptColumn(plugin.score(state, pod, cluster, cluster.all_rows))
             state.steps.plugin_ended(plugin.name, SCORE)
             self._fingerprints[key] = promise
-            self._hold()
+            self.count()
         return NOTHING_SCORED if kept.only == 0 and not plugin.normalised else kept.column(feasible)
 
 

@@ -19,9 +19,9 @@ from placewright.framework.interface import CycleState, FilterPlugin, Reads, Rej
 from placewright.framework.ports import NominationChanges
 from placewright.framework.rowwise import NodeVerdict, PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.runtime.keptanswers import KeptAnswers, NominationLog
-from placewright.framework.runtime.podcolumns import PodColumns, PreFiltered, outside, pre_filter, rows_named
+from placewright.framework.runtime.podcolumns import PodColumns, PreFiltered, pre_filter, rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
-from placewright.framework.runtime.rowrejections import BesideNominated, RowRejections
+from placewright.framework.runtime.rowrejections import BesideNominated, RowRejections, outside
 from placewright.framework.status import SUCCESS, Status
 
 #: To what answers are kept: the verdicts of rows that refuse the pod, None for the others.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewright.framework.interface import BoolColumn, Rejection
-from placewright.framework.status import Status
+from placewright.framework.status import Status, unresolvable
 
 #: More of them than these, and than rows, are those of the past: statuses that name pods, say.
 _FEW_STATUSES: Final = 256
@@ -145,3 +145,23 @@ class BesideNominated:
     def clear(self) -> None:
         """Anything may have changed."""
         self.stale = None
+
+
+def outside(narrowed_by: Sequence[str]) -> Status:
+    """Return UNSCHEDULABLE_AND_UNRESOLVABLE for nodes that are no candidates, in kube-scheduler's words.
+
+    Args:
+        narrowed_by: the plugins that named candidates.
+    """
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}]")
+
+
+def nothing_left(narrowed_by: Sequence[str]) -> Status:
+    """Return UNSCHEDULABLE_AND_UNRESOLVABLE for a pod whose plugins leave no candidate, in kube-scheduler's words.
+
+    Args:
+        narrowed_by: the plugins that named candidates, in run order.
+    """
+    if len(narrowed_by) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {narrowed_by[0]}").by(narrowed_by[0])
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}] simultaneously").by(narrowed_by[0])

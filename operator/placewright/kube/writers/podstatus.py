@@ -154,7 +154,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
         super().__init__(client, may_write, workers=workers, **timing)
         self.counts = StatusCounts()
         self._most_waiting = waiting
-        self._written: BoundedCache[str, _Written] = BoundedCache(_REMEMBERED_BYTES, most=_REMEMBERED)
+        self._written: BoundedCache[str, _Written] = BoundedCache(_REMEMBERED_BYTES, most=_REMEMBERED, forgets=False)
         #: Uids of pods whose nomination is being written.
         self._nominating: set[str] = set()
 
