@@ -207,6 +207,18 @@ async def signature_flood(siege: Siege, rng: Dice) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
+async def large_pods_come_and_go(siege: Siege, rng: Dice) -> AsyncIterator[None]:
+    """Pods of hundreds of KB, all different, one after the other: none of them is there when the next one comes."""
+    count, size = rng.worst_first(((200, 16_000), (200, 6000), (400, 1000)))
+    for _ in range(count):
+        values = [f"{siege.name('none')}-{'x' * 40}" for _ in range(size)]
+        terms = [{"matchExpressions": [{"key": HOST, "operator": "NotIn", "values": values}]}]
+        for name in await siege.pods([siege.pod("large", affinity=node_affinity(terms))]):
+            await siege.delete_pod(name)
+    yield
+
+
+@asynccontextmanager
 async def huge_annotations(siege: Siege, rng: Dice) -> AsyncIterator[None]:
     """Pods with all the annotations that they may have, which change all the while; on nodes or waiting."""
     pods, size = rng.worst_first(((60, 240_000), (200, 40_000)))
@@ -454,6 +466,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "namespace selectors times namespaces": Attack(selector_flood),
     "resource names that no node has": Attack(resource_names, nodes=2000),
     "pods of which no two are alike": Attack(signature_flood),
+    "large pods that come and go": Attack(large_pods_come_and_go, most=220),
     "huge annotations": Attack(huge_annotations),
     "groups that never fit": Attack(group_flood),
     "groups with a domain a node": Attack(groups_of_many_domains),

@@ -13,7 +13,9 @@ from placewright.api.boundedcache import forget_unasked
 from placewright.api.decode import convert
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
-from placewright.framework.runtime.podcolumns import LARGEST_TEXT
+from placewright.api.selectors import CompiledRequirement, Selector
+from placewright.cluster.tally import Tally
+from placewright.framework.runtime.podcolumns import LARGEST_TEXT, PodColumns
 from scheduler.makers import World, node
 
 MEBI = 2**20
@@ -165,3 +167,41 @@ async def test_what_authors_of_pods_choose_the_size_of_takes_half_of_the_share()
     assert 20 < len(kept) < 100
     forget_unasked()  # texts that were read
     assert size() - before < 2 * 1.3, "2 MiB of texts"
+
+
+@pytest.mark.usefixtures("allocated")
+async def test_all_that_plugins_worked_out_of_pods_of_many_shapes_goes_by_the_second_beat() -> None:
+    world = picky_world()
+
+    def choosy(number: int) -> PodInfo:
+        """A pod with a constraint and a term of its own, which plugins compile and count."""
+        labels = {"app": f"a{number}"}
+        term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+        spread = [{"maxSkew": 9, "whenUnsatisfiable": "ScheduleAnyway", **term}]
+        wanted = [{"matchExpressions": [{"key": f"k{number}", "operator": "DoesNotExist"}]}]
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": wanted}}}
+        spec = {"affinity": affinity, "topologySpreadConstraints": spread, "containers": [{"name": "c"}]}
+        spec["schedulerName"] = "default-scheduler"
+        return PodInfo(
+            convert({"metadata": {"name": f"c{number}", "namespace": "d", "uid": f"c{number}", "labels": labels}, "spec": spec}, Pod)
+        )
+
+    kinds = (PodColumns, Tally, CompiledRequirement, Selector)
+    for number in range(3):
+        await come_and_go(world, choosy(number))
+    for _ in range(2):
+        forget_unasked()
+    before = alive(kinds)
+    for number in range(3, 153):
+        await come_and_go(world, choosy(number))
+    assert all(now >= then + 150 for now, then in zip(alive(kinds), before, strict=True)), "each kind is kept for pods that come again"
+    for _ in range(2):
+        forget_unasked()
+    assert alive(kinds) == before
+
+
+def alive(kinds: tuple[type, ...]) -> list[int]:
+    """Number of objects of each kind that Python's collector knows."""
+    gc.collect()
+    objects = gc.get_objects()
+    return [sum(type(each) is kind for each in objects) for kind in kinds]

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from placewright.api.boundedcache import forgets_unasked
 from placewright.cluster.pairwisegroups import PairwiseGroup, PairwiseGroups
 from placewright.cluster.podselections import AffinityCarrier, PodSelection
 from placewright.cluster.selectorindex import SelectorIndex
@@ -65,6 +66,9 @@ class Tallies:
         self._selections: dict[Tally, PodSelection] = {}
         self._broad: dict[PodSelection, None] = {}
         self._made = 0
+        #: Selections that were there at the last beat and were not asked for since.
+        self._unasked: set[PodSelection] = set()
+        forgets_unasked(self)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -83,6 +87,7 @@ class Tallies:
         if tally is None:
             return self._start(selection, size)
         self._kept.move_to_end(selection)
+        self._unasked.discard(selection)
         if tally.version - self._charged[tally].version >= _UNCHARGED:
             self._charge(tally, size)
         return tally
@@ -93,6 +98,12 @@ class Tallies:
         met = [*self._by_carrier.get(AffinityCarrier(key.namespace, key.affinity), ()), *self._by_label.meeting(key.namespace, key.labels)]
         picking = [selection for selection in met if selection.selects(key, group.labels)]
         group.tallies = [self._kept[selection].weighing(selection.weight_of(key)) for selection in picking]
+
+    def forget_unasked(self) -> None:
+        """Drop the tallies that were not asked for since the last call."""
+        for selection in list(self._unasked):
+            self._stop(selection)
+        self._unasked = set(self._kept)
 
     def _start(self, selection: PodSelection, size: int) -> Tally:
         self._made += 1
@@ -141,6 +152,7 @@ class Tallies:
 
     def _stop(self, selection: PodSelection) -> None:
         tally = self._kept.pop(selection)
+        self._unasked.discard(selection)
         del self._selections[tally]
         self._broad.pop(selection, None)
         self._bytes -= self._charged.pop(tally).nbytes
