@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from placewright import testing as kit
 from placewright.api.annotations import DEVICES
 from placewright.api.objects import Node, NodeName
+from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Handle, Plugin
@@ -71,6 +72,7 @@ class Scene:
     nominated: dict[NodeName, list[PodInfo]] = field(default_factory=dict)
     #: Nobody logs what becomes of `nominated`, so nothing may be kept.
     with_terms: int = 1
+    together: frozenset[GroupRef] = frozenset()
     changes: NominationChanges = field(default_factory=NominationChanges)
 
     def node_of(self, uid: str) -> NodeName | None:
