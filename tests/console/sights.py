@@ -125,8 +125,8 @@ def town(path: Path) -> Path:
     return file_of(path, [*nodes, *objects, *placed, *waits, *late, *profiles], moves)
 
 
-#: A name as long as the API server lets one be, with no place to break it.
-LONG: Final = "a-very-long-name-" * 14 + "ends-with-" + "x" * 5
+#: A name with no place to break it. With what is put before and behind it it has 253 characters at most, as API servers allow.
+LONG: Final = "a-very-long-name-" * 13 + "ends-with-" + "x" * 4
 #: Characters that turn the direction of writing, that cannot be seen, and that stand above each other.
 TURNED: Final = "left\u202eright\u2066\u200bhidden\u0000Z\u0351\u036b\u0343\u036a\u0302\u036b\u033d\u034f\u0334"
 #: Of `rogues`.

@@ -53,7 +53,7 @@ async def test_get_shows_how_profiles_stand_by_short_name_and_by_category(profil
     await profiles("patch", "schedprof", "shown", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
     for name in ("schedprof", "placewright", "schedulingprofiles.placewright.dev"):
         head, *rows = (await profiles("get", name)).splitlines()
-        assert head.split() == ["NAME", "SCHEDULER", "READY", "REASON", "ACTIVE", "PENDING", "AGE"]
+        assert head.split() == ["NAME", "SCHEDULER", "READY", "REASON", "ACTIVE", "PENDING", "PLUGINS", "AGE"]
         (row,) = [row.split() for row in rows if row.split()[0].endswith("shown")]
         assert row[1:6] == ["seen", "True", "Active", "7", "3"]
 

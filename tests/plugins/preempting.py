@@ -12,6 +12,7 @@ import msgspec
 
 from placewright import testing as kit
 from placewright.api.objects import NodeName
+from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.preemption import PreemptionSpec
 from placewright.api.profile import PluginConfig, default_profile
@@ -74,6 +75,7 @@ class Scene:
     _evictions: Evictions | None = None
     #: Nobody logs what becomes of `nominated`, so nothing may be kept.
     with_terms: int = 1
+    together: frozenset[GroupRef] = frozenset()
     changes: NominationChanges = field(default_factory=NominationChanges)
 
     def node_of(self, uid: str) -> NodeName | None:

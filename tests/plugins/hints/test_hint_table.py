@@ -12,6 +12,7 @@ from hints import device_rows, gang_rows, node_rows, pairwise_rows, volume_rows
 from hints.rows import NODE_TAINTED, Rejected, Row
 from hints.waiting_room import WaitingRoom
 from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource, always
+from placewright.framework.runtime.allowednamespaces import ALLOWED_NAMESPACES
 from placewright.plugins.catalog import in_tree
 from placewright.queue.queued import SubQueue
 
@@ -97,7 +98,8 @@ NEW_ONES_HELP: Final = frozenset(
     | {("VolumeZone", _VOLUME)}
 )
 
-INTERESTS: Final = WaitingRoom().runtime.interests
+#: The rule on namespaces is the framework's own, and has its own tests (`tests/scheduler/test_allowed_namespaces.py`).
+INTERESTS: Final = {plugin: events for plugin, events in WaitingRoom().runtime.interests.items() if plugin != ALLOWED_NAMESPACES}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
