@@ -109,6 +109,10 @@ def read_documents(text: str, file: str) -> Iterator[Document]:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise bad_field(f"{file}: line {line}", error.found, error.allowed) from None
     except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        if mark is not None and "maximum nesting depth" in str(error):  # newer libyaml has a limit of its own, and looks further ahead
+            deep = _too_deep(yaml.Event(mark, mark))
+            raise bad_field(f"{file}: line {mark.line + 1}", deep.found, deep.allowed) from None
         raise InputError(f"{file}: {_described(error)}") from None
 
 
