@@ -52,8 +52,10 @@ def test_a_shallow_text_has_all_but_what_is_deep(value: Any, levels: int, indent
 
 
 @given(text=st.binary() | st.text(st.sampled_from('a"\\{}[],:1')).map(str.encode))
-def test_any_bytes_have_a_shallow_form_or_stay_as_they_are(text: bytes) -> None:
-    shallow(text)
+def test_the_shallow_form_of_any_bytes_is_no_longer_and_has_no_other_form(text: bytes) -> None:
+    found = shallow(text)
+    assert len(found) <= max(len(text), len(text) // 2 * 4), "at most null for each empty pair of brackets"
+    assert shallow(found) == found
 
 
 @pytest.mark.parametrize("levels", [200, 1500, 9000])
