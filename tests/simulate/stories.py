@@ -1,15 +1,17 @@
 """Stories: a cluster drawn at random in which things happen, one after the other, before an operator at work; and what was seen of it.
 
 Each step waits until the operator has nothing left to do, so that the order of decisions is certain: pods have priorities of their own, and
-nobody's backoff runs. What happened is kept as a simulation takes it, ten virtual seconds a step. One thing is uncertain all the same: what
-the operator decides while bindings are on their way and victims leave, which in a simulation takes no time (docs/simulate.md). A story in
-which a pod waited for its turn just then is `crowded`.
+nobody's backoff runs. What happened is kept as a simulation takes it, ten virtual seconds a step. A story ends when a simulation does:
+after the last step, pods that no event brought back are tried again after five minutes, until nothing changes any more. One thing is
+uncertain all the same: what the operator decides while bindings are on their way and victims leave, which in a simulation takes no time
+(docs/simulate.md). A story in which a pod waited for its turn just then is `crowded`.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,10 +22,11 @@ from kubesandbox.storage.writes import WriteOptions
 from placewright.engine.beside import Beside, Listeners, Membership
 from placewright.engine.engine import Engine
 from placewright.framework.events import ASSIGNED_POD_ADD
-from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
 from placewright.scheduler.attempts import Attempt
 from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.scenario import Act, Happening
+from placewright_lab.simulation.simulation import FLUSH_SECONDS, PATIENCE_SECONDS
 
 from .scenarios import node, pod
 
@@ -33,7 +36,7 @@ SCORES: Final = (
     "NodeResourcesFit", "NodeResourcesBalancedAllocation", "PodTopologySpread", "TaintToleration", "NodeAffinity", "InterPodAffinity"
 )  # fmt: skip
 STRICT, SOFT = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
-SECONDS_A_STEP: Final = 10.0
+SECONDS_A_STEP: Final = 10  # `FLUSH_SECONDS` is a multiple of it
 
 
 def random_spec(rng: random.Random) -> dict[str, Any]:
@@ -57,7 +60,8 @@ class Story:
     Attributes:
         before: nodes and pods as the API server listed them when the operator came.
         happenings: what was done since.
-        seen: how often what was done, and `preempted` and `waited`: whether the story has what it was told for.
+        seen: how often what was done, and `preempted`, `waited` and `outwaited` (pods that only time brought back): whether the story has
+            what it was told for.
         crowded: when others could be decided, victims left, or a binding made somebody worth another try.
     """
 
@@ -129,19 +133,28 @@ class Story:
         return Beside(Listeners(attempts=(self._crowds,)), self._crowds.looking_at)
 
     async def tell(self, stage: Stage, running: Running, steps: int) -> None:
-        """The profile comes, then so many things happen."""
-        crowds = self._crowds
+        """The profile comes, then so many things happen, then time passes until all pods that wait were tried since the last change."""
         await idle(stage, running)
         stage.profile(**self.spec)
         await stage.until(lambda: (stage.show_profile().get("status") or {}).get("activeGeneration"), "the profile is in effect")
         await idle(stage, running)
-        crowds.all_is_quiet()
-        for number in range(1, steps + 1):
-            self._step(stage, SECONDS_A_STEP * number)
+        self._crowds.all_is_quiet()
+        at = changed = 0
+        known = places(objects_of(stage))
+        reached: dict[float, float] = {}  # by virtual second: when it came, on the queue's clock
+        while (at := at + SECONDS_A_STEP) <= changed + PATIENCE_SECONDS:
+            reached[at] = time.monotonic()
+            happens = at <= SECONDS_A_STEP * steps
+            if happens:
+                self._step(stage, at)
+            if at > MAX_UNSCHEDULABLE_SECONDS and at % FLUSH_SECONDS == 0:
+                self.seen["outwaited"] += running.engine.queue.sweeps.flush(oldest=reached[at - MAX_UNSCHEDULABLE_SECONDS])
             await idle(stage, running)
-            crowds.all_is_quiet()
-        self.crowded = crowds.crowded
-        self._count(places(objects_of(stage)))
+            self._crowds.all_is_quiet()
+            was, known = known, places(objects_of(stage))
+            changed = at if happens or known != was else changed
+        self.crowded = self._crowds.crowded
+        self._count(known)
 
     def _count(self, end: dict[str, str]) -> None:
         pods = places([*self.before, *(each.manifest for each in self.happenings)]).keys()
