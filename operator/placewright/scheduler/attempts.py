@@ -130,7 +130,7 @@ class Attempt:
 
     def failed(self, failure: FitError) -> None:
         """Note that the pod has no node: none was chosen, or the choice was taken back."""
-        self.failure = failure
+        self.failure = failure.with_traceback(None)  # its frames hold this attempt: neither would go before the collector comes
         self._end(Result.ERROR if failure.internal else Result.UNSCHEDULABLE)
 
     def _end(self, result: Result) -> None:
