@@ -41,8 +41,9 @@ class Told:
     By Node and Gone a pod is helped by an event whose object has the pod's shape. Near is asked only about pods that are near enough.
     """
 
-    def __init__(self, slices: int | None, **interests: Any) -> None:
+    def __init__(self, slices: int | None, *, seconds: float = 0.0, **interests: Any) -> None:
         self.asked: list[tuple[str, Any]] = []
+        self.seconds = seconds
         table = interests or {
             "Node": [interest(EventResource.NODE, Action.ADD, self._fits)],
             "Gone": [interest(EventResource.NODE, Action.DELETE, self._fits)],
@@ -55,6 +56,7 @@ class Told:
 
     def _fits(self, waiting: PodInfo, old: Any, new: Any) -> QueueingHint:
         self.asked.append((waiting.name, new or old))
+        self.world.now += self.seconds  # what a hint takes
         return QueueingHint.QUEUE if waiting.labels["shape"] == (new or old) else QueueingHint.SKIP
 
     def waiting(self, count: int, *plugins: str, shape: str = "round") -> None:
@@ -306,6 +308,59 @@ async def test_catching_up_ends_when_all_that_happened_before_is_told_and_does_n
     telling.cancel()
     with suppress(asyncio.CancelledError):
         await telling
+
+
+async def test_catching_up_ends_when_patience_does() -> None:
+    told = Told(2, seconds=0.1)
+    told.waiting(90, "Node", shape="square")
+    told.queue.move(NODE_ADD, None, "round")
+    telling = asyncio.create_task(told.queue.sweeps.run())
+    began = told.world.now
+    await told.queue.sweeps.caught_up(0.3)
+    assert 0.3 <= told.world.now - began < 0.6
+    assert told.queue.sweeps.behind
+    telling.cancel()
+    with suppress(asyncio.CancelledError):
+        await telling
+
+
+def test_hints_that_take_long_end_a_slice() -> None:
+    told = Told(8, seconds=sweeps.SLICE_SECONDS / 2)
+    told.waiting(9, "Node", shape="square")
+    told.queue.move(NODE_ADD, None, "round")
+    assert max(told.slices()) <= 3
+
+
+def test_pods_that_a_sweep_does_not_reach_in_its_time_are_tried_instead_and_none_is_forgotten() -> None:
+    told = Told(2, seconds=sweeps.SWEEP_SECONDS / 4)
+    told.waiting(9, "Node", shape="square")
+    for number in range(3):
+        told.queue.move(NODE_ADD, None, f"new-{number}")
+    told.slices()
+    waiting = [name for name in (f"p{index}" for index in range(9)) if told.world.place(name) is SubQueue.UNSCHEDULABLE]
+    assert [[what for name, what in told.asked if name == each] for each in waiting] == [["new-0", "new-1", "new-2"]] * len(waiting)
+    assert len(waiting) < 3, "the others are tried: a decision takes less than so many hints"
+    assert told.queue.sizes().backoff == 9 - len(waiting)
+
+
+def test_few_pods_that_take_long_to_tell_are_told_the_rest_in_slices() -> None:
+    told = Told(9, seconds=sweeps.SLICE_SECONDS)
+    told.waiting(9, "Node", shape="square")
+    told.queue.move(NODE_ADD, None, "new")
+    assert len(told.asked) <= 2
+    assert told.queue.sweeps.behind
+    told.slices()
+    assert sorted(told.asked) == [(f"p{index}", "new") for index in range(9)], "each once"
+
+
+def test_a_pod_that_would_hear_of_much_before_its_own_change_is_told_that_anything_may_have_happened() -> None:
+    told = Told(2, seconds=sweeps.SLICE_SECONDS)
+    told.waiting(5, "Node", shape="square")
+    for number in range(9):
+        told.queue.move(NODE_ADD, None, f"new-{number}")
+    told.queue.update(shaped("p0", "oblong").build())
+    assert len(told.asked) <= 2
+    assert told.world.place("p0") is SubQueue.BACKOFF
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------------------------

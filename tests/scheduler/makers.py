@@ -42,18 +42,30 @@ class World(KitWorld):
         guarding: Guarding | None = None,
         timed: Timed | None = None,
         sizes: RoomSizes = STATED_SIZES,
+        slices: int | None = None,
         **spec: Any,
     ) -> None:
-        """`timed`: takes the time of hints. `sizes`: of profiles' rooms. `spec`: fields of the profile's spec, its name and generation."""
+        """Set the world up.
+
+        Args:
+            plugins: beside those of Kubernetes.
+            lead: the replica has it, where none is given.
+            guarding: what bounds plugins.
+            timed: takes the time of hints.
+            sizes: of profiles' rooms.
+            slices: pods that are told of an event at once.
+            spec: fields of the profile's spec, its name and generation.
+        """
         self._guarding = guarding or Guarding()
         self._timed = timed
         self._sizes = sizes
+        self._slices = slices
         super().__init__(*plugins, profile=_profile(**spec), lead=lead, watches=False)
         self.binding = self.scheduler.binding
         self.reconciler = Reconciler(self.cluster, self.queue, self.binding, self.intake)
 
     def _make_queue(self) -> SchedulingQueue:
-        return SchedulingQueue(self._policy, self.time, self.log.pod_entered, self._timed, sizes=self._sizes)
+        return SchedulingQueue(self._policy, self.time, self.log.pod_entered, self._timed, sizes=self._sizes, slices=self._slices)
 
     def _make_cycle(self) -> SchedulingCycle:
         return SchedulingCycle(self.cluster, self.queue.nominator, random.Random(7))

@@ -1,18 +1,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from placewright.api.objects import NodeName
+from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.tallies import Tallies
+from placewright.framework.events import NODE_ADD, Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import CycleState, PermitResult, PreBindPlugin
 from placewright.framework.runtime import evaluation
-from placewright.framework.status import SUCCESS, Code, Status
+from placewright.framework.scalar import ScalarFilter
+from placewright.framework.status import SUCCESS, Code, Status, unschedulable
 from placewright.queue.queued import SubQueue
 from placewright.queue.room import RoomSizes
 from placewright.scheduler import preparations
@@ -174,6 +176,43 @@ async def test_others_get_their_turn_between_slices() -> None:
                 await asyncio.sleep(0)
                 seen.append(world.queue.sizes().active)
     assert sorted(set(seen), reverse=True) == list(range(seen[0], -1, -1)), "one at a time, others in between"
+
+
+async def test_events_that_come_faster_than_pods_are_told_of_them_stop_no_decision() -> None:
+    class Slow(ScalarFilter):
+        name = "Slow"
+
+        def filter_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> Status:
+            return unschedulable("never") if pod.name.startswith("hard") else SUCCESS
+
+        def sign(self, pod: PodInfo) -> bool:
+            return pod.name.startswith("hard")
+
+        def events(self) -> Sequence[ClusterEventWithHint]:
+            return (interest(EventResource.NODE, Action.ADD, self._asked),)
+
+        def _asked(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+            world.now += 0.05
+            return QueueingHint.SKIP
+
+    world = World(Slow, slices=2).nodes(node("a")).pods(*(pod(f"hard-{number}") for number in range(10)))
+
+    async def more() -> None:
+        while True:
+            world.queue.move(NODE_ADD, None, "new")
+            await asyncio.sleep(0)
+
+    async with running(world):
+        await until(lambda: world.queue.sizes().unschedulable == 10)
+        storm, telling = asyncio.create_task(more()), asyncio.create_task(world.queue.sweeps.run())
+        for number in range(5):
+            world.pods(pod(f"easy-{number}"))
+            asked_for = world.now
+            await until(lambda number=number: world.scheduler.counts.bound == number + 1)
+            assert world.now - asked_for < module.PATIENCE_SECONDS + 0.5
+        for task in (storm, telling):
+            task.cancel()
+        await asyncio.gather(storm, telling, return_exceptions=True)
 
 
 def _takes_a_slice(world: World) -> Status:

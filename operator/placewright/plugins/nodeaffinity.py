@@ -294,8 +294,12 @@ def _demands_met(pod: PodInfo, node: Node) -> bool:
     if required is None:
         return True
     name = node.metadata.name
-    near = (NodeSelector(node_selector_terms=(term,)) for term in required.node_selector_terms or () if may_match(term, labels, name))
-    return any(term.matches(labels, name) for each in near for term in compile_node_selector(each))
+    for term in required.node_selector_terms or ():
+        if may_match(term, labels, name) and any(
+            each.matches(labels, name) for each in compile_node_selector(NodeSelector(node_selector_terms=(term,)))
+        ):
+            return True
+    return False
 
 
 def _required_terms(affinity: kube.NodeAffinity | None) -> tuple[NodeTerm, ...] | None:

@@ -86,7 +86,7 @@ class SchedulingQueue(QueueView):
         self._policies = policies
         self._clock = clock
         self._on_incoming = on_incoming
-        self.sweeps = EventSweeps(self._queues, self.pod_groups, self._requeue, slices, self._ready.set)
+        self.sweeps = EventSweeps(self._queues, self.pod_groups, self._requeue, slices, self._ready.set, clock)
         self.suspects = SuspectPods(self._queues, self.in_flight, self._requeue, clock)
         self.alarms = Alarms(clock, self.move)
         self.giving_up = GivingUp(self._queues, clock, wall)

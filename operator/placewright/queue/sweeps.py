@@ -16,6 +16,7 @@ that pod up to date (`catch_up`).
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,12 +33,16 @@ from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.recentevents import RecentEvents
 
-#: Pods that are told of an event at once, or in one slice: 1 to 3 ms of work.
+#: Pods that are told of an event at once, or in one slice: mostly 1 to 3 ms of work.
 A_SLICE: Final = 128
+#: Seconds after which a slice ends where hints take longer.
+SLICE_SECONDS: Final = 0.005
 #: Events kept at most. Where more come before a sweep can begin, waiting pods are told "anything may have happened" instead.
 EVENT_LIMIT: Final = 10_000
 #: Bytes of the objects in these events, at most.
 EVENT_BYTES: Final = 24 * 2**20
+#: Seconds that a sweep may ask hints. Then the pods that are left are told "anything may have happened": a decision takes less.
+SWEEP_SECONDS: Final = 1.0
 
 #: Puts a waiting pod into the sub-queue that it belongs to now.
 RequeuePod = Callable[[ProfileQueue, QueuedPod, Requeue, str], SubQueue]
@@ -75,6 +80,7 @@ class NumberedEvent(NamedTuple):
 class _Sweep:
     events: tuple[NumberedEvent, ...]
     pods: Iterator[tuple[ProfileQueue, QueuedPod]]
+    until: float
     current: tuple[ProfileQueue, QueuedPod] | None = None
 
 
@@ -106,7 +112,13 @@ class EventSweeps:
     """
 
     def __init__(
-        self, queues: ProfileQueues, pod_groups: QueuedPodGroups, requeue: RequeuePod, a_slice: int | None, ready: Callable[[], None]
+        self,
+        queues: ProfileQueues,
+        pod_groups: QueuedPodGroups,
+        requeue: RequeuePod,
+        a_slice: int | None,
+        ready: Callable[[], None],
+        clock: Callable[[], float],
     ) -> None:
         """Start without events.
 
@@ -116,6 +128,7 @@ class EventSweeps:
             requeue: moves a pod between sub-queues.
             a_slice: pods that are told at once; None tells all at once.
             ready: called when a pod may be handed out that could not be handed out before.
+            clock: seconds, monotonic.
         """
         self.happened = 0
         self.recent = RecentEvents()
@@ -124,6 +137,7 @@ class EventSweeps:
         self._requeue = requeue
         self._a_slice = a_slice
         self._ready = ready
+        self._clock = clock
         self._kept: deque[NumberedEvent] = deque()
         self._kept_bytes = 0
         self._sweep: _Sweep | None = None
@@ -163,7 +177,13 @@ class EventSweeps:
         if self._a_slice is not None and sum(len(reached.pods) for _, by_plugin in found for reached in by_plugin) > self._a_slice:
             self._keep(told)
             return 0
-        return sum(self._tell_now(queue, queued, told) for queue, by_plugin in found for queued in _each_once(by_plugin, old, new))
+        moved, until = 0, self._clock() + SLICE_SECONDS
+        for queue, queued in ((queue, each) for queue, by_plugin in found for each in _each_once(by_plugin, old, new)):
+            if self._a_slice is not None and self._clock() > until:
+                self._keep(told)
+                break
+            moved += self._tell_now(queue, queued, told)
+        return moved
 
     def noted(self, events: Sequence[ClusterEvent], old: Any, new: Any) -> Sequence[ClusterEvent]:
         """Note changes of one waiting pod among the recent events. Only that pod is told, by the caller.
@@ -269,8 +289,10 @@ class EventSweeps:
             queued: waits in `queue`.
         """
         if self.behind and queue.served:
+            until = self._clock() + SLICE_SECONDS
             for told in self._outstanding():
-                self._tell_one(queue, queued, told)
+                late = self._clock() > until
+                self._tell_one(queue, queued, _anything(self.happened) if late else told)
 
     def sweep_some(self) -> None:
         """Move the next slice of pods to their new order, or tell the next slice."""
@@ -282,8 +304,8 @@ class EventSweeps:
         self._swept.set()
 
     def _tell_some(self) -> None:
-        left = self._a_slice or A_SLICE
-        while left > 0 and self._untold:
+        left, until = self._a_slice or A_SLICE, self._clock() + SLICE_SECONDS
+        while left > 0 and self._untold and self._clock() < until:
             left -= self._step(left)
 
     def sweep_all(self) -> None:
@@ -292,10 +314,14 @@ class EventSweeps:
             self._tell_some()
         self._swept.set()
 
-    async def caught_up(self) -> None:
-        """Return when waiting pods have been told of all events up to this call. `run` has to be running."""
-        until = self.happened
-        while (first := self._first()) is not None and first <= until:
+    async def caught_up(self, patience: float = math.inf) -> None:
+        """Return when waiting pods have been told of all events up to this call. `run` has to be running.
+
+        Args:
+            patience: return after so many seconds at the latest.
+        """
+        happened, until = self.happened, self._clock() + patience
+        while (first := self._first()) is not None and first <= happened and self._clock() < until:
             self._swept.clear()
             await self._swept.wait()
 
@@ -331,7 +357,7 @@ class EventSweeps:
         if len(self._kept) > EVENT_LIMIT or self._kept_bytes > EVENT_BYTES:
             self._kept.clear()
             self._kept_bytes = 0
-            self._kept.append(NumberedEvent(told.number, WILDCARD, None, None))
+            self._kept.append(_anything(told.number))
         self._stirred.set()
 
     def _outstanding(self) -> Iterator[NumberedEvent]:
@@ -352,6 +378,8 @@ class EventSweeps:
         if current is None:
             self._sweep = None
             return 1
+        if self._clock() > sweep.until:
+            sweep.events, sweep.until = (_anything(sweep.events[-1].number),), math.inf
         queue, queued = current
         done = 0
         for told in sweep.events:
@@ -393,11 +421,12 @@ class EventSweeps:
             for told in kinds.values() if queue.served else ():
                 for reached in self._reach(queue, told.event, told.old, told.new, keyed=False):
                     found.update((uid, (queue, queued)) for uid, queued in reached.pods.items())
-        return _Sweep(events, iter(found.values()))
+        return _Sweep(events, iter(found.values()), self._clock() + SWEEP_SECONDS)
 
     def _tell_now(self, queue: ProfileQueue, queued: QueuedPod, told: NumberedEvent) -> bool:
         # Kept events happened earlier, and each pod hears of events in their order.
         self.catch_up(queue, queued)
+        queued.told = told.number
         return queue.waits(queued) and self._answer(queue, queued, told)
 
     def _tell_one(self, queue: ProfileQueue, queued: QueuedPod, told: NumberedEvent) -> None:
@@ -421,6 +450,10 @@ class EventSweeps:
             queued.flushed = True
         how = queue.hints.about(told.event).worth(queued, told.old, told.new)
         return how is not Requeue.SKIP and self._requeue(queue, queued, how, told.event.label) is not SubQueue.GATED
+
+
+def _anything(number: int) -> NumberedEvent:
+    return NumberedEvent(number, WILDCARD, None, None)
 
 
 def _each_once(by_plugin: Iterable[Reached], old: Any, new: Any) -> Iterable[QueuedPod]:

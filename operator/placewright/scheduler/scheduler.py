@@ -49,6 +49,8 @@ from placewright.scheduler.waitingpods import WaitingPods
 
 #: Seconds of decisions before the event loop does other work.
 SLICE_SECONDS: Final = 0.005
+#: Seconds that decisions may wait, at once, for waiting pods to be told of events. Over time they wait for half of the time at most.
+PATIENCE_SECONDS: Final = 0.5
 #: Seconds between two reviews of reservations.
 REVIEW_SECONDS: Final = 1.0
 #: Seconds that bindings under way have to end when the scheduler stops.
@@ -284,6 +286,7 @@ class Scheduler:
         self._lead = lead
         self._precautions = ports.precautions
         self._sleep = ports.sleep
+        self._patience, self._told_at = PATIENCE_SECONDS, clock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._task_ended = asyncio.Event()
         failures = FailureHandler(queue, ports.events, ports.status, lead)
@@ -371,10 +374,21 @@ class Scheduler:
             while True:
                 await self._lead.wait_active()
                 await self.queue.wait_for_pod()
-                await self.queue.sweeps.caught_up()  # a pod that an earlier event brings back may come first
+                await self._told_of_events()
                 async with self._deciding:
                     await self._slice()
                 await asyncio.sleep(0)
+
+    async def _told_of_events(self) -> None:
+        """Wait until pods are told of earlier events: one that such an event brings back may come first.
+
+        Events that come faster than pods are told of them would stop all decisions, so decisions regain patience only as time passes.
+        """
+        began = self._clock()
+        self._patience = min(self._patience + began - self._told_at, PATIENCE_SECONDS)
+        await self.queue.sweeps.caught_up(max(self._patience, SLICE_SECONDS))
+        self._told_at = self._clock()
+        self._patience -= self._told_at - began
 
     async def _review_reservations(self) -> None:
         """End reservations that cannot be used, also while no pod is decided: pods may wait for just these nodes."""
