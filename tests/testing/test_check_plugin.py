@@ -17,6 +17,7 @@ from placewright.plugins.imagelocality import ImageLocality
 from placewright.plugins.schedulinggates import SchedulingGates
 from placewright.profiles.problem import ProfileError
 from placewright.testing import BrokenPromiseError, PluginCase, Promise, World, bindingpoints, check_plugin, node, pod, random_pod
+from seeds import seeds
 from testing import brokenplugins as broken
 
 
@@ -58,12 +59,21 @@ def test_each_broken_promise_is_named_with_its_point_and_what_was_found(
     plugin: type[Plugin], promise: Promise, point: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bindingpoints, "_PATIENCE_SECONDS", 0.01)  # what BindsInVain waits for never happens
+    monkeypatch.setattr(broken, "random", random.Random(0))  # each run draws the same lots
     red = broken_by(plugin)
     assert (red.promise, red.point, red.plugin) == (promise, point, plugin.name)
     first, second, *_ = str(red).splitlines()
     assert first == f"{plugin.name} breaks a promise at {point}: {promise.value}."
     assert second.startswith("Found with seed 0: ")
     assert says in second
+
+
+@seeds(range(20))
+def test_a_filter_that_draws_lots_is_told_so_whatever_it_draws_first(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broken, "random", random.Random(seed))
+    red = broken_by(broken.DrawsLots)
+    assert red.promise is Promise.REPEATS
+    assert "Found with seed 0: filter gives two answers when it is asked twice: [" in str(red)
 
 
 def test_what_a_plugin_raised_is_the_cause_of_the_error() -> None:

@@ -170,7 +170,7 @@ def _times_on_many_nodes(subject: CheckedPlugin, sources: Sources, seed: int) ->
     evaluator = build_evaluator(
         subject.profile, subject.registry, cluster, NoBinder(), NoNominations(), guarding=Guarding(QuietFailures(), ours=True)
     )
-    questions = PluginQuestions(evaluator.runtime.plugin(subject.plugin.name), cluster, tally, alone=False, repeat=False)
+    questions = PluginQuestions(evaluator.runtime.plugin(subject.plugin.name), cluster, tally, alone=False, repeat=0)
     for _ in range(_TIMED_PODS):
         try:
             questions.answers(sources.pod(dice))

@@ -56,6 +56,8 @@ from placewright.testing.scenarios import Change, Scenario, WaitingPodChanged
 #: The queue's clock stands still: no backoff ends by itself.
 _NOW: Final = 100.0
 _TRIED_AGAIN: Final = (SubQueue.ACTIVE, SubQueue.BACKOFF)
+#: Questions that tell chance from other mistakes: a fair coin shows the same side in one of a thousand million such rows.
+_QUESTIONS_ABOUT_CHANCE: Final = 30
 #: Columns say which nodes are rejected, and hold no reasons.
 _REJECTED: Final = unschedulable("rejected")
 
@@ -132,8 +134,17 @@ class PluginTrial:
         """Tell the scenario, and look at the plugin after the setup and after each change.
 
         Raises:
-            BreachError: the first promise that the plugin breaks; `told` then says how many changes led there.
+            BreachError: the first promise that the plugin breaks, or `REPEATS` if the plugin answers by chance: what it breaks first is
+                then drawn, too. `told` says how many changes led there.
         """
+        try:
+            self._tell()
+        except BreachError as breach:
+            if breach.breach.promise is not Promise.UNTOUCHED:  # a plugin that writes changes its next answer
+                self._ask_about_chance()
+            raise
+
+    def _tell(self) -> None:
         for change in self._scenario.setup:
             change.tell(self._handlers)
         before = self._look()
@@ -149,6 +160,17 @@ class PluginTrial:
             self._woken(before, now, change)
             before = now
         self._sort()
+
+    def _ask_about_chance(self) -> None:
+        """Ask a plugin that was built just now the same questions many times. Raises `BreachError` if it gives two answers to one."""
+        plugin: Any = self._evaluator(self._guarding).runtime.plugin(self._name)
+        questions = PluginQuestions(plugin, self._cluster, CaseCounts(), alone=False, repeat=_QUESTIONS_ABOUT_CHANCE)
+        for pod in self._waiting.values():
+            try:
+                questions.answers(pod)
+            except BreachError as breach:
+                if breach.breach.promise is Promise.REPEATS:
+                    raise
 
     # --- one moment ------------------------------------------------------------------------------------------------------------------
 
