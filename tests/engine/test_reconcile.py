@@ -3,13 +3,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from copy import copy
+from typing import Any, cast
 
 import pytest
 
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName
+from placewright.engine.reconcile.loop import ReconcileLoop
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
+from placewright.scheduler.ports import AlwaysLead
 from placewright.scheduler.repairs import Repairs
 from scheduler.makers import UNKNOWN, PodMaker, World, node, pod
 
@@ -43,6 +46,36 @@ class Looking:
         self._noting.__exit__(None, None, None)
         check_invariants(self._world.queue)
         return self._world.reconciler.repairs.since(self._before)
+
+
+class Loop(ReconcileLoop):
+    """Notes that it compares, and waits without a clock; ends with its first comparison."""
+
+    def __init__(self, world: World, lead: Lead | AlwaysLead) -> None:
+        super().__init__(cast(Any, None), world.reconciler, 3600.0, lead, cast(Any, None), sleep=self._pause)
+        self.did: list[str] = []
+        self.compared = asyncio.Event()
+
+    async def _pause(self, _seconds: float) -> None:
+        self.did.append("is quiet")
+
+    async def compare(self, *, cache: bool = True, queue: bool = True) -> Repairs:
+        self.did.append("compares")
+        self.compared.set()
+        await asyncio.Event().wait()
+        return Repairs()
+
+
+class Lead:
+    """A lead that the test gives."""
+
+    def __init__(self) -> None:
+        self.active = False
+        self.awaited, self.given = asyncio.Event(), asyncio.Event()
+
+    async def wait_active(self) -> None:
+        self.awaited.set()
+        await self.given.wait()
 
 
 def compare(world: World, *listed: PodMaker) -> tuple[int, int, int]:
@@ -89,6 +122,32 @@ def test_news_that_comes_before_the_second_look_clears_a_suspicion(world: World)
 def test_a_list_older_than_what_the_watch_told_repairs_nothing(world: World) -> None:
     world.pods(pod("web").version("2"))
     assert Looking(world).sees(pod("web").version("1"), later=[pod("web").version("2")]).total == 0
+
+
+def test_a_comparison_repairs_no_queue_once_the_lead_has_changed_and_the_next_one_does(world: World) -> None:
+    world.pods(pod("vanished"))
+    loop = Loop(world, AlwaysLead())
+
+    def lapse() -> None:
+        loop.lead_changed(False)
+        loop.lead_changed(True)
+
+    assert Looking(world).sees(pod("missed"), between=lapse).total == 0
+    assert compare(world, pod("missed")) == (1, 1, 0)
+
+
+async def test_a_replica_that_takes_the_lead_waits_for_kopf_s_list_before_it_compares(world: World) -> None:
+    lead = Lead()
+    loop = Loop(world, lead)
+    loop.pods_listed()
+    task = asyncio.create_task(loop.run())
+    await lead.awaited.wait()
+    lead.active = True
+    loop.lead_changed(True)
+    lead.given.set()
+    await loop.compared.wait()
+    task.cancel()
+    assert loop.did == ["is quiet", "is quiet", "compares"]
 
 
 def test_a_pod_that_changes_between_the_looks_is_looked_at_once_more(world: World) -> None:

@@ -173,8 +173,11 @@ class Engine:
             self.queue, self.cluster, lambda: self.live.active, self.profiles.standings, self._events, remembered
         )
         # --- what is read from the API server
-        reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
-        self.reconcile_loop = ReconcileLoop(self.client, reconciler, options.reconcile_seconds, self.leadership, self.profiles)
+        self.reconcile_loop = ReconcileLoop(
+            self.client, Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake), options.reconcile_seconds,
+            self.leadership, self.profiles,
+        )  # fmt: skip
+        self.leadership.on_change(self.reconcile_loop.lead_changed)
         self.forgotten = ForgottenPods(SelfCheck(self.cluster, self.queue, self._evaluator), self._events, self._leads, time.monotonic)
         self._reflectors = reflected_core(self.client, self.intake, self.reconcile_loop.pods_listed)
         self.discovery = Discovery(

@@ -91,14 +91,21 @@ class ReconcileLoop:
         """Request a comparison of the queue: Kopf's watch, or that of pods on nodes, began with a new list."""
         self._relisted.set()
 
+    def lead_changed(self, active: bool) -> None:
+        """Note that this replica began or ceased to lead, and request a comparison of the queue for when it leads."""
+        self.reconciler.lead_changes += 1
+        self._relisted.set()
+
     async def run(self) -> None:
         """Compare whenever a comparison is due, until cancelled."""
         backoff, failures = RetryBackoff(initial=_QUIET_SECONDS), 0
         beat = time.monotonic() + self._beat
         while True:
             await self._due(beat - time.monotonic())
-            # Kopf shows no pods to a replica that stands by, so its queue would always differ.
-            await self._lead.wait_active()
+            if not self._lead.active:
+                # Kopf shows no pods to a replica that stands by, so its queue would always differ. Kopf lists them once it leads.
+                await self._lead.wait_active()
+                continue
             cache = time.monotonic() >= beat
             try:
                 await self.compare(cache=cache)
@@ -140,7 +147,7 @@ class ReconcileLoop:
             return
         while self._relisted.is_set():
             self._relisted.clear()
-            await asyncio.sleep(_QUIET_SECONDS)
+            await self._sleep(_QUIET_SECONDS)
 
 
 def _say(found: Repairs) -> None:

@@ -7,7 +7,7 @@ the event handlers like an event of a watch, and is counted. Three collections a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
 from placewright.api.objects import Node, NodeName, ObjectMeta, Pod
@@ -25,10 +25,16 @@ class Reconciler:
     """Makes comparisons. They must be run inside `watching`.
 
     After a comparison the caller reads each pod of `doubtful`, and a while later each of `unconfirmed`, and passes it to `looked`.
+
+    Attributes:
+        repairs: number of repairs of each kind.
+        lead_changes: number of times that this replica began or ceased to lead. Kopf shows no pods to a replica that stands by, and lists
+            them anew to one that leads. So a comparison of the queue finds no difference after such a change.
     """
 
     def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle, intake: ClusterEventHandlers) -> None:
         self.repairs = intake.repairs
+        self.lead_changes = 0
         self._cluster = cluster
         self._queue = queue
         self._binding = binding
@@ -50,7 +56,8 @@ class Reconciler:
 
     def unscheduled(self) -> UnscheduledComparison:
         """Make a comparison of pods without a node, before their list is requested."""
-        belief = QueueBelief(self._cluster, self._queue, self._intake)
+        began = self.lead_changes
+        belief = QueueBelief(self._cluster, self._queue, self._intake, lambda: self.lead_changes == began)
         return UnscheduledComparison(belief, self, self._binding, frozenset(self._binding.unresolved), self._bound_unseen())
 
     def departed(self, uid: str) -> bool:
@@ -298,9 +305,11 @@ class AssignedBelief(_Belief):
 class QueueBelief(_Belief):
     """The pods that wait for a node, by uid. A pod with a place in the columns was placed and is not compared."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, intake: ClusterEventHandlers) -> None:
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, intake: ClusterEventHandlers, shown: Callable[[], bool]) -> None:
+        """`shown`: whether Kopf has shown pods without a break since the comparison began."""
         super().__init__(cluster, intake)
         self._queue = queue
+        self._shown = shown
 
     def keys(self) -> Iterable[str]:
         """The uids of all pods that wait."""
@@ -319,8 +328,8 @@ class QueueBelief(_Belief):
         return _place(self.now(key))
 
     def excused(self, key: str) -> bool:
-        """Whether the pod is on its way to a node, or left while the comparison ran."""
-        return self._cluster.placement(key) is not None or self._left(key)
+        """Whether the pod is on its way to a node, or left while the comparison ran, or may not have been shown."""
+        return self._cluster.placement(key) is not None or self._left(key) or not self._shown()
 
     def belongs(self, item: Pod) -> bool:
         """Whether the pod has no node and is not finished."""
