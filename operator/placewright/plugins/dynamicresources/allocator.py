@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from placewright.api.devices import MAX_RESULTS
 from placewright.plugins.dynamicresources.constraints import Need, Proofs, constraints_of
 from placewright.plugins.dynamicresources.demands import ClaimDemand, DemandError, DeviceDemand, check_size
-from placewright.plugins.dynamicresources.effort import AMOUNT, CONSTRAIN, DRAW, LOOK, TRY, StepBudget
+from placewright.plugins.dynamicresources.effort import AMOUNT, BRANCH, CONSTRAIN, DRAW, DRAW_AT_ALL, LOOK, TRY, StepBudget
 from placewright.plugins.dynamicresources.inventory import Usage
 from placewright.plugins.dynamicresources.pools import (
     Amount,
@@ -47,7 +47,7 @@ class Counters:
         As in kube-scheduler, a pool with any overdrawn counter yields no more devices that draw on counters.
         """
         left = self._left_of(pool)
-        self._effort.spend(DRAW * len(left))
+        self._effort.spend(DRAW_AT_ALL + DRAW * len(left))
         self._draw(left, offer, 1)
         if min(left.values()) < 0:
             self._draw(left, offer, -1)
@@ -197,13 +197,15 @@ class DeviceSearch:
         if place.alternative < 0:
             return self._alternatives(place)
         demand = self._claims[place.claim].requests[place.request][place.alternative]
-        if place.device >= self._wanted(demand):
+        if place.device >= (demand.count or len(self._all(demand))):
             return iter((self._following(place.claim, place.request),))
         return self._devices(place, demand)
 
     def _alternatives(self, place: SearchPosition) -> Iterator[SearchPosition | None]:
         chosen, rest = len(self.picks[place.claim]), self._rest[place.claim][place.request]
-        for i, demand in enumerate(self._claims[place.claim].requests[place.request]):
+        alternatives = self._claims[place.claim].requests[place.request]
+        self._effort.spend(BRANCH * len(alternatives))
+        for i, demand in enumerate(alternatives):
             wanted = self._wanted(demand)
             if wanted and chosen + wanted + rest <= MAX_RESULTS:
                 yield place._replace(alternative=i)
@@ -279,14 +281,18 @@ class DeviceSearch:
         """Its capacities suffice, as long as the claims at hand take nothing else of them."""
         if offer.plain and not demand.capacity:
             return True
-        self._effort.spend(AMOUNT * len(offer.capacities))
+        self._effort.spend(AMOUNT * (1 + len(offer.capacities)))
         return takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), {}) is not None
 
     # --- taking and giving back ------------------------------------------------------------------------------------------
 
     def _take(self, claim: int, demand: DeviceDemand, pool: Pool, offer: Offer) -> bool:
-        if not self._is_free(claim, demand, offer) or not demand.tolerates(offer):
+        if not self._is_free(claim, demand, offer):
             return False
+        if not demand.count and offer.taints:  # `_some` leaves out what a demand for a number of devices does not tolerate
+            self._effort.spend(demand.taint_steps(offer))
+            if not demand.tolerates(offer):
+                return False
         amounts = self._amounts(demand, offer)
         if amounts is None:
             return False
@@ -305,7 +311,7 @@ class DeviceSearch:
     def _amounts(self, demand: DeviceDemand, offer: Offer) -> dict[str, Amount] | None:
         if offer.plain and not demand.capacity:
             return {}
-        self._effort.spend(AMOUNT * len(offer.capacities))
+        self._effort.spend(AMOUNT * (1 + len(offer.capacities)))
         return takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), self._taking.get(offer.id, {}))
 
     def _is_free(self, claim: int, demand: DeviceDemand, offer: Offer) -> bool:

@@ -70,21 +70,24 @@ class DistinctAttribute:
     requests: frozenset[str]
     attribute: str
     _values: list[frozenset[Hashable]] = field(default_factory=list)
+    #: All of `_values`: no two have one in common.
+    _taken: set[Hashable] = field(default_factory=set)
 
     def add(self, offer: Offer, names: frozenset[str]) -> bool:
         """True when the device has no value in common with any before."""
         if self.requests and not self.requests & names:
             return True
         values = values_of(offer, self.attribute)
-        if not values or any(values & before for before in self._values):
+        if not values or not self._taken.isdisjoint(values):
             return False
         self._values.append(values)
+        self._taken |= values
         return True
 
     def take_back(self, names: frozenset[str]) -> None:
         """Forget the last device."""
         if not self.requests or self.requests & names:
-            self._values.pop()
+            self._taken -= self._values.pop()
 
 
 def constraints_of(specs: Sequence[DeviceConstraint] | None) -> list[AttributeConstraint]:
@@ -160,6 +163,7 @@ class Proofs:
             return True
         for number, claim in enumerate(claims):
             for constraint in claim.claim.spec.devices.constraints or ():
+                self._effort.spend(VISIT * len(needs))
                 about = [need for need in needs if need.claim == number and applies(constraint, need.demand.names)]
                 if about and not self._can_hold(constraint, about):
                     return True
@@ -177,7 +181,7 @@ class Proofs:
 
     def _can_seat(self, parties: Sequence[tuple[int, Collection[Hashable]]]) -> bool:
         """Whether each party gets its number of seats among the seats it may have; a seat is for one. True for more than can be tried."""
-        self._effort.spend(VISIT * len(parties))
+        self._effort.spend(VISIT * (2 + len(parties)))
         if any(count > len(seats) for count, seats in parties):
             return False
         if len(parties) <= 1 or sum(count for count, _ in parties) > _MOST_SEATS:

@@ -24,18 +24,21 @@ READ: Final = 100
 LOOK: Final = 10
 ASK: Final = 2
 TOLERATE: Final = 3
-#: For each capacity of a device that is not given as a whole.
+#: For a device that is not given as a whole, and for each of its capacities.
 AMOUNT: Final = 8
 #: To count a device as free.
 COUNT: Final = 4
+#: For each alternative of a request to which a search comes: a request without a choice has one.
+BRANCH: Final = 8
 #: To try a device for a request, and for each constraint of the claim.
 TRY: Final = 20
 CONSTRAIN: Final = 5
 #: To read an attribute of a device in a proof, and to visit a device there.
 COMPARE: Final = 5
 VISIT: Final = 3
-#: For each device or counter of a pool where all of them are looked at.
+#: For each device or counter of a pool where all of them are looked at, and to draw on the counters at all and give that back.
 DRAW: Final = 2
+DRAW_AT_ALL: Final = 8
 
 
 class OutOfSteps(Exception):
