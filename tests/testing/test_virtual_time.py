@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
 
@@ -78,6 +79,15 @@ def test_coroutines_that_wake_each_other_for_ever_are_found() -> None:
     task.cancel()
     time.settle()
     assert task.cancelled()
+
+
+def test_it_opens_no_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python may close the sockets of a loop that was dropped before it closes the loop, which then warns."""
+    opened: list[object] = []
+    pair = socket.socketpair
+    monkeypatch.setattr(socket, "socketpair", lambda: opened.append("a pair") or pair())
+    VirtualTime().settle(lambda: None)
+    assert opened == []
 
 
 async def test_inside_another_event_loop_it_refuses() -> None:

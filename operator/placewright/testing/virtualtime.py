@@ -177,6 +177,13 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         self._time = time
         super().__init__(_Standstill(time.idle))
 
+    def _make_self_pipe(self) -> None:
+        """Make no sockets: a loop that never waits is not woken, and Python may close the sockets of a dropped loop before the loop."""
+        self._ssock = self._csock = None
+
+    def _close_self_pipe(self) -> None:
+        """Do nothing: there are no sockets."""
+
     def time(self) -> float:
         """Virtual seconds."""
         return self._time()
