@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
@@ -338,6 +339,27 @@ async def test_watches_that_end_at_once_are_asked_for_with_growing_waits_and_lon
         await api.until_asked("WATCH", times=5)
         await group.stop()
     assert waited == [1, 2, 1]
+
+
+async def test_a_quiet_watch_that_lasted_and_was_cut_off_is_asked_for_again_as_after_a_first_failure() -> None:
+    waited: list[float] = []
+    calls = itertools.count()
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    async with FakeApi() as api, api.client() as client:
+        api.on(f"GET {NODES}", answer(listing()))
+        cut = stream(b"", broken=True)
+        api.on(f"WATCH {NODES}", refuse(503), refuse(503), cut, cut, stream(api.open))
+        backoff = RetryBackoff(1, 30, uniform=lambda: 1.0)
+        source, sink = Source(NODES, Node), RecordingSink()
+        # Minutes pass between any two looks at the clock, so each watch that opens lasts.
+        group = Reflectors([Reflector(client, source, sink, backoff=backoff, sleep=sleep, clock=lambda: 400.0 * next(calls))])
+        group.start()
+        await api.until_asked("WATCH", times=5)
+        await group.stop()
+    assert waited == [1, 2, 1, 1]
 
 
 async def test_against_the_sandbox_nothing_is_missed_over_broken_watches_and_forgotten_history() -> None:

@@ -308,10 +308,14 @@ class Reflector(Generic[T]):
         before = self.counts.events
         try:
             async with self._until_asked_to_list(), self._client.stream(self.source.path, params, limit=seconds + _WATCH_GRACE) as stream:
-                splitter = LineSplitter()
-                while chunk := await stream.readany():
-                    for line in splitter.feed(chunk):
-                        self._take(self._wire.event(line))
+                splitter, opened = LineSplitter(), self._clock()
+                try:
+                    while chunk := await stream.readany():
+                        for line in splitter.feed(chunk):
+                            self._take(self._wire.event(line))
+                finally:
+                    if self._clock() - opened >= _SHORT_LIVED:
+                        self._attempt = 0  # the server answered for a while, however the watch ends
         except ApiError as error:
             if error.status == GONE:
                 raise Expired from error
