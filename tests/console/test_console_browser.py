@@ -88,7 +88,7 @@ async def test_a_server_of_another_user_at_another_port_gets_nothing_that_opens_
     await web.SockSite(runner, listening).start()
     async with console(chromium, shop(tmp_path / "s")) as (page, server), tab(chromium) as other:
         token = server._door._session
-        await page.run(f"void (location.href = '{elsewhere}/by-a-link')")
+        await page.run(f"void setTimeout(() => {{ location.href = '{elsewhere}/by-a-link' }})")
         await page.until("document.body?.innerText === 'hello'")
         assert await page.run("Object.keys(localStorage).length + Object.keys(sessionStorage).length") == 0
         feed = f"{server.url.partition('#')[0]}api/feed"

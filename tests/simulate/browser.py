@@ -28,6 +28,10 @@ _BETWEEN_LOOKS = 0.005
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 
+class Left(AssertionError):
+    """The page went away before it answered."""
+
+
 class Page:
     """One tab.
 
@@ -64,9 +68,15 @@ class Page:
     async def until(self, condition: str) -> None:
         """Wait until an expression in the page is true."""
         async with asyncio.timeout(_HANG):
-            while not await self.run(f"Boolean({condition})"):  # noqa: ASYNC110 - the event is in the page
+            while not await self._holds(condition):  # noqa: ASYNC110 - the event is in the page
                 # A page that is asked all the time, and a server in the same loop, have less time to get there.
                 await asyncio.sleep(_BETWEEN_LOOKS)
+
+    async def _holds(self, condition: str) -> bool:
+        try:
+            return bool(await self.run(f"Boolean({condition})"))
+        except Left:  # the next page is asked
+            return False
 
     async def click(self, x: float, y: float) -> None:
         """The pointer goes there and presses."""
@@ -105,7 +115,8 @@ class Page:
             while True:
                 message = await self._socket.receive_json()
                 if message.get("id") == number:
-                    assert "error" not in message, message
+                    if "error" in message:
+                        raise (Left if "navigated" in message["error"]["message"] else AssertionError)(message)
                     return dict(message["result"])
                 self._note(message)
 
