@@ -1,7 +1,7 @@
 """Stories: a cluster drawn at random in which things happen, one after the other, before an operator at work; and what was seen of it.
 
 Each step waits until the operator has nothing left to do, so that the order of decisions is certain: pods have priorities of their own, and
-nobody's backoff runs. What happened is kept as a simulation takes it, ten virtual seconds a step. A story ends when a simulation does:
+no pod is in backoff. The recorded steps are ten virtual seconds apart, as a simulation reads them. A story ends when a simulation does:
 after the last step, pods that no event brought back are tried again after five minutes, until nothing changes any more. One thing is
 uncertain all the same: what the operator decides while bindings are on their way and victims leave, which in a simulation takes no time
 (docs/simulate.md). A story in which a pod waited for its turn just then is `crowded`.

@@ -36,8 +36,9 @@ CONSTRAIN: Final = 5
 #: To read an attribute of a device in a proof, and to visit a device there.
 COMPARE: Final = 5
 VISIT: Final = 3
-#: For each device or counter of a pool where all of them are looked at, and to draw on the counters at all and give that back.
+#: For each device or counter of a pool where all of them are looked at.
 DRAW: Final = 2
+#: To draw on the counters of a pool at all, and to give that back.
 DRAW_AT_ALL: Final = 8
 
 
