@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 
 from rich.console import Console
@@ -77,6 +78,19 @@ def test_the_summary_names_counts_speed_use_and_reasons() -> None:
         "     1  Insufficient cpu\n        such as: 0/1 nodes are available: 1 Insufficient cpu.\n",
     ):
         assert part in text
+
+
+def test_a_sentence_says_whether_the_change_packs_or_spreads() -> None:
+    spread, packed, alike = Use(9, 25.0, 30.0, 37.5, 2.7), Use(9, 0.0, 30.0, 71.9, 34.0), Use(9, 20.0, 30.0, 40.0, 4.0)
+    for before, after, said in (
+        (spread, packed, "default gen. 2 packs pods: they fill 0 to 72 % of a node's cpu. Those of default gen. 1 fill 25 to 38 %."),
+        (packed, spread, "default gen. 2 spreads pods: they fill 25 to 38 % of a node's cpu. Those of default gen. 1 fill 0 to 72 %."),
+        (spread, alike, ""),
+    ):
+        shown = console()
+        generations = [Generation("default", number, 2, {"cpu": use}) for number, use in ((1, before), (2, after))]
+        show_summary(shown, dataclasses.replace(summary(), generations=generations))
+        assert [line for line in text_of(shown).splitlines() if " pods: they " in line] == ([said] if said else [])
 
 
 def test_text_from_pods_can_neither_move_the_cursor_nor_use_markup() -> None:

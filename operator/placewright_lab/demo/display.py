@@ -24,6 +24,8 @@ _REFRESH_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 2.0
 _LONGEST_MESSAGE: Final = 400
 _MOST_REASONS: Final = 12
+#: A generation packs or spreads pods if the standard deviations of nodes' use differ by this factor.
+_CLEARLY: Final = 2.0
 #: In the order in which they are named: successes first, pending pods last.
 _STATES: Final = (State.PLACED, State.UNSCHEDULABLE, State.GATED, State.REFUSED, State.GONE, State.WAITING)
 
@@ -135,8 +137,29 @@ def show_summary(console: Console, summary: Summary, change: str = "") -> None:
     for line in change.splitlines():
         console.print(Text(printable(line)), soft_wrap=True)
     console.print(_generation_table(summary))
+    if said := _what_changed(summary):
+        console.print(plain(said), soft_wrap=True)
     if summary.reasons:
         _show_reasons(console, summary.reasons)
+
+
+def _what_changed(summary: Summary) -> str:
+    """Say in a sentence whether the last generation packs or spreads pods; empty where the first did not do otherwise."""
+    if len(summary.generations) < 2:
+        return ""
+    first, last = summary.generations[0], summary.generations[-1]
+    for resource, before in first.use.items():
+        after = last.use.get(resource)
+        if after is None or not before.deviation or not after.deviation:
+            continue
+        packs = after.deviation / before.deviation
+        if max(packs, 1 / packs) >= _CLEARLY:
+            does = "packs" if packs > 1 else "spreads"
+            return (
+                f"{_name(last.profile, last.generation)} {does} pods: they fill {after.min:.0f} to {after.max:.0f} % of a node's"
+                f" {resource}. Those of {_name(first.profile, first.generation)} fill {before.min:.0f} to {before.max:.0f} %."
+            )
+    return ""
 
 
 def _duration(seconds: float) -> str:
