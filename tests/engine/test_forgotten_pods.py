@@ -27,7 +27,7 @@ class Watch:
         #: What each look takes, in seconds.
         self.takes = 0.0
         self._read = 0.0
-        check = SelfCheck(world.cluster, world.queue, world.profiles.get)
+        check = SelfCheck(world.cluster, world.queue, world.profiles.get, world.time)
         self.pods = ForgottenPods(check, world.events, lambda: self.active, lambda: world.now, self._stopwatch, self._sleep)
 
     def _stopwatch(self) -> float:

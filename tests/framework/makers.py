@@ -18,7 +18,7 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Handle, Plugin
-from placewright.framework.ports import NominationChanges
+from placewright.framework.ports import KeptFor, NominationChanges
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
@@ -72,6 +72,7 @@ class Scene:
     nominated: dict[NodeName, list[PodInfo]] = field(default_factory=dict)
     #: Nobody logs what becomes of `nominated`, so nothing may be kept.
     with_terms: int = 1
+    kept_for: dict[str, KeptFor] = field(default_factory=dict)
     together: frozenset[GroupRef] = frozenset()
     changes: NominationChanges = field(default_factory=NominationChanges)
 

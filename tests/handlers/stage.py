@@ -136,9 +136,10 @@ class Stage:
     def untaint(self, name: str) -> None:
         self._modify(self._nodes, name, lambda node: node["spec"].update(taints=[]))
 
-    def pod(self, name: str, *, cpu: str = "100m", scheduler: str = "placewright") -> Self:
+    def pod(self, name: str, *, cpu: str = "100m", scheduler: str = "placewright", restart: str = "Always") -> Self:
         container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": cpu}}}
-        self._create(self._pods, {"metadata": {"name": name}, "spec": {"schedulerName": scheduler, "containers": [container]}})
+        spec = {"schedulerName": scheduler, "restartPolicy": restart, "containers": [container]}
+        self._create(self._pods, {"metadata": {"name": name}, "spec": spec})
         return self
 
     def pods(self, count: int, **spec: str) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from handlers.stage import WITH_GROUPS, Stage, new_stage
 from observability.metricsdesk import read, watched
 from placewright.observability.metrics.groups import ClaimSeries
-from serving.groupstage import declare, join
+from serving.groupstage import KEEPING, declare, join
 
 ATTEMPTS = "scheduler_podgroup_schedule_attempts_total"
 DURATION = "scheduler_podgroup_scheduling_attempt_duration_seconds"
@@ -46,8 +46,8 @@ async def test_groups_are_counted_as_the_store_shows_them(stage: Stage) -> None:
 
 async def test_a_group_for_which_nodes_are_kept_is_counted_as_reserving_until_it_is_gone(stage: Stage) -> None:
     declare(stage, "late", 2)
-    stage.edit_profile(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0, "reservations": 1}}])
-    full = stage.pods(2, cpu="3500m")
+    stage.edit_profile(pluginConfig=KEEPING)
+    full = stage.pods(2, cpu="3500m", restart="Never")
     async with watched(stage) as running:
         await stage.until(lambda: stage.placed(*full))
         assert running.seen().value("placewright_pod_groups_oldest_waiting_seconds") == 0

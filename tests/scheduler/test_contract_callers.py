@@ -200,7 +200,7 @@ def self_check() -> None:
     there.schedule(queued)
     (queue,) = there.queue.profile_queues()
     NOTED.clear()
-    SelfCheck(there.cluster, there.queue, there.profiles.get).look(queue, queued)
+    SelfCheck(there.cluster, there.queue, there.profiles.get, there.time).look(queue, queued)
 
 
 CALLERS: dict[str, Callable[[], None]] = {

@@ -37,7 +37,7 @@ def look(world: World, name: str = "me") -> Forgotten | Left | None:
     queued = world.queue.get(f"uid-{name}")
     assert queued is not None
     [lane] = [each for each in world.queue.profile_queues() if each.name == queued.pod.scheduler_name]
-    return SelfCheck(world.cluster, world.queue, world.profiles.get).look(lane, queued)
+    return SelfCheck(world.cluster, world.queue, world.profiles.get, world.time).look(lane, queued)
 
 
 def rejected(world: World, *makers: PodMaker) -> World:

@@ -7,6 +7,11 @@ from typing import Any
 from handlers.stage import Stage
 
 GROUP = "scheduling.x-k8s.io"
+#: `pluginConfig` with which all nodes may be kept for a group, at once.
+KEEPING = [{
+    "name": "GangScheduling",
+    "args": {"reservationAfterSeconds": 0, "reservations": 1, "reservationPercent": 100, "reservationPercentOfNamespace": 100},
+}]  # fmt: skip
 
 
 def declare(stage: Stage, name: str, members: int, **annotations: str) -> None:

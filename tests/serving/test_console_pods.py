@@ -21,7 +21,7 @@ from placewright.serving.explainpages import explanation
 
 from .consolecast import COME_IN, READ, Cast
 from .desk import Desk, desk
-from .groupstage import declare, join
+from .groupstage import KEEPING, declare, join
 from .test_explaining_groups import GPU, Devices
 
 ALL = ALL_NAMESPACES
@@ -46,8 +46,8 @@ def lines(asked: Desk, name: str) -> list[str]:
 
 async def test_a_group_that_waits_is_told_as_explain_tells_it_with_its_failures_and_kept_nodes(stage: Stage) -> None:
     declare(stage, "train", 2)
-    stage.edit_profile(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0, "reservations": 1}}])
-    full = stage.pods(2, cpu="3500m")
+    stage.edit_profile(pluginConfig=KEEPING)
+    full = stage.pods(2, cpu="3500m", restart="Never")
     async with desk(stage) as asked:
         await asked.until_ready()
         await stage.until(lambda: stage.placed(*full))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from cli.test_explain import at, explain
 from handlers.stage import WITH_GROUPS, Stage, new_stage
 
 from .desk import desk
-from .groupstage import GROUP, declare, join
+from .groupstage import GROUP, KEEPING, declare, join
 from .test_explaining import read
 
 GPU = "gpu.example.com"
@@ -106,8 +107,8 @@ async def test_a_member_whose_group_is_incomplete_shows_who_is_missing(stage: St
 
 async def test_nodes_that_are_kept_for_a_group_are_named(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     declare(stage, "train", 2)
-    stage.edit_profile(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0, "reservations": 1}}])
-    full = stage.pods(2, cpu="3500m")
+    stage.edit_profile(pluginConfig=KEEPING)
+    full = stage.pods(2, cpu="3500m", restart="Never")
     async with desk(stage) as asked:
         await asked.until_ready()
         await stage.until(lambda: stage.placed(*full))
@@ -116,6 +117,12 @@ async def test_nodes_that_are_kept_for_a_group_are_named(stage: Stage, capsys: p
         kept = (await read(asked, "/debug/explain?pod=default/t-0"))["group"]["kept"]
         assert kept == {"node-0": 1, "node-1": 1}
         assert "  nodes are kept for it: node-" in (await explain(stage, capsys, "t-0", *at(asked))).out
+        stage.delete_pod(full[0])
+        stage.pod("large", cpu="2")
+        await stage.until(lambda: "kept for group" in stage.condition("large").get("message", ""))
+        held_off = r"1 node is kept for group default/train until 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+        assert re.search(held_off, stage.condition("large")["message"])
+        assert re.search(held_off, (await explain(stage, capsys, "large", *at(asked))).out)
 
 
 async def test_a_placed_member_was_decided_with_its_group_and_one_that_came_later_was_not(

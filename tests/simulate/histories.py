@@ -248,7 +248,7 @@ class Watched(Simulation):
         self.found: list[tuple[float, Forgotten]] = []
         self.left: Counter[Left] = Counter()
         self.looked: Counter[str] = Counter()
-        self._check = SelfCheck(self._cluster, self._queue, self._evaluator)
+        self._check = SelfCheck(self._cluster, self._queue, self._evaluator, self._loop.time)
 
     async def _decide(self) -> None:
         while True:

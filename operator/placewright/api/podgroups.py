@@ -56,8 +56,13 @@ class GroupRef(NamedTuple):
         """The object, for people. An annotation may hold any text, so the name is escaped where it is no name."""
         return f"{self.form} {self.namespace}/{_in_words(self.object_name)}"
 
+    @property
+    def name_in_words(self) -> str:
+        """The group's namespace and name, for people."""
+        return f"{self.namespace}/{_in_words(self.name)}"
+
     def __str__(self) -> str:
-        return f"{self.form} {self.namespace}/{_in_words(self.name)}"
+        return f"{self.form} {self.name_in_words}"
 
 
 def _in_words(name: str) -> str:

@@ -178,7 +178,9 @@ class Engine:
             self.leadership, self.profiles,
         )  # fmt: skip
         self.leadership.on_change(self.reconcile_loop.lead_changed)
-        self.forgotten = ForgottenPods(SelfCheck(self.cluster, self.queue, self._evaluator), self._events, self._leads, time.monotonic)
+        self.forgotten = ForgottenPods(
+            SelfCheck(self.cluster, self.queue, self._evaluator, time.monotonic), self._events, self._leads, time.monotonic
+        )
         self._reflectors = reflected_core(self.client, self.intake, self.reconcile_loop.pods_listed)
         self.discovery = Discovery(
             self.client, self.intake, self._reflectors, options.reconcile_seconds, rows=reflected_rows(self._registry.sources.values())

@@ -6,6 +6,7 @@ The scheduler and `placewright.kube` implement them; a simulation and tests have
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from placewright.api.devices import AllocationResult, ResourceClaim
@@ -74,6 +75,21 @@ class PodGroupMembers(Protocol):
 
 class NominationChanges(Log[NodeName]):
     """The log of nodes to which pods were nominated, or are not any longer. The queue writes it; caches of verdicts on nodes read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFor:
+    """The group that a node is kept for, and until when.
+
+    Attributes:
+        pod_group: the group.
+        ends: end of the reservation, in seconds on the scheduler's clock.
+        told: the group and the time of day of the end, as messages tell them.
+    """
+
+    pod_group: GroupRef
+    ends: Seconds
+    told: str
 
 
 class Binder(Protocol):

@@ -69,6 +69,9 @@ class Status:
         return replace(self, plugin=plugin)
 
 
+#: Beginning of the reason of nodes that a reservation for a group keeps from the pod; their number goes before it.
+NODES_ARE_KEPT: Final = "nodes are kept"
+
 SUCCESS: Final = Status(Code.SUCCESS)
 SKIP: Final = Status(Code.SKIP)
 

@@ -29,7 +29,11 @@ class GangSchedulingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
     Attributes:
         reservation_after_seconds: a group that has been tried in vain for so long may have nodes kept for it; 0: at once.
         reservations: so many groups may have nodes kept for them at a time; 0: none ever. A kept node is closed to pods of the same or a
-            lower priority that do not fit beside the group, for as long as the group waits.
+            lower priority that do not fit beside the group. Nodes are only kept where each pod has an end: its restartPolicy is not
+            Always, or it has activeDeadlineSeconds.
+        reservation_percent: share of all nodes that may be kept for groups; at least one node.
+        reservation_percent_of_namespace: share of all nodes that may be kept for the groups of one namespace; at least one node.
+        reservation_seconds: nodes are kept for a group so long at most. Afterwards none is kept for its namespace for as long as they were.
         schedule_timeout_seconds: so long may members wait for each other between their decision and the first Binding, where the group
             does not say; 0: as long as their volumes and devices take.
         domains_to_compare: of the topology domains that hold the whole group, so many are compared.
@@ -37,6 +41,9 @@ class GangSchedulingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
 
     reservation_after_seconds: Annotated[int, within(0)] = 60
     reservations: Annotated[int, within(0)] = 0
+    reservation_percent: Annotated[int, within(1, 100)] = 10
+    reservation_percent_of_namespace: Annotated[int, within(1, 100)] = 5
+    reservation_seconds: Annotated[int, within(1)] = 600
     schedule_timeout_seconds: Annotated[int, within(0)] = 0
     domains_to_compare: Annotated[int, within(1)] = 4
 

@@ -1,15 +1,16 @@
-"""Nominations: nodes on which preemption made room for a pod that is not placed yet."""
+"""Nominations: nodes on which preemption made room for a pod that is not placed yet, or that are kept for its group."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Final
 
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.framework.ports import NominationChanges
+from placewright.framework.ports import KeptFor, NominationChanges
 
 _NONE: Final[Mapping[str, PodInfo]] = {}
 
@@ -21,14 +22,16 @@ class Nominator:
         changes: nodes that gained or lost a nominated pod, in order.
         with_terms: number of nominated pods that have affinity terms of their own.
         making_room_for: uids of pods whose victims are being evicted; they must not be tried before the evictions were sent.
+        kept_for: by the uid of a member whose node is kept for its group, that group and until when.
         together: groups whose members are tried together now. Members of such a group ignore each other's nominations.
     """
 
-    __slots__ = ("_claimants", "_nodes", "_pods", "changes", "making_room_for", "together", "with_terms")
+    __slots__ = ("_claimants", "_nodes", "_pods", "changes", "kept_for", "making_room_for", "together", "with_terms")
 
     def __init__(self) -> None:
         self.making_room_for: set[str] = set()
         self.together: set[GroupRef] = set()
+        self.kept_for: dict[str, KeptFor] = {}
         self.changes = NominationChanges()
         self.with_terms = 0
         self._pods: dict[NodeName, dict[str, PodInfo]] = {}
@@ -38,12 +41,13 @@ class Nominator:
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def add(self, pod: PodInfo, node: NodeName | None = None) -> None:
+    def add(self, pod: PodInfo, node: NodeName | None = None, kept_for: KeptFor | None = None) -> None:
         """Nominate a pod to a node, replacing an earlier nomination. A pod that already has a node is not nominated.
 
         Args:
             pod: without a node.
             node: the node; None takes the node in the pod's status, "" withdraws the nomination.
+            kept_for: if the node is kept for the pod's group, that group and until when.
         """
         self.delete(pod.uid)
         target = pod.nominated_node if node is None else node
@@ -51,6 +55,8 @@ class Nominator:
             return
         self._nodes[pod.uid] = target
         self._pods.setdefault(target, {})[pod.uid] = pod
+        if kept_for is not None:
+            self.kept_for[pod.uid] = kept_for
         self.with_terms += bool(pod.pairwise_key.affinity)
         if _claims_more_than_its_node(pod):
             self._claimants[pod.uid] = (pod, target)
@@ -67,10 +73,10 @@ class Nominator:
             new: the version now.
         """
         silent = (old is None or not old.nominated_node) and not new.nominated_node
-        kept = self._nodes.get(new.uid) if silent else None
+        kept, kept_for = (self._nodes.get(new.uid), self.kept_for.get(new.uid)) if silent else (None, None)
         if old is not None:
             self.delete(old.uid)
-        self.add(new, kept)
+        self.add(new, kept, kept_for)
 
     def delete(self, uid: str) -> NodeName | None:
         """Withdraw a pod's nomination, if it has one.
@@ -85,6 +91,7 @@ class Nominator:
         if node is None:
             return None
         self._claimants.pop(uid, None)
+        self.kept_for.pop(uid, None)
         pods = self._pods[node]
         self.with_terms -= bool(pods.pop(uid).pairwise_key.affinity)
         self.changes.append(node)
@@ -121,6 +128,22 @@ class Nominator:
     def nodes(self) -> Collection[NodeName]:
         """Return the nodes that have nominated pods; a view."""
         return self._pods.keys()
+
+    def without(self, uids: AbstractSet[str]) -> Nominator:
+        """Copy the nominations but those of some pods.
+
+        Args:
+            uids: of the pods.
+
+        Returns:
+            A copy, which no later nomination changes.
+        """
+        made = Nominator()
+        made.making_room_for, made.together = self.making_room_for, self.together
+        for uid, node in self._nodes.items():
+            if uid not in uids:
+                made.add(self._pods[node][uid], node, self.kept_for.get(uid))
+        return made
 
     @contextmanager
     def trying(self, ref: GroupRef) -> Iterator[None]:

@@ -8,8 +8,9 @@ from typing import Final
 
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import Diagnosis
-from placewright.framework.status import Status
+from placewright.framework.status import NODES_ARE_KEPT, Status
 
+NODE_IS_KEPT: Final = "node is kept"
 NO_NODES: Final = "no nodes available to schedule pods"
 
 
@@ -39,7 +40,12 @@ def _reasons(diagnosis: Diagnosis) -> Counter[str]:
 
 def _listed(counted: Mapping[str, int]) -> str:
     # kube-scheduler sorts the finished texts, so `10 node(s)` comes before `2 node(s)`.
-    return ", ".join(sorted(f"{count} {reason}" for reason, count in counted.items()))
+    return ", ".join(sorted(f"{count} {_of_one(reason) if count == 1 else reason}" for reason, count in counted.items()))
+
+
+def _of_one(reason: str) -> str:
+    """Return a reason as it is told of one node; only reservations, which kube-scheduler does not have, tell the two apart."""
+    return NODE_IS_KEPT + reason.removeprefix(NODES_ARE_KEPT) if reason.startswith(NODES_ARE_KEPT) else reason
 
 
 def late_rejection(status: Status) -> str:

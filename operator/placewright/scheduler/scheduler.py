@@ -300,7 +300,7 @@ class Scheduler:
         self._extended = ExtendedCycle(cluster, cycle, lambda: lead.active)
         start = ports.start or self.beside
         members = MemberCycle(cluster, queue, cycle, reserver, self._extended)
-        self.pod_groups = PodGroupScheduler(members, reserver, self.attempts, self.binding, ports.groups, start)
+        self.pod_groups = PodGroupScheduler(members, reserver, self.attempts, self.binding, ports.groups, start, ports.since_1970)
         self._single = SinglePodScheduler(cycle, self.attempts, reserver, self.binding, self.pod_groups, start)
         self._with_extenders = ExtenderPodScheduler(
             cluster, queue, self._extended, self.attempts, reserver, self.binding, self.pod_groups, start

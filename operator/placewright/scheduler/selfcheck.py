@@ -16,7 +16,8 @@ A pod that fits is forgotten only if nothing else explains its wait. Left out ar
 - pods whose decision takes so long that it is prepared (`scheduler.preparations`): the timeout brings them back;
 - all pods while kept events have not been told to all of them (`queue.sweeps`).
 
-A pod that would need preemption does not fit.
+A pod that would need preemption does not fit. A pod that nominated pods hold off does not fit, either. Nominations that should have ended
+do not count: the node is kept for a group, and its time is over, no object declares it, or it has a member on a node.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ from placewright.api.podextent import estimated_work
 from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.podgrouprules import declaration_complaint
+from placewright.cluster.podgrouprules import declaration_complaint, standing
+from placewright.framework.interface import Seconds
+from placewright.framework.ports import KeptFor
 from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.podcolumns import rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
+from placewright.queue.nominator import Nominator
 from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
@@ -51,6 +55,7 @@ from placewright.scheduler.podgroups.groupcheck import (
     row_for_all,
     waiting_together,
 )
+from placewright.scheduler.ports import Clock
 
 #: The evaluator of a schedulerName, or None where no profile has it.
 Evaluators = Callable[[str], Evaluator | None]
@@ -114,12 +119,14 @@ class SelfCheck:
         cluster: only read.
         queue: only read.
         evaluators: the evaluator of a schedulerName, or None.
+        clock: seconds, the scheduler's.
     """
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, evaluators: Evaluators) -> None:
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, evaluators: Evaluators, clock: Clock) -> None:
         self.cluster = cluster
         self.queue = queue
         self._evaluators = evaluators
+        self._clock = clock
 
     def look(self, lane: ProfileQueue, queued: QueuedPod) -> Forgotten | Left | None:
         """Filter a waiting pod afresh. It costs one evaluation of all nodes, and nothing when the pod is left out.
@@ -221,7 +228,7 @@ class SelfCheck:
             return None
         try:
             # Columns are kept for this check alone: without, each member would cost as much as the first.
-            own = Evaluator(evaluator.runtime, self.cluster, self.queue.nominator, ColumnBudget())
+            own = Evaluator(evaluator.runtime, self.cluster, self._nominations(), ColumnBudget())
             row = row_for_all(pod_group, waiting, own, self.cluster, self.queue)
         except MemoryError:
             raise
@@ -232,7 +239,17 @@ class SelfCheck:
 
     def _apart(self, evaluator: Evaluator) -> Evaluator:
         """Return an evaluator with columns of its own, which no decision has used. Its budget of 0 keeps none, so it pushes none out."""
-        return Evaluator(evaluator.runtime, self.cluster, self.queue.nominator, ColumnBudget(0))
+        return Evaluator(evaluator.runtime, self.cluster, self._nominations(), ColumnBudget(0))
+
+    def _nominations(self) -> Nominator:
+        """Return the nominations that hold; a copy if there are others, which only a fault of the reservations leaves."""
+        nominator, now = self.queue.nominator, self._clock()
+        over = {uid for uid, kept_for in nominator.kept_for.items() if self._is_over(kept_for, now)}
+        return nominator.without(over) if over else nominator
+
+    def _is_over(self, kept_for: KeptFor, now: Seconds) -> bool:
+        ref = kept_for.pod_group
+        return kept_for.ends <= now or self.cluster.pod_groups.get(ref) is None or standing(self.cluster, ref)
 
     def _forgotten(self, queued: QueuedPod, rows: Sequence[int], rejecting: AbstractSet[str], runtime: ProfileRuntime) -> Forgotten:
         names = [name for row in rows if (name := self.cluster.names[row]) is not None]

@@ -24,7 +24,7 @@ def look(world: World, name: str) -> Forgotten | Left | None:
     queued = world.queue.get(f"uid-{name}")
     assert queued is not None
     [lane] = world.queue.profile_queues()
-    return SelfCheck(world.cluster, world.queue, world.profiles.get).look(lane, queued)
+    return SelfCheck(world.cluster, world.queue, world.profiles.get, world.time).look(lane, queued)
 
 
 async def waiting(world: World, minimum: int, *makers: PodMaker, **declared: Any) -> World:
@@ -169,3 +169,24 @@ async def test_the_check_and_the_scheduler_agree_on_random_clusters(seed: int) -
     world.queue.flush_backoff()
     await tried(world)
     assert isinstance(found, Forgotten) == bool(bound(world))
+
+
+async def test_a_pod_that_a_reservation_holds_off_after_its_end_is_forgotten() -> None:
+    settings = {"reservations": 1, "reservationAfterSeconds": 0, "reservationPercentOfNamespace": 100, "reservationPercent": 100}
+    world = World(pluginConfig=[{"name": "GangScheduling", "args": settings}])
+    world.nodes(node("n0")).pods(pod("runs").requests(cpu="3").spec(restartPolicy="Never").on("n0"))
+    await waiting(world, 1, member("job", 0, "4"))
+    world.cluster.remove_pod("uid-runs")
+    world.pods(pod("held").requests(cpu="1"))
+    await tried(world)
+    assert look(world, "held") is None, "the node is kept for the group"
+    world.now += 599
+    assert look(world, "held") is None
+    world.now += 1
+    found = look(world, "held")
+    assert isinstance(found, Forgotten)
+    assert (found.plugin, found.node) == ("NodeResourcesFit", "n0")
+    world.now -= 1
+    world.intake.cluster_object_gone(group("job", 1))
+    assert isinstance(look(world, "held"), Forgotten), "no object declares the group"
+    assert world.queue.nominator.node_of("uid-job-0") == "n0", "the check changes nothing"

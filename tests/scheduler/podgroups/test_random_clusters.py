@@ -107,7 +107,7 @@ def small_pods(rng: random.Random, seconds: float, every: float, lives: float) -
     """A stream of pods of one CPU, each with the seconds that it runs."""
     at, count = 0.0, 0
     while at < seconds:
-        yield comes(at, pod(f"small-{count}")), rng.uniform(0.5, 1.5) * lives
+        yield comes(at, pod(f"small-{count}", restartPolicy="Never")), rng.uniform(0.5, 1.5) * lives
         at += rng.expovariate(1 / every)
         count += 1
 
@@ -135,7 +135,8 @@ def crowded(seconds: float) -> tuple[Scenario, dict[str, float]]:
 
 def test_no_group_starves_in_three_thousand_minutes_of_small_pods(play: Play) -> None:
     scenario, came = crowded(180_000)
-    play.run(scenario, pluginConfig=[{"name": "GangScheduling", "args": {"reservations": 1}}])
+    bounds = {"reservationPercent": 100, "reservationPercentOfNamespace": 100, "reservationSeconds": 7_200}
+    play.run(scenario, pluginConfig=[{"name": "GangScheduling", "args": {"reservations": 1, **bounds}}])
     judge = play.judged(scenario)
     assert judge.breaches == []
     waited = {name: judge.placed_at.get(name, 1e9) - began for name, began in came.items()}

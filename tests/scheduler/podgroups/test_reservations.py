@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 from placewright.queue.queued import SubQueue
-from scheduler.makers import World, node, pod
+from scheduler.makers import PodMaker, World, node, pod
 
 from .makers import bound, group, members, tried
+
+#: Shares that keep nothing from a group.
+ALL_NODES = {"reservationPercent": 100, "reservationPercentOfNamespace": 100}
+
+
+def runs(name: str, cpu: str = "3") -> PodMaker:
+    """`runs-NAME`, a pod of a Job on a node of that name."""
+    return pod(f"runs-{name}").requests(cpu=cpu).spec(restartPolicy="Never").on(name)
 
 
 def waiting(**settings: int) -> World:
     """Two nodes with a pod of three CPUs each, and a group that needs two empty ones; it has been tried at the beginning."""
-    args = {"name": "GangScheduling", "args": {"reservations": 1, **settings}}
+    args = {"name": "GangScheduling", "args": {"reservations": 1, **ALL_NODES, **settings}}
     world = World(pluginConfig=[args]).nodes(node("a"), node("b"))
-    world.pods(*(pod(f"runs-{name}").requests(cpu="3").on(name) for name in "ab"))
+    world.pods(*(runs(name) for name in "ab"))
     world.intake.cluster_object(group("job", 2))
     return world.pods(*members("job", 2, "3"))
 
@@ -46,7 +55,7 @@ async def test_nodes_are_kept_after_a_while_and_not_before() -> None:
 async def test_no_node_is_kept_unless_the_profile_says_so() -> None:
     world = waiting(reservations=0, reservationAfterSeconds=0)
     unset = World().nodes(node("a"), node("b"))
-    unset.pods(*(pod(f"runs-{name}").requests(cpu="3").on(name) for name in "ab"))
+    unset.pods(*(runs(name) for name in "ab"))
     unset.intake.cluster_object(group("job", 2))
     unset.pods(*members("job", 2, "3"))
     for each in (world, unset):
@@ -135,7 +144,7 @@ async def test_the_more_important_group_gets_the_one_reservation() -> None:
     world.intake.cluster_object(group("vip", 2))
     world.pods(*(maker.priority(10) for maker in members("vip", 2, "3")))
     for name in "ab":  # as important as that, so nobody has to leave
-        world.pods(pod(f"runs-{name}").requests(cpu="3").priority(10).on(name))
+        world.pods(runs(name).priority(10))
     await tried(world)
     assert sorted(map(str, kept(world, "vip-0", "vip-1"))) == ["a", "b"]
     assert kept(world, "job-0", "job-1") == [None, None]
@@ -155,7 +164,7 @@ async def test_the_older_of_two_equal_groups_keeps_its_reservation() -> None:
 async def test_a_second_reservation_is_planned_beside_the_first() -> None:
     world = waiting(reservationAfterSeconds=0, reservations=2)
     world.nodes(node("c"), node("d"))
-    world.pods(*(pod(f"runs-{name}").requests(cpu="3").on(name) for name in "cd"))
+    world.pods(*(runs(name) for name in "cd"))
     await tried(world)
     world.now += 5
     world.intake.cluster_object(group("late", 2))
@@ -178,9 +187,115 @@ async def test_a_group_that_no_empty_cluster_could_hold_keeps_nothing_from_anybo
 async def test_a_plan_that_stops_being_possible_gives_way_to_another() -> None:
     world = waiting(reservationAfterSeconds=0)
     world.nodes(node("c"))
-    world.pods(pod("runs-c").requests(cpu="4").on("c"))
+    world.pods(runs("c", cpu="4"))
     await tried(world)
     assert sorted(map(str, kept(world, "job-0", "job-1"))) == ["a", "b"], "least has to leave there"
     world.nodes(node("a").cordoned())
     await later(world, 1)
     assert sorted(map(str, kept(world, "job-0", "job-1"))) == ["b", "c"]
+
+
+def ten_nodes(**settings: int) -> World:
+    """Ten nodes with a pod of a Job on each, and groups that need whole nodes: `one` and `two` of namespace `default`."""
+    args = {"name": "GangScheduling", "args": {"reservationAfterSeconds": 0, **settings}}
+    names = [f"n{number}" for number in range(10)]
+    world = World(pluginConfig=[args]).nodes(*(node(name) for name in names)).pods(*(runs(name, cpu="1") for name in names))
+    for name, size in (("one", 1), ("two", 2)):
+        world.intake.cluster_object(group(name, size))
+        world.pods(*members(name, size, "4"))
+    return world
+
+
+async def test_no_more_nodes_are_kept_than_the_share_of_a_namespace() -> None:
+    for percent, nominated in ((10, 0), (19, 0), (20, 2), (100, 2)):
+        world = ten_nodes(reservations=1, reservationPercent=100, reservationPercentOfNamespace=percent)
+        world.intake.pod_gone("uid-one-0")
+        await tried(world)
+        assert len([name for name in kept(world, "two-0", "two-1") if name]) == nominated, percent
+
+
+async def test_no_more_nodes_are_kept_than_the_share_of_all_groups() -> None:
+    for percent, nominated in ((5, 1), (10, 1), (29, 1), (30, 3)):
+        world = ten_nodes(reservations=2, reservationPercent=percent, reservationPercentOfNamespace=100)
+        await tried(world)
+        assert len(list(filter(None, kept(world, "one-0", "two-0", "two-1")))) == nominated, percent
+
+
+async def test_members_share_the_nodes_that_may_be_kept() -> None:
+    world = ten_nodes(reservations=1, reservationPercent=10, reservationPercentOfNamespace=10)
+    world.intake.pod_gone("uid-one-0")
+    world.intake.cluster_object(group("small", 2))
+    world.pods(*members("small", 2, "2"))
+    for number in range(10):
+        world.pods(pod(f"more-{number}").requests(cpu="2").spec(activeDeadlineSeconds=60).on(f"n{number}"))
+    await tried(world)
+    assert len(set(kept(world, "small-0", "small-1"))) == 1
+    assert None not in kept(world, "small-0", "small-1")
+
+
+async def test_a_node_with_a_pod_that_has_no_end_is_not_kept() -> None:
+    world = waiting(reservationAfterSeconds=0)
+    world.nodes(node("c")).pods(pod("service").requests(cpu="3").on("c"), pod("agent").requests(cpu="1").owned_by("DaemonSet", "d").on("a"))
+    await tried(world)
+    assert sorted(map(str, kept(world, "job-0", "job-1"))) == ["a", "b"]
+    world.pods(pod("late").requests(cpu="1").on("b"))
+    await later(world, 1)
+    assert sorted(map(str, kept(world, "job-0", "job-1"))) == ["a", "b"], "a pod that came later ends no reservation"
+    services = waiting(reservationAfterSeconds=0)
+    services.pods(*(pod(f"service-{name}").requests(cpu="10m").on(name) for name in "ab"))
+    await tried(services)
+    assert kept(services, "job-0", "job-1") == [None, None]
+
+
+async def test_nodes_are_kept_for_a_time_and_then_not_for_as_long() -> None:
+    world = waiting(reservationAfterSeconds=0, reservationSeconds=100)
+    await tried(world)
+    assert None not in kept(world, "job-0", "job-1")
+    await later(world, 80)
+    assert None not in kept(world, "job-0", "job-1")
+    world.now += 6
+    world.scheduler.pod_groups.reservations.review()
+    assert kept(world, "job-0", "job-1") == [None, None]
+    await later(world, 70)
+    assert kept(world, "job-0", "job-1") == [None, None]
+    await later(world, 20)
+    assert None not in kept(world, "job-0", "job-1")
+
+
+async def test_a_group_that_is_made_anew_gains_nothing() -> None:
+    world = waiting(reservationAfterSeconds=0, reservationSeconds=600)
+    await tried(world)
+    world.now += 300
+    for index in range(2):
+        world.intake.pod_gone(f"uid-job-{index}")
+    world.intake.cluster_object_gone(group("job", 2))
+    world.intake.cluster_object(group("next", 2))
+    world.pods(*members("next", 2, "3"))
+    await tried(world)
+    await later(world, 250)
+    assert kept(world, "next-0", "next-1") == [None, None]
+    await later(world, 50)
+    assert None not in kept(world, "next-0", "next-1")
+
+
+async def test_a_pod_that_is_held_off_is_told_for_which_group_and_until_when() -> None:
+    world = waiting(reservationAfterSeconds=0, reservationSeconds=600)
+    world.nodes(node("c").offers(cpu="1"))
+    began = datetime.fromtimestamp(world.claims.now(), UTC)
+    await tried(world)
+    world.intake.assigned_pod_gone("uid-runs-a")
+    world.pods(pod("large").requests(cpu="4"), pod("larger").requests(cpu="5"))
+    await tried(world)
+    until = f"{began + timedelta(seconds=600):%Y-%m-%dT%H:%M:%SZ}"
+    told = world.status.last_of("large")
+    assert told is not None
+    assert told.message.startswith(f"0/3 nodes are available: 1 node is kept for group default/job until {until}, 2 Insufficient cpu.")
+    larger = world.status.last_of("larger")
+    assert larger is not None
+    assert "kept" not in larger.message, "it fits nowhere anyway"
+    world.cluster.remove_pod("uid-runs-b")  # which nothing tells the group
+    world.pods(pod("last").requests(cpu="4"))
+    await tried(world)
+    told = world.status.last_of("last")
+    assert told is not None
+    assert f"2 nodes are kept for group default/job until {until}" in told.message

@@ -91,6 +91,18 @@ class PodGroupSettings(Protocol):
         """How many groups may have nodes kept for them at a time; 0: none."""
 
     @property
+    def reservation_percent(self) -> int:
+        """Share of all nodes that may be kept for groups; at least one node."""
+
+    @property
+    def reservation_percent_of_namespace(self) -> int:
+        """Share of all nodes that may be kept for the groups of one namespace; at least one node."""
+
+    @property
+    def reservation_seconds(self) -> int:
+        """Seconds that nodes are kept for a group at most; its namespace then rests for as long."""
+
+    @property
     def schedule_timeout_seconds(self) -> int:
         """Seconds that members wait for each other between decision and first Binding where the group does not say; 0: without end."""
 
@@ -117,7 +129,7 @@ class PodGroupPlugin(PreEnqueuePlugin[ArgsT], ABC):
     Example:
         @property
         def settings(self):
-            return self.args  # a class of arguments with these four fields
+            return self.args  # a class of arguments with these seven fields
     """
 
     @property

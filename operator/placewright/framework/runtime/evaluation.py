@@ -7,7 +7,7 @@ until the cluster changes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ from placewright.framework.runtime.rowchecks import Nominations, NoNominations, 
 from placewright.framework.runtime.rowrejections import RowRejections, outside
 from placewright.framework.runtime.scoreimpact import ScoreImpact
 from placewright.framework.runtime.scorerange import check_range
-from placewright.framework.status import SUCCESS, Code, Status, unresolvable
+from placewright.framework.status import NODES_ARE_KEPT, SUCCESS, Code, Status, unresolvable
 from placewright.framework.steps import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Steps
 
 #: A decision that looks at more things than this is prepared; some milliseconds' work.
@@ -90,6 +90,8 @@ class Evaluation:
     sampled: bool = False
     #: Rows on which the pod does not fit beside the pods nominated there.
     with_nominated_pods: RowRejections | None = None
+    #: Rows among these that could hold the pod if no pod were nominated there.
+    held_off: BoolColumn | None = None
     #: Filled by `Evaluator.score`: the feasible rows, what normalisation knew of them, and the scores of plugins that read the cluster.
     rows: Rows = field(default_factory=lambda: NO_ROWS)
     summaries: Summaries = field(default_factory=dict)
@@ -239,8 +241,9 @@ class Evaluator:
         rejected = rejections.rejected()
         if rejected.any():
             evaluation.with_nominated_pods = rejections
-        if (evaluation.feasible & rejected).any():  # else it stays the columns' own, with which more is kept
-            evaluation.feasible = evaluation.feasible & ~rejected
+        held_off = evaluation.feasible & rejected
+        if held_off.any():  # else it stays the columns' own, with which more is kept
+            evaluation.held_off, evaluation.feasible = held_off, evaluation.feasible & ~rejected
 
     # --- scoring -------------------------------------------------------------------------------------------------------------
 
@@ -384,7 +387,8 @@ class Evaluator:
         remaining = self._cluster.present.copy()
         if evaluation.with_nominated_pods is not None:
             for rejection in evaluation.with_nominated_pods.grouped():
-                self._reject(diagnosis, rejection)
+                for told in self._with_kept_nodes(evaluation, rejection):
+                    self._reject(diagnosis, told)
                 remaining[rejection.rows] = False
         if evaluation.candidates is not None:
             elsewhere = remaining & ~rows_named(self._cluster, evaluation.candidates)
@@ -397,6 +401,21 @@ class Evaluator:
             if plugin.name not in evaluation.state.skip_filter:
                 self._explain(diagnosis, plugin, evaluation, remaining)
         return diagnosis
+
+    def _with_kept_nodes(self, evaluation: Evaluation, rejection: Rejection) -> Iterator[Rejection]:
+        """Split a rejection, so that nodes which only a reservation keeps from the pod name its group."""
+        kept: dict[str, list[int]] = {}
+        if evaluation.held_off is not None and self.checker.nominations.kept_for:
+            for row in rejection.rows[evaluation.held_off[rejection.rows]].tolist():
+                kept_for = self.checker.kept_for(evaluation.pod, row)
+                if kept_for is not None:
+                    kept.setdefault(kept_for.told, []).append(row)
+        for told, rows in kept.items():
+            status = replace(rejection.status, reasons=(f"{NODES_ARE_KEPT} for {told}",))
+            yield Rejection(status, np.array(rows, np.intp))
+        rest = np.setdiff1d(rejection.rows, np.array([row for rows in kept.values() for row in rows], np.intp)) if kept else rejection.rows
+        if len(rest):
+            yield Rejection(rejection.status, rest)
 
     def _explain(self, diagnosis: Diagnosis, plugin: FilterPlugin, evaluation: Evaluation, remaining: BoolColumn) -> None:
         """Add what this filter says of the remaining rows, and take those it rejects out of them."""

@@ -16,7 +16,7 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, FilterPlugin, Reads, Rejection, RowChecks, Rows
-from placewright.framework.ports import NominationChanges
+from placewright.framework.ports import KeptFor, NominationChanges
 from placewright.framework.rowwise import NodeVerdict, PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.runtime.keptanswers import KeptAnswers, NominationLog
 from placewright.framework.runtime.podcolumns import PodColumns, PreFiltered, pre_filter, rows_named
@@ -52,6 +52,10 @@ class Nominations(NominationLog, Protocol):
     @property
     def making_room_for(self) -> Container[str]:
         """Uids of pods whose victims are being evicted."""
+
+    @property
+    def kept_for(self) -> Mapping[str, KeptFor]:
+        """By uid, of the nominated pods whose node is kept for their group."""
 
     @property
     def together(self) -> Container[GroupRef]:
@@ -90,6 +94,11 @@ class NoNominations:
     def making_room_for(self) -> Container[str]:
         """No pod."""
         return ()
+
+    @property
+    def kept_for(self) -> Mapping[str, KeptFor]:
+        """No pod."""
+        return {}
 
     @property
     def together(self) -> Container[GroupRef]:
@@ -160,6 +169,21 @@ class RowChecker:
             for other in self.nominations.pods_on(node)
             if self._comes_before(other, pod) and (fellows is None or other.pod_group != fellows)
         ]
+
+    def kept_for(self, pod: PodInfo, row: int) -> KeptFor | None:
+        """Find the group that a row is kept for, as far as that concerns a pod.
+
+        Args:
+            pod: any.
+            row: any.
+
+        Returns:
+            The group; None for a row that is not kept, or not from this pod.
+        """
+        name, kept_for = self._cluster.names[row], self.nominations.kept_for
+        if name is None or not kept_for:
+            return None
+        return next((kept_for[other.uid] for other in self._in_the_way(pod, name) if other.uid in kept_for), None)
 
     def _comes_before(self, nominated: PodInfo, pod: PodInfo) -> bool:
         """True for another pod of at least this priority. A pod that is assumed somewhere by now counts there already."""

@@ -1,4 +1,8 @@
-"""Plans: a node for every member of a group, chosen as if every pod that can leave had left, where least has to leave first."""
+"""Plans: a node for every member of a group, chosen as if every pod that ends had ended, where least has to leave first.
+
+Only nodes are chosen whose pods all have an end. Pods that belong to their node do not count. A pod has an end if its restartPolicy is
+not Always, as in every Job, or if it has activeDeadlineSeconds. So no plan waits for a service or closes the node of one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
-from placewright.framework.interface import Rows
+from placewright.framework.interface import BoolColumn, Rows
 from placewright.framework.runtime.podcolumns import rows_named
 from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import Domain
@@ -21,6 +25,9 @@ from placewright.scheduler.podgroups.group import Group
 
 #: Nodes that are looked at for one member, at most: if these cannot hold it even when empty, others hardly can.
 _MOST_ROWS: Final = 64
+#: Looks at nodes for all members and domains of one plan; nothing else is decided meanwhile, and they take some tenths of a second.
+_MOST_LOOKS: Final = 1024
+_ALWAYS: Final = "Always"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
@@ -37,6 +44,25 @@ class Plan:
     to_free: float
 
 
+@dataclass(slots=True)
+class _Search:
+    """The search for one group's plans.
+
+    Attributes:
+        group: of the plans.
+        most_nodes: number of nodes that a plan may keep.
+        open: rows that no pod without an end has been seen on; shape (size,).
+        again: whether the nodes were chosen earlier. Pods without an end that came since stay, and the plan holds beside them.
+        looks: number of looks at rows that are left.
+    """
+
+    group: Group
+    most_nodes: int
+    open: BoolColumn
+    again: bool = False
+    looks: int = _MOST_LOOKS
+
+
 @dataclass(frozen=True, slots=True)
 class Planner:
     """Makes plans; no state is changed. The caller withdraws the group's own nominations first.
@@ -49,38 +75,41 @@ class Planner:
     cluster: Cluster
     choosing: DomainChoice
 
-    def best(self, group: Group) -> Plan | None:
+    def best(self, group: Group, most_nodes: int) -> Plan | None:
         """Find the plan for which least has to leave.
 
         Args:
             group: without nominations.
+            most_nodes: number of nodes that it may keep.
 
         Returns:
-            The plan; None when the group could not stand even if every pod that can leave had left.
+            The plan; None when the group could not stand on so many nodes even if every pod that ends had ended.
         """
+        search = _Search(group, most_nodes, self.cluster.present.copy())
         where: list[Domain | None] = [None]
         if group.pod_group.topology_key and group.pod_group.topology_required:
             found = sorted(self.choosing.domains(group), key=lambda domain: (-domain.room, domain.value))
             where = list(found[: group.settings.domains_to_compare])
-        plans = [plan for domain in where if (plan := self._plan(group, domain)) is not None]
+        plans = [plan for domain in where if (plan := self._plan(search, domain)) is not None]
         return min(plans, key=lambda plan: plan.to_free, default=None)
 
-    def again(self, group: Group, plan: Plan) -> Plan | None:
+    def again(self, group: Group, plan: Plan, most_nodes: int) -> Plan | None:
         """Evaluate an earlier plan's nodes as the cluster is now.
 
         Args:
             group: whose plan it is.
             plan: made earlier.
+            most_nodes: number of nodes that it may keep.
 
         Returns:
             The same nodes with the present `to_free`; None when they would not do any more.
         """
         if not plan.nodes.keys() <= {attempt.uid for attempt in group.attempts} or len(plan.nodes) != group.needed:
             return None
-        return self._plan(group, None, plan.nodes)
+        return self._plan(_Search(group, most_nodes, self.cluster.present, again=True), None, plan.nodes)
 
-    def _plan(self, group: Group, domain: Domain | None, fixed: Mapping[str, NodeName] | None = None) -> Plan | None:
-        cluster, nodes, to_free = self.cluster, dict[str, NodeName](), 0.0
+    def _plan(self, search: _Search, domain: Domain | None, fixed: Mapping[str, NodeName] | None = None) -> Plan | None:
+        cluster, group, nodes, to_free = self.cluster, search.group, dict[str, NodeName](), 0.0
         ordered = (group.largest_first() if group.mixed else group).attempts
         pods = [attempt.pod for attempt in ordered if fixed is None or attempt.uid in fixed]
         with cluster.dry_run() as dry_run:
@@ -92,7 +121,10 @@ class Planner:
                 within = domain.names if domain is not None else None
                 if fixed is not None:
                     within = frozenset({fixed[pod.uid]})
-                found = self._row_for(group, pod, within, dry_run)
+                kept = frozenset(nodes.values())
+                if len(kept) >= search.most_nodes:
+                    within = kept if within is None else within & kept
+                found = self._row_for(search, pod, within, dry_run)
                 if found is None:
                     continue  # the group may have enough members without this one
                 row, shortage = found
@@ -103,15 +135,25 @@ class Planner:
                 to_free += shortage
         return Plan(nodes, to_free) if len(nodes) == group.needed else None
 
-    def _row_for(self, group: Group, pod: PodInfo, within: frozenset[NodeName] | None, dry_run: DryRunCluster) -> tuple[int, float] | None:
+    def _row_for(
+        self, search: _Search, pod: PodInfo, within: frozenset[NodeName] | None, dry_run: DryRunCluster
+    ) -> tuple[int, float] | None:
         """Return the least overfull node that could hold the pod, and the share by which it is too full."""
-        for row, shortage in self._by_shortage(pod, within):
+        looked = 0
+        for row, shortage in self._by_shortage(search, pod, within):
             name = self.cluster.names[row]
-            movable = [] if name is None else [(row, other) for other in self.cluster.pods_on(name) if _leaves_some_day(other)]
-            movable = [(row, other) for row, other in movable if self.cluster.placement(other.uid) is not None]
+            there = () if name is None else self.cluster.pods_on(name)
+            placed = [each for each in there if self.cluster.placement(each.uid) is not None and not _belongs_to_its_node(each)]
+            movable = [(row, each) for each in placed if _has_an_end(each)]
+            if len(movable) < len(placed) and not search.again:
+                search.open[row] = False
+                continue
+            if looked == _MOST_ROWS or not search.looks:
+                return None
+            looked, search.looks = looked + 1, search.looks - 1
             dry_run.remove(movable)
             try:
-                if group.evaluator.checker.check_row(pod, row).ok:
+                if search.group.evaluator.checker.check_row(pod, row).ok:
                     return row, shortage
             except CycleError:
                 return None
@@ -119,10 +161,10 @@ class Planner:
                 dry_run.add(movable)
         return None
 
-    def _by_shortage(self, pod: PodInfo, within: frozenset[NodeName] | None) -> Iterator[tuple[int, float]]:
+    def _by_shortage(self, search: _Search, pod: PodInfo, within: frozenset[NodeName] | None) -> Iterator[tuple[int, float]]:
         """Iterate over rows that are large enough, with the share that would have to be freed, the least first."""
         cluster = self.cluster
-        rows: Rows = np.flatnonzero(cluster.present if within is None else cluster.present & rows_named(cluster, within))
+        rows: Rows = np.flatnonzero(search.open if within is None else search.open & rows_named(cluster, within))
         short = np.maximum(cluster.pod_count[rows] + 1 - cluster.pod_limit[rows], 0) / np.maximum(cluster.pod_limit[rows], 1)
         large = cluster.pod_limit[rows] > 0
         for name, amount in pod.requests.items():
@@ -131,14 +173,18 @@ class Planner:
             large &= offered >= amount
             short = short + np.maximum(column.requested[rows] + amount - offered, 0) / np.maximum(offered, 1)
         order = np.lexsort((rows, short))
-        # Rows that are too small even when empty are left out first, or they could use the limit up.
-        order = order[large[order]][:_MOST_ROWS]
+        order = order[large[order]]
         yield from zip(rows[order].tolist(), short[order].tolist(), strict=True)
 
 
-def _leaves_some_day(pod: PodInfo) -> bool:
-    """Return False for pods that belong to the node: pods of a DaemonSet, and static pods, which a kubelet reads from a file."""
+def _has_an_end(pod: PodInfo) -> bool:
+    spec = pod.pod.spec
+    return pod.terminating or spec.active_deadline_seconds is not None or (spec.restart_policy or _ALWAYS) != _ALWAYS
+
+
+def _belongs_to_its_node(pod: PodInfo) -> bool:
+    """Return True for pods that stay with the node: pods of a DaemonSet, and static pods, which a kubelet reads from a file."""
     meta = pod.pod.metadata
     if _MIRROR in (meta.annotations or {}):
-        return False
-    return not any(owner.kind == "DaemonSet" for owner in meta.owner_references or ())
+        return True
+    return any(owner.kind == "DaemonSet" for owner in meta.owner_references or ())

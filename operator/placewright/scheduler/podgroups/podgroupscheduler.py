@@ -42,7 +42,7 @@ from placewright.scheduler.podgroups.reservations import Reservations
 from placewright.scheduler.podgroups.shortage import lacking
 from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.podgroups.turns import Deciding, Steps, Turns, at_once
-from placewright.scheduler.ports import GroupStatusWriter, Start
+from placewright.scheduler.ports import Clock, GroupStatusWriter, Start
 
 _logger = logging.getLogger(__name__)
 
@@ -66,6 +66,7 @@ class PodGroupScheduler:
         binding: BindingCycle,
         status: GroupStatusWriter,
         start: Start,
+        since_1970: Clock | None = None,
     ) -> None:
         """Start without groups.
 
@@ -76,6 +77,7 @@ class PodGroupScheduler:
             binding: the binding cycle of each member.
             status: writes the groups' status.
             start: runs a group's bindings beside other decisions, and the decision, too, where extenders are asked.
+            since_1970: seconds since 1970, which messages tell; None takes the clock's.
         """
         self.forming: dict[GroupRef, Barrier] = {}
         self.bindings = 0
@@ -88,7 +90,7 @@ class PodGroupScheduler:
         self._choosing = DomainChoice(members)
         self._evicting = GroupPreemption(members, self._choosing)
         planning = Planner(self._cluster, self._choosing)
-        self.reservations = Reservations(self._cluster, self._queue, attempts.clock, planning)
+        self.reservations = Reservations(self._cluster, self._queue, attempts.clock, planning, since_1970 or attempts.clock)
 
     def decides(self, pod: PodInfo, evaluator: Evaluator) -> bool:
         """Return whether this pod is decided with its group: it names one, its profile decides groups, and no member has a node.
@@ -289,7 +291,7 @@ class PodGroupScheduler:
         for attempt, placement in placed:
             attempt.together = len(placed)
             self._reserver.settle(placement, waits[placement.pod.uid])
-        self.reservations.end(group.pod_group.ref)
+        self.reservations.came_true(group.pod_group.ref)
         left_over = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits} | dict(objections)
         for attempt in group.attempts:
             if attempt.uid in left_over:

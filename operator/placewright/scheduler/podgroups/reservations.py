@@ -12,16 +12,23 @@ the nominations of the earlier ones, so both plans can come true at the same tim
 that comes earlier in this order replaces the last reservation. So every reservation waits for running pods only, never for
 another reservation, and the first in order is never taken back for another group. Of two plans for the same group the one is
 kept for which less has to leave. No pod of equal or lower priority can increase that amount, so the plan does not wander.
+
+Why no tenant can close the cluster (decision 58). Nodes are kept for all groups up to a share of all nodes, for groups of one namespace up
+to a smaller share, and only nodes whose pods all have an end (`plans`). A reservation ends after a time, however long its group waits.
+If the group was not placed, its namespace then rests for as long as nodes were kept, so that it gains nothing by making the group anew.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from placewright.api.podgroups import GroupRef
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgrouprules import standing
 from placewright.framework.events import ASSIGNED_POD_DELETE
+from placewright.framework.interface import PodGroupSettings, Seconds
+from placewright.framework.ports import KeptFor
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.podgroups.group import Group
 from placewright.scheduler.podgroups.plans import Plan, Planner
@@ -36,6 +43,8 @@ class _Held:
     order: _Order
     plan: Plan
     scheduler_name: str
+    since: Seconds
+    kept_for: KeptFor
 
 
 class Reservations:
@@ -46,14 +55,18 @@ class Reservations:
         queue: where members are nominated.
         clock: seconds, monotonic.
         planning: makes plans.
+        since_1970: seconds since 1970; only messages tell them.
     """
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, clock: Clock, planning: Planner) -> None:
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, clock: Clock, planning: Planner, since_1970: Clock) -> None:
         self._cluster = cluster
         self._queue = queue
         self._clock = clock
         self._planning = planning
+        self._since_1970 = since_1970
         self._held: dict[GroupRef, _Held] = {}
+        #: Ends of the rests of namespaces, in seconds of the clock.
+        self._rests: dict[str, Seconds] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -72,37 +85,51 @@ class Reservations:
 
     def consider(self, group: Group) -> None:
         """Give a group that did not fit a reservation if its turn has come, or review the one it has. The group waits in the queue."""
+        self.review()
         ref, order = group.pod_group.ref, self._order(group)
         if order is None or not self._admitted(ref, order, group.settings.reservations):
             return
+        most_nodes = self._nodes_left_for(ref, group.settings)
         before = self._held.get(ref)
         if before is not None:
             # The group's own nominations would make its nodes look full to the planner.
             self._withdraw(before.plan)
-        best = self._planning.best(group)
-        kept = None if before is None or best is None else self._planning.again(group, before.plan)
+        best = self._planning.best(group, most_nodes)
+        kept = None if before is None else self._planning.again(group, before.plan, most_nodes)
         plan = best if kept is None or (best is not None and best.to_free < kept.to_free) else kept
         if plan is None:
-            self._held.pop(ref, None)
+            self._forget(ref)
         else:
-            self._held[ref] = _Held(order, plan, group.scheduler_name)
-            self._nominate(plan)
+            since, kept_for = self._begun(ref, group.settings) if before is None else (before.since, before.kept_for)
+            self._held[ref] = _Held(order, plan, group.scheduler_name, since, kept_for)
+            self._nominate(plan, kept_for)
         if before is not None:
             self._tell(before.plan, plan)
 
+    def came_true(self, ref: GroupRef) -> None:
+        """End the reservation of a group that has been placed; harmless where it has none. Its namespace does not rest."""
+        self._end(self._held.pop(ref, None))
+
     def end(self, ref: GroupRef) -> None:
-        """End the reservation of a group; harmless where it has none."""
-        held = self._held.pop(ref, None)
+        """End the reservation of a group that has not been placed; harmless where it has none."""
+        self._end(self._forget(ref))
+
+    def _end(self, held: _Held | None) -> None:
         if held is not None:
             self._withdraw(held.plan)
             self._tell(held.plan, None)
 
     def review(self) -> None:
-        """End reservations that cannot be used: too few members are left, a member stands already, or no object declares the group."""
+        """End reservations whose time is over, and reservations that cannot be used.
+
+        A group cannot use one if too few members are left, if a member stands already, or if no object declares the group.
+        """
+        now = self._clock()
+        self._rests = {namespace: end for namespace, end in self._rests.items() if end > now}
         for ref, held in tuple(self._held.items()):
             waiting = self._queue.pod_groups.get(ref)
             alive = waiting is not None and held.plan.nodes.keys() <= waiting.members.keys() and self._may_be_tried(held)
-            if not alive or self._cluster.pod_groups.get(ref) is None or standing(self._cluster, ref):
+            if not alive or held.kept_for.ends <= now or self._cluster.pod_groups.get(ref) is None or standing(self._cluster, ref):
                 self.end(ref)
 
     def _may_be_tried(self, held: _Held) -> bool:
@@ -124,6 +151,8 @@ class Reservations:
     def _admitted(self, ref: GroupRef, order: _Order, places: int) -> bool:
         if ref in self._held:
             return True
+        if ref.namespace in self._rests:
+            return False
         if places > 0 and len(self._held) >= places:
             last = max(self._held, key=lambda held: self._held[held].order)
             if self._held[last].order < order:
@@ -131,13 +160,35 @@ class Reservations:
             self.end(last)
         return places > 0
 
+    def _nodes_left_for(self, ref: GroupRef, settings: PodGroupSettings) -> int:
+        """Return the number of nodes that may be kept for a group: what other groups leave of the shares."""
+        others = [(other.namespace, len(set(held.plan.nodes.values()))) for other, held in self._held.items() if other != ref]
+        nodes = self._cluster.node_count
+        of_all = max(nodes * settings.reservation_percent // 100, 1) - sum(kept for _, kept in others)
+        of_namespace = max(nodes * settings.reservation_percent_of_namespace // 100, 1)
+        return min(of_all, of_namespace - sum(kept for namespace, kept in others if namespace == ref.namespace))
+
+    def _begun(self, ref: GroupRef, settings: PodGroupSettings) -> tuple[Seconds, KeptFor]:
+        now = self._clock()
+        until = datetime.fromtimestamp(self._since_1970() + settings.reservation_seconds, UTC)
+        told = f"group {ref.name_in_words} until {until:%Y-%m-%dT%H:%M:%SZ}"
+        return now, KeptFor(ref, now + settings.reservation_seconds, told)
+
+    def _forget(self, ref: GroupRef) -> _Held | None:
+        """Take a group's reservation out and let its namespace rest for as long as the reservation lasted."""
+        held = self._held.pop(ref, None)
+        if held is not None:
+            now = self._clock()
+            self._rests[ref.namespace] = max(self._rests.get(ref.namespace, now), 2 * now - held.since)
+        return held
+
     # --- nominations -----------------------------------------------------------------------------------------------------------
 
-    def _nominate(self, plan: Plan) -> None:
+    def _nominate(self, plan: Plan, kept_for: KeptFor) -> None:
         for uid, node in plan.nodes.items():
             pod = self._queue.latest(uid)
             if pod is not None:
-                self._queue.nominator.add(pod, node)
+                self._queue.nominator.add(pod, node, kept_for)
 
     def _withdraw(self, plan: Plan) -> None:
         nominator = self._queue.nominator
