@@ -53,12 +53,15 @@ class Attack:
         most: MiB that the operator may have had resident at its end.
         devices: of each node.
         nodes: at least so many, where the harm grows with them.
+        promised: seconds of the operator's processor time in which each healthy pod is placed. The clock's seconds are more on a machine
+            that does other work. An attack lasts until all are placed, so pods that only wait fail the test, too.
     """
 
     begin: Begin
     most: int = 400
     devices: int = 0
     nodes: int = 0
+    promised: float = 2.0
 
 
 def terms(count: int, rng: Dice) -> list[Object]:
@@ -241,24 +244,33 @@ async def huge_annotations(siege: Siege, rng: Dice) -> AsyncIterator[None]:
 # --- groups, devices, extenders -----------------------------------------------------------------------------------------------------
 
 
+def member(siege: Siege, group: str, cpu: str, **spec: Any) -> Object:
+    """A pod of a group of scheduler-plugins."""
+    made = siege.pod(f"{group}-m", meta={"labels": {"scheduling.x-k8s.io/pod-group": group}}, **spec)
+    made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    return made
+
+
+async def pod_groups(siege: Siege, of: str, count: int, least: int, **annotations: str) -> list[str]:
+    """Groups that need so many members; their names."""
+    kind = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {"minMember": least}}
+    meta = {"annotations": {f"placewright.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}}
+    names = [siege.name(of) for _ in range(count)]
+    await siege.create(GROUPS, ({**kind, "metadata": {"name": name, **meta}} for name in names))
+    return names
+
+
 @asynccontextmanager
 async def group_flood(siege: Siege, rng: Dice) -> AsyncIterator[None]:
     """Groups that never have all their members, and one that never fits."""
     groups, members = rng.worst_first(((150, 2), (20, 20), (1, 400)))
+    names = await pod_groups(siege, "group", groups, members + rng.choice((0, 0, 5)))
 
-    def member(group: str, number: int) -> Object:
-        made = siege.pod(f"{group}-m{number}", meta={"labels": {"scheduling.x-k8s.io/pod-group": group}})
-        made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": rng.choice(("1m", "30"))}}
-        return made
+    def one(name: str) -> Object:
+        return member(siege, name, rng.choice(("1m", "30")))
 
-    names = [siege.name("group") for _ in range(groups)]
-    least = members + rng.choice((0, 0, 5))
-    await siege.create(GROUPS, (
-        {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": name}, "spec": {"minMember": least}}
-        for name in names
-    ))  # fmt: skip
-    made = await siege.pods(member(name, number) for name in names for number in range(members))
-    async with churned(siege, rng, made, lambda: member(rng.choice(names), 0)):
+    made = await siege.pods(one(name) for name in names for _ in range(members))
+    async with churned(siege, rng, made, lambda: one(rng.choice(names))):
         yield
 
 
@@ -267,25 +279,16 @@ async def groups_of_many_domains(siege: Siege, rng: Dice) -> AsyncIterator[None]
     """Groups with a domain a node, of which a last member fits nowhere, or on one node only, which the others' label keeps from it."""
     groups, members = rng.worst_first(((8, 100), (1, 300), (60, 12)))
     keys = rng.worst_first((({"no": "such"},), ({HOST: "node-0000"}, {"no": "such"})))
+    names = await pod_groups(siege, "domains", groups, members, topology_key=HOST)
 
-    def member(group: str, number: int) -> Object:
-        made = siege.pod(f"{group}-m{number}", meta={"labels": {"scheduling.x-k8s.io/pod-group": group}})
-        made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1m"}}
-        if number >= members - 2:
-            made["spec"]["nodeSelector"] = {HOST: "node-0001"} if number == members - 2 and len(keys) > 1 else rng.choice(keys)
-        return made
+    def one(name: str, number: int) -> Object:
+        if number < members - 2:
+            return member(siege, name, "1m")
+        on_one = number == members - 2 and len(keys) > 1
+        return member(siege, name, "1m", nodeSelector={HOST: "node-0001"} if on_one else rng.choice(keys))
 
-    names = [siege.name("domains") for _ in range(groups)]
-    meta = {"annotations": {"placewright.dev/topology-key": HOST}}
-    await siege.create(GROUPS, (
-        {
-            "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": name, **meta},
-            "spec": {"minMember": members},
-        }
-        for name in names
-    ))  # fmt: skip
-    made = await siege.pods(member(name, number) for name in names for number in range(members))
-    async with churned(siege, rng, made, lambda: member(rng.choice(names), 0)):
+    made = await siege.pods(one(name, number) for name in names for number in range(members))
+    async with churned(siege, rng, made, lambda: one(rng.choice(names), 0)):
         yield
 
 
@@ -293,19 +296,25 @@ async def groups_of_many_domains(siege: Siege, rng: Dice) -> AsyncIterator[None]
 async def groups_of_all_nodes(siege: Siege, rng: Dice) -> AsyncIterator[None]:
     """Groups that need a whole node for each member, and more nodes than are whole; thousands of groups of one member that fits nowhere."""
     groups, members = rng.worst_first(((10, 101), (1, 400), (1500, 1)))
+    cpu = "15" if members > 1 else "400"
+    names = await pod_groups(siege, "whole", groups, members)
+    made = await siege.pods(member(siege, name, cpu) for name in names for _ in range(members))
+    async with churned(siege, rng, made, lambda: member(siege, rng.choice(names), cpu)):
+        yield
 
-    def member(group: str, number: int) -> Object:
-        made = siege.pod(f"{group}-m{number}", meta={"labels": {"scheduling.x-k8s.io/pod-group": group}})
-        made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "15" if members > 1 else "400"}}
-        return made
 
-    names = [siege.name("whole") for _ in range(groups)]
-    await siege.create(GROUPS, (
-        {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": name}, "spec": {"minMember": members}}
-        for name in names
-    ))  # fmt: skip
-    made = await siege.pods(member(name, number) for name in names for number in range(members))
-    async with churned(siege, rng, made, lambda: member(rng.choice(names), 0)):
+@asynccontextmanager
+async def groups_that_nodes_are_kept_for(siege: Siege, rng: Dice) -> AsyncIterator[None]:
+    """With reservations on: groups whose members need whole nodes, beside a pod on each node, of a service or of a Job."""
+    args = {"reservations": 1000, "reservationAfterSeconds": 0}
+    await siege.api.patch(f"{PROFILES}/default", {"spec": {"pluginConfig": [{"name": "GangScheduling", "args": args}]}})
+    nodes = await siege.node_names()
+    ends = rng.worst_first((("Never",), ("Always",), ("Always", "OnFailure")))
+    await siege.pods(siege.pod("small", nodeName=node, restartPolicy=rng.choice(ends)) for node in nodes)
+    groups, members = rng.worst_first(((100, 1), (1, len(nodes)), (20, 5)))
+    names = [*await pod_groups(siege, "kept", groups, members), *await pod_groups(siege, "all", 1, len(nodes))]
+    made = await siege.pods(member(siege, name, "16") for name in names for _ in range(len(nodes) if name == names[-1] else members))
+    async with churned(siege, rng, made, lambda: member(siege, rng.choice(names), "16")):
         yield
 
 
@@ -468,9 +477,10 @@ ATTACKS: Final[dict[str, Attack]] = {
     "pods of which no two are alike": Attack(signature_flood),
     "large pods that come and go": Attack(large_pods_come_and_go, most=220),
     "huge annotations": Attack(huge_annotations),
-    "groups that never fit": Attack(group_flood),
-    "groups with a domain a node": Attack(groups_of_many_domains),
-    "groups that want all nodes": Attack(groups_of_all_nodes),
+    "groups that never fit": Attack(group_flood, promised=1.0),
+    "groups with a domain a node": Attack(groups_of_many_domains, promised=1.0),
+    "groups that want all nodes": Attack(groups_of_all_nodes, promised=1.0),
+    "groups that nodes are kept for": Attack(groups_that_nodes_are_kept_for, promised=1.0),
     "device selectors": Attack(device_selectors, devices=8),
     "a hung extender in another profile": Attack(hung_extender),
     "silent connections": Attack(silent_connections),

@@ -19,9 +19,6 @@ NODES: Final = int(os.environ.get("PLACEWRIGHT_HOSTILE_NODES", "100"))
 REPORT: Final = os.environ.get("PLACEWRIGHT_HOSTILE_REPORT", "")
 #: Healthy pods that are created, and placed, while the attack goes on.
 PODS: Final = 4
-#: Seconds of the operator's processor time in which a healthy pod is placed. Of the clock's seconds there are more on a machine that does
-#: other work. Who only waits, as for an extender, is found by the order: the attack lasts until all are placed.
-PROMISED: Final = 2.0
 
 
 @pytest.mark.parametrize("seed", range(1, 1 + SEEDS))
@@ -33,7 +30,7 @@ async def test_healthy_pods_are_placed_beside_it(name: str, seed: int, tmp_path:
         assert siege.exit_code is None, siege.words[-3000:]
         waited, peak = list(siege.tenant.waited.values()), siege.peak
     note(name, seed, waited, peak)
-    slow = [each for each in waited if each.processor > PROMISED]
+    slow = [each for each in waited if each.processor > attack.promised]
     assert slow == []
     assert peak <= attack.most
 
