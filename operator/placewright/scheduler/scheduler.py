@@ -149,7 +149,9 @@ class SinglePodScheduler:
             raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self.attempts.fail(attempt, problem)
+            self.groups.decided_singly(attempt.pod, str(problem))
             return None
+        self.groups.decided_singly(attempt.pod)
         return placement
 
     def binding_cycle(self, attempt: Attempt, placement: ScheduleResult) -> Coroutine[Any, Any, bool]:
@@ -233,9 +235,11 @@ class ExtenderPodScheduler:
             raise
         except Exception as problem:  # noqa: BLE001 - a plugin may raise anything
             self.attempts.fail(attempt, problem)
+            self.groups.decided_singly(attempt.pod, str(problem))
             return None
         finally:
             self.queue.release(attempt.pod.scheduler_name)
+        self.groups.decided_singly(attempt.pod)
         return placement
 
     def _settled_elsewhere(self, uid: str) -> bool:

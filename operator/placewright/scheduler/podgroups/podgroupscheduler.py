@@ -130,6 +130,24 @@ class PodGroupScheduler:
         """
         return within_domain(pod, self._cluster, evaluator.runtime)
 
+    def decided_singly(self, pod: PodInfo, problem: str = "") -> None:
+        """Report the decision of a pod to its group, if the group's policy is basic.
+
+        As upstream, such a group is scheduled once one member has a node, and waits if none has.
+
+        Args:
+            pod: was decided by itself.
+            problem: the reason why no node was found; empty for a pod that has one.
+        """
+        pod_group = None if pod.pod_group is None else self._cluster.pod_groups.get(pod.pod_group)
+        if pod_group is None or not pod_group.basic:
+            return
+        placed = len(self._cluster.pod_groups.placed(pod_group.ref))
+        if problem and not placed:
+            self._status.group_waits(pod_group, 0, 1, problem)
+        elif not problem and placed == 1:
+            self._status.group_placed(pod_group, 1)
+
     def schedule_one(self, popped: QueuedPod, evaluator: Evaluator) -> None:
         """Decide the group of a popped pod, and start the bindings of its members.
 
