@@ -187,3 +187,15 @@ def test_a_kept_column_says_what_an_array_would(values: list[int], written: list
         assert kept.column(rows).dtype == np.int64
         assert kept.low <= plain.min() <= plain.max() <= kept.high
         assert (kept.values is None) == (kept.only is not None)
+
+
+def test_nothing_is_counted_or_kept_of_a_shape_that_is_used_after_it_was_dropped() -> None:
+    scene = bare(reading("Room", "size", rating=lambda _name, pods: len(pods)), nodes="a b c")
+    evaluator = scene.evaluator()
+    evaluation = evaluator.evaluate(pod("p"))
+    for _ in range(2):
+        evaluator.kept.forget_unasked()
+    scene.place(pod("x"), "b")
+    assert evaluator.score(evaluation).tolist() == [0, 1, 0]
+    evaluation.columns.refresh_filters(evaluation.state, evaluation.pod, scene.cluster)
+    assert (evaluator.kept.nbytes, len(evaluator.kept._parts)) == (0, 0)

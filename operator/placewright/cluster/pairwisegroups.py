@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
+from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import bytes_of, object_bytes
 from placewright.api.objects import Affinity
 from placewright.api.pods import PairwiseKey, PodInfo
@@ -75,6 +76,9 @@ class PairwiseGroups:
         self._groups_with: Counter[str] = Counter()
         self._empty: dict[PairwiseGroup, int] = {}
         self._empty_bytes = 0
+        #: Groups that were empty at the last beat. They may have pods again, or be gone.
+        self._long_empty: Sequence[PairwiseGroup] = ()
+        forgets_unasked(self)
 
     def __iter__(self) -> Iterator[PairwiseGroup]:
         """Iterate over all groups, those without pods included."""
@@ -137,6 +141,13 @@ class PairwiseGroups:
         while len(self._empty) > _MAX_EMPTY_GROUPS or self._empty_bytes > _MAX_EMPTY_BYTES:
             # Dictionaries keep insertion order: the first group has been empty longest.
             self._close(next(iter(self._empty)))
+
+    def forget_unasked(self) -> None:
+        """Drop the groups that have been without pods since the last call."""
+        for group in self._long_empty:
+            if group in self._empty:
+                self._close(group)
+        self._long_empty = tuple(self._empty)
 
     def _close(self, group: PairwiseGroup) -> None:
         self._empty_bytes -= self._empty.pop(group)

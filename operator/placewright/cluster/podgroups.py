@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Any, Final
 
+from placewright.api.boundedcache import forgets_unasked
 from placewright.api.podgroups import (
     CoschedulingPodGroup,
     Form,
@@ -67,6 +68,11 @@ class PodGroups:
         self._lowest: tuple[int, int | None] | None = None
         #: The group that was read from an object, valid while that object is the one in the table.
         self._read: dict[GroupRef, tuple[GroupObject, PodGroup | None]] = {}
+        forgets_unasked(self)
+
+    def forget_unasked(self) -> None:
+        """Forget all groups that were read; a group that is asked for is read from its object again."""
+        self._read.clear()
 
     @property
     def version(self) -> int:

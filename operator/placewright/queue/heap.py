@@ -353,6 +353,8 @@ class LanedHeap(Generic[T, L]):
             del self._lanes[lane]
             self._lined_up.pop(lane, None)
             self._closed.discard(lane)
+            if not self._lanes:
+                self._firsts.clear()
         elif len(self._lanes) > 1:
             self._line_up_beside_others(lane, heap.first_entry())
 

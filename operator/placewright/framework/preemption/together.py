@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
+from placewright.api.boundedcache import cleared_at_beats
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import Disruption, GroupRef, PodGroup
 from placewright.api.pods import PodInfo
@@ -271,6 +272,7 @@ def start_time(pod: PodInfo) -> Seconds:
     return NOT_STARTED if stated is None else _seconds(stated)
 
 
+@cleared_at_beats
 @lru_cache(maxsize=65536)
 def _seconds(stated: str) -> Seconds:
     try:

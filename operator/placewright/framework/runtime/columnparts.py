@@ -99,7 +99,8 @@ class ColumnPart:
             self.column = KeptColumn(values)
         else:
             self.column.put(rows, values)
-        self._bytes.held += self.nbytes - before
+        if self.users:  # a part that no shape uses any more is counted no more
+            self._bytes.held += self.nbytes - before
 
     @property
     def nbytes(self) -> int:
@@ -187,7 +188,8 @@ class PartsOfShape:
         return part
 
     def leave(self) -> None:
-        """Give all of them back."""
+        """Give all of them back. An evaluation that is not over may ask for parts still; these are its own."""
         for plugin, point in self._used:
             self._parts.leave(plugin, point, self.fragments.get(plugin, ()))
         self._used.clear()
+        self._parts = ColumnParts()

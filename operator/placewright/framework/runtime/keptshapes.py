@@ -106,7 +106,7 @@ class KeptShapes:
             self._latest.forget_rows()
             if self._latest.count() > LARGEST_TEXT and self._latest_signature in self._shapes:
                 self._drop(self._latest_signature)
-            self._latest = None
+            self._latest = self._latest_signature = None
 
     @property
     def _text_bytes(self) -> int:

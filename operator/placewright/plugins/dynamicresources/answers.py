@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import bytes_of
 from placewright.api.devices import DeviceRequest, ResourceClaim
 from placewright.api.objects import NodeSelector
@@ -99,6 +100,7 @@ class _ShapeAnswers:
         ending: rows whose answer ends the attempt.
         unfinished: rows that were not searched to the end when steps ran out; `turn`: when that was.
         nbytes: what all that is found takes.
+        asked: since the last beat.
         position: up to where in the journal of changed rows the columns are right; -1 before they are filled.
         everywhere: as of when.
     """
@@ -110,6 +112,7 @@ class _ShapeAnswers:
         self.ending: set[int] = set()
         self.unfinished: set[int] = set()
         self.nbytes = 0
+        self.asked = True
         self.position = self.everywhere = self.turn = -1
 
     def note(self, row: int, answer: Allocated | Refusal | None, points: int) -> None:
@@ -141,6 +144,14 @@ class RowAnswers:
         self._cluster = cluster
         self._kept: OrderedDict[tuple[bytes, ...], _ShapeAnswers] = OrderedDict()
         self._bytes = 0
+        forgets_unasked(self)
+
+    def forget_unasked(self) -> None:
+        """Drop the shapes of claims that no pod asked for since the last call."""
+        for signature, answers in list(self._kept.items()):
+            if not answers.asked:
+                self._bytes -= self._kept.pop(signature).nbytes
+            answers.asked = False
 
     def fits(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> BoolColumn:
         """True for each row that can serve all claims; shape (len(rows),). `signature`: their shapes."""
@@ -188,6 +199,7 @@ class RowAnswers:
             answers = self._kept[signature] = _ShapeAnswers()
         else:
             self._kept.move_to_end(signature)
+            answers.asked = True
         while len(self._kept) > MAX_KEPT or (self._bytes > MAX_KEPT_BYTES and len(self._kept) > 1):
             self._bytes -= self._kept.popitem(last=False)[1].nbytes
         return answers

@@ -8,7 +8,7 @@ row by row, so that a decision costs what changed since the last.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.boundedcache import BoundedCache
 from placewright.api.bytecount import object_bytes
 from placewright.api.devices import AllocatedDevice, AllocatedDevices, AllocationResult, ResourceClaim
 from placewright.api.objects import NodeSelector, NodeSelectorTerm, Requirement
@@ -170,7 +171,7 @@ class FreeCounts:
     def __init__(self, journal: Journal) -> None:
         """Keep up with the rows that `journal` names."""
         self._journal = journal
-        self._columns: dict[object, _Column] = {}
+        self._columns: BoundedCache[Hashable, _Column] = BoundedCache(most=_MOST_PATTERNS)
 
     def forget(self) -> None:
         """Note that every answer may have changed."""
@@ -178,10 +179,10 @@ class FreeCounts:
 
     def ask(self, demand: DeviceDemand, size: int, count: Callable[[int], int]) -> NDArray[np.int64]:
         """Counts of this demand's pattern, shape (size,); `count` is asked for rows that changed."""
-        column = self._columns.pop(demand.pattern, None) or _Column()
-        self._columns[demand.pattern] = column  # at the end: the first ones were asked for longest ago
-        if len(self._columns) > _MOST_PATTERNS:
-            del self._columns[next(iter(self._columns))]
+        column = self._columns.get(demand.pattern)
+        if column is None:
+            column = _Column()
+            self._columns.put(demand.pattern, column, 0)
         changed = None if column.position < 0 else self._journal.since(column.position)
         column.grow(size)
         column.stale.update(range(size) if changed is None else (row for row in changed if row < size))
@@ -260,8 +261,9 @@ class ClusterDevices:
         self._free = FreeCounts(self._inventory.changed_rows)
         self._everywhere = self._classes = -1
         #: What is read of claims, with the claim: an id alone may come to stand for another.
-        self._read: dict[int, tuple[ResourceClaim, ClaimDemand]] = {}
-        self._read_bytes = 0
+        self._read: BoundedCache[int, tuple[ResourceClaim, ClaimDemand]] = BoundedCache(
+            _MOST_CLAIM_BYTES, most=_MOST_CLAIMS, largest=_MOST_CLAIM_BYTES
+        )
         #: For whom steps are being counted, and how many searches took.
         self._asked: ResourceClaim | None = None
         self._spent = 0
@@ -275,7 +277,6 @@ class ClusterDevices:
         if self._inventory.classes_changed != self._classes:
             self._classes = self._inventory.classes_changed
             self._read.clear()
-            self._read_bytes = 0
 
     def keep(self, kept: Mapping[str, ResourceClaim]) -> None:
         """Show the devices of these claims as taken, and no longer the devices that were kept before.
@@ -425,11 +426,8 @@ class ClusterDevices:
     def _demand(self, claim: ResourceClaim) -> ClaimDemand:
         known = self._read.get(id(claim))
         if known is None:
-            self._read_bytes += object_bytes(claim)
-            if len(self._read) >= _MOST_CLAIMS or self._read_bytes > _MOST_CLAIM_BYTES:
-                self._read.clear()
-                self._read_bytes = object_bytes(claim)
-            known = self._read[id(claim)] = (claim, self._reader.read(claim))
+            known = (claim, self._reader.read(claim))
+            self._read.put(id(claim), known, object_bytes(claim))
         return known[1]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from placewright.api.boundedcache import BoundedCache, forgets_unasked
 from placewright.api.devices import Device, DeviceAttribute
 from placewright.api.quantity import nano
 from placewright.cel.cost import ValueSizes, steps_of
@@ -48,7 +49,7 @@ class DeviceShape:
         problem: why no expression can be evaluated on such a device, or nothing.
     """
 
-    __slots__ = ("__weakref__", "_attributes", "_capacity", "_device", "_shapes", "_verdicts", "problem")
+    __slots__ = ("__weakref__", "_attributes", "_capacity", "_device", "_shapes", "_unasked", "_verdicts", "problem")
 
     def __init__(self, driver: str, device: Device, shapes: Sized = ()) -> None:
         """`shapes`: all that there are; their verdicts share the room."""
@@ -69,6 +70,8 @@ class DeviceShape:
             "allowMultipleAllocations": several,
         }
         self._verdicts: dict[str, bool | str] = {}
+        #: Verdicts that were not asked for since the last beat.
+        self._unasked: dict[str, bool | str] = {}
 
     def matches(self, selector: CompiledSelector) -> bool | str:
         """Whether a device like this is selected, or why that cannot be said; kept."""
@@ -76,8 +79,13 @@ class DeviceShape:
         if verdict is None:
             if len(self._verdicts) >= self._most_verdicts():
                 self._verdicts.clear()
-            verdict = self._verdicts[selector.source] = self.problem or self._ask(selector)
+            verdict = self._unasked.get(selector.source)
+            self._verdicts[selector.source] = verdict = (self.problem or self._ask(selector)) if verdict is None else verdict
         return verdict
+
+    def forget_unasked(self) -> None:
+        """Drop the verdicts that were not asked for since the last call."""
+        self._verdicts, self._unasked = {}, self._verdicts
 
     def _most_verdicts(self) -> int:
         return max(_LEAST_VERDICTS, min(_MOST_VERDICTS, _MOST_VERDICTS_IN_ALL // max(len(self._shapes), 1)))
@@ -101,6 +109,12 @@ class DeviceShapes:
 
     def __init__(self) -> None:
         self._known: WeakValueDictionary[tuple[Any, ...], DeviceShape] = WeakValueDictionary()
+        forgets_unasked(self)
+
+    def forget_unasked(self) -> None:
+        """Have all shapes drop the verdicts that were not asked for since the last call."""
+        for shape in list(self._known.values()):
+            shape.forget_unasked()
 
     def of(self, driver: str, device: Device) -> DeviceShape:
         """The shape of a device."""
@@ -165,30 +179,26 @@ class CompiledSelectors:
 
     def __init__(self) -> None:
         self.effort = StepBudget()
-        self._known: dict[str, CompiledSelector | ExpressionError] = {}
-        self._characters = 0
+        self._known: BoundedCache[str, CompiledSelector | str] = BoundedCache(
+            _MOST_CHARACTERS, most=_MOST_EXPRESSIONS, largest=_MOST_CHARACTERS
+        )
 
     def get(self, source: str) -> CompiledSelector:
         """The compiled expression; raises `ExpressionError` and `OutOfSteps`."""
-        known = self._known.pop(source, None)
+        known = self._known.get(source)
         if known is None:
             known = self._compile(source)
-            self._characters += len(source)
-        self._known[source] = known  # at the end: the first ones were used longest ago
-        while len(self._known) > 1 and (len(self._known) > _MOST_EXPRESSIONS or self._characters > _MOST_CHARACTERS):
-            oldest = next(iter(self._known))
-            self._characters -= len(oldest)
-            del self._known[oldest]
-        if isinstance(known, ExpressionError):
-            raise known.with_traceback(None)
+            self._known.put(source, known, len(source))
+        if isinstance(known, str):
+            raise ExpressionError(known)  # a new one each time: a kept error would hold the frames that it passed
         return known
 
-    def _compile(self, source: str) -> CompiledSelector | ExpressionError:
+    def _compile(self, source: str) -> CompiledSelector | str:
         self.effort.spend(COMPILE + COMPILE_A_CHARACTER * len(source))
         try:
             return CompiledSelector(source, self.effort)
         except ExpressionError as error:
-            return error
+            return str(error)
 
 
 def steps_for_a_device(selector: Brackets) -> int:

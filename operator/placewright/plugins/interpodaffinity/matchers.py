@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from placewright.api.boundedcache import forgets_unasked
 from placewright.api.bytecount import bytes_of
 from placewright.api.objects import Affinity
 from placewright.api.pods import PairwiseKey, PodInfo
@@ -121,6 +122,11 @@ class Matcher:
         self._carried = CarriedTerms()
         self._objects: ClusterObjects | None = None
         self._objects_position = -1
+        forgets_unasked(self)
+
+    def forget_unasked(self) -> None:
+        """Forget the pod that was asked about last: it may be gone."""
+        self._asked = None
 
     def own(self, pod: PodInfo, cluster: Cluster) -> OwnTerms:
         """The pod's own terms; raise `TermsError` when they do not parse."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from placewright.api.boundedcache import forgets_unasked
 from placewright.api.objects import OwnerReference
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import EVERYTHING, Selector, SelectorError, selector_from_pairs
@@ -99,6 +100,11 @@ class DefaultSelectors:
         self._changed: dict[tuple[type[Any] | None, str], int] = {}
         self._known = Memory(_MAX_LOOKS)
         self._versions = itertools.count(1)
+        forgets_unasked(self)
+
+    def forget_unasked(self) -> None:
+        """Take in which objects are gone, although no pod asked since."""
+        self._follow(self._objects)
 
     def of(self, pod: PodInfo, objects: ClusterObjects) -> Selector:
         """Find the selector of a pod's peers, ANDed from its Services and its owner.

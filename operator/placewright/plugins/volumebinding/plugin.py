@@ -13,6 +13,7 @@ from typing import Annotated, Final
 import msgspec
 import numpy as np
 
+from placewright.api.boundedcache import forgets_unasked
 from placewright.api.errors import VolumeError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -182,6 +183,11 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
         self._reach = StorageReach()
         #: What was found last: a cycle asks for the same several times, and preemption once a node.
         self._last: tuple[Hashable, VolumeFindings] | None = None
+        forgets_unasked(self)
+
+    def forget_unasked(self) -> None:
+        """Forget what was found last: its claims may be gone."""
+        self._last = None
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Skip pods without claims; refuse those whose claims cannot be used now, wherever the pod goes."""
