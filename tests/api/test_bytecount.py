@@ -17,8 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hostilepods import KINDS, Dice, hostile_pod
 from placewright.api.boundedcache import ENTRY_BYTES, BoundedCache, SharedBytes, forget_unasked
-from placewright.api.bytecount import COUNTED, LONGEST_KEY, bytes_of, object_bytes, short_key
+from placewright.api.bytecount import COUNTED, LONGEST_KEY, bytes_of, estimate_bytes, object_bytes, short_key
+from placewright.api.decode import decode
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo, held_bytes
 from placewright.api.selectors import CompiledRequirement, NodeTerm, Selector
@@ -201,3 +203,20 @@ def test_of_caches_that_share_a_limit_the_largest_gives_way_and_one_that_is_gone
     del large
     gc.collect()
     assert shared.held == small.nbytes
+
+
+def test_pods_of_all_sizes_are_estimated_within_three_tenths_of_what_is_allocated() -> None:
+    """An ordinary pod, and one of each hostile kind: some are a hundred times as large as others, and few of them are drawn."""
+    dice = Dice(7, 100_000)
+    bodies = [hostile_pod(dice, number, "placewright") for number in range(10 * len(KINDS))]
+    bodies += [{"metadata": {"name": f"p{number}", "namespace": "d"}, "spec": {"containers": [{"name": "main"}]}} for number in range(2000)]
+    texts = [msgspec.json.encode(body) for body in bodies]
+    gc.collect()
+    tracemalloc.start()
+    pods = [decode(text, Pod) for text in texts]
+    took = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    sizes = [max(len(text) - 100, 1) for text in texts]
+    assert took / 1.3 < estimate_bytes(pods, sizes) < took * 1.3
+    assert estimate_bytes(pods[:20]) == sum(bytes_of(each, 1 << 40) for each in pods[:20])
+    assert estimate_bytes([]) == 0

@@ -22,6 +22,8 @@ CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{HOSTILE}/resourceclaims"
 DRIVER: Final = "gpu.sandbox.placewright.dev"
 HOST: Final = "kubernetes.io/hostname"
 LOOPBACK: Final = "127.0.0.1"
+#: In each answer of /metrics.
+_PENDING: Final = "scheduler_pending_pods"
 T = TypeVar("T")
 #: Of a readiness probe that states none.
 _FAILURE_THRESHOLD: Final = 3
@@ -404,23 +406,11 @@ async def made_up_tokens(siege: Siege, rng: Dice) -> AsyncIterator[None]:
     """Clients that ask for pages with made-up tokens; a scrape with a good token is answered beside them, from their address."""
     client, port = trusting(), siege.secure_port
     kinds = rng.worst_first((["a made-up token"], ["a made-up token and away"], ["a made-up token", "a made-up token and away"]))
-    assert await _scrape(siege, client), "the token is known as good from now on"
+    assert _PENDING in await siege.scraped(), "the token is known as good from now on"
     async with intruders(port, rng.choices(kinds, k=rng.choice((200, 300))), client):
         yield
-        scrapes = [await _scrape(siege, client) for _ in range(3)]
-        assert scrapes == [True] * 3
-
-
-async def _scrape(siege: Siege, client: Any) -> bool:
-    """As Prometheus scrapes: with its token, and with ten seconds of patience. The token waits for no answer about another."""
-    request = f"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {siege.api.token}\r\n\r\n"
-    async with asyncio.timeout(10.0):
-        reader, writer = await asyncio.open_connection(LOOPBACK, siege.secure_port, ssl=client)
-        try:
-            writer.write(request.encode())
-            return b"scheduler_pending_pods" in await reader.read()
-        finally:
-            writer.transport.abort()
+        for _ in range(3):
+            assert _PENDING in await siege.scraped()
 
 
 async def _livez(port: int, client: Any) -> bytes:

@@ -24,6 +24,7 @@ from typing import Any, Final
 from faults.api import Api, Refused
 from kubesandbox.process import SandboxProcess, end_process
 from ports import reserved_port
+from serving.desk import trusting
 
 Object = dict[str, Any]
 _DEFINITIONS: Final = Path(__file__).parents[2] / "crds"
@@ -42,6 +43,7 @@ _END_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.02
 _CREATING_AT_ONCE: Final = 16
 _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
+_COUNTED: Final = re.compile(r"^placewright_(?:kept|object)_bytes(?:\{.*\})? (\S+)", re.MULTILINE)
 _PORT: Final = re.compile(r"HTTPS on \S+, port (\d+)")
 
 
@@ -87,6 +89,27 @@ class Siege:
             (line,) = (each for each in Path(f"/proc/{self._operator.pid}/status").read_text().splitlines() if each.startswith("VmHWM"))
             return int(line.split()[1]) / 1024
         return float("inf")
+
+    @property
+    def resident(self) -> float:
+        """Memory that is resident now, MiB."""
+        (line,) = (each for each in Path(f"/proc/{self._operator.pid}/status").read_text().splitlines() if each.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
+
+    async def counted(self) -> float:
+        """Memory that the operator counts, MiB: objects, and all that it keeps because of them."""
+        return sum(float(value) for value in _COUNTED.findall(await self.scraped())) / 2**20
+
+    async def scraped(self) -> str:
+        """Its metrics. Scraped as Prometheus does, with a token and ten seconds of patience, which waits for no answer about another."""
+        request = f"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {self.api.token}\r\n\r\n"
+        async with asyncio.timeout(10.0):
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.secure_port, ssl=trusting())
+            try:
+                writer.write(request.encode())
+                return (await reader.read()).decode()
+            finally:
+                writer.transport.abort()
 
     @property
     def secure_port(self) -> int:

@@ -25,20 +25,23 @@ PODS: Final = 4
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_healthy_pods_are_placed_beside_it(name: str, seed: int, tmp_path: Path) -> None:
     attack = ATTACKS[name]
-    async with besieged(tmp_path, max(NODES, attack.nodes), attack.devices) as siege, attack.begin(siege, Dice(name, seed)):
-        await siege.tenant.until_placed(PODS)
-        assert siege.exit_code is None, siege.words[-3000:]
-        waited, peak = list(siege.tenant.waited.values()), siege.peak
-    note(name, seed, waited, peak)
+    async with besieged(tmp_path, max(NODES, attack.nodes), attack.devices) as siege:
+        before, counted_before = siege.resident, await siege.counted()
+        async with attack.begin(siege, Dice(name, seed)):
+            await siege.tenant.until_placed(PODS)
+            assert siege.exit_code is None, siege.words[-3000:]
+            counted, grown = await siege.counted() - counted_before, siege.resident - before
+            waited, peak = list(siege.tenant.waited.values()), siege.peak
+    note(name, seed, waited, peak, {"grown MiB": round(grown), "counted MiB": round(counted)})
     slow = [each for each in waited if each.processor > attack.promised]
     assert slow == []
     assert peak <= attack.most
 
 
-def note(name: str, seed: int, waited: list[Waited], peak: float) -> None:
+def note(name: str, seed: int, waited: list[Waited], peak: float, memory: dict[str, int]) -> None:
     """Write down what came of a run, for the table of docs/security.md."""
     if REPORT:
         slowest = max(waited, key=lambda each: each.processor)
         told = {"attack": name, "seed": seed, "seconds": round(max(each.seconds for each in waited), 2), "processor": slowest.processor}
         with Path(REPORT).open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**told, "pods": len(waited), "peak MiB": round(peak)}) + "\n")
+            file.write(json.dumps({**told, "pods": len(waited), "peak MiB": round(peak), **memory}) + "\n")

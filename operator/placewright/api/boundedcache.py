@@ -74,6 +74,11 @@ def forget_unasked() -> None:
         clear()
 
 
+def kept_bytes() -> int:
+    """Count the bytes of all caches that forget and say how much they hold."""
+    return sum([getattr(kept, "nbytes", 0) for kept in list(_FORGETTING)])
+
+
 class GivesWay(Protocol):
     """A cache that takes part in a common limit."""
 

@@ -107,6 +107,12 @@ TAKEOVER_SECONDS: Final = gauge(
 )
 COLUMN_BYTES: Final = gauge("placewright_column_bytes", "Memory that is taken by what is kept of nodes for pods that look alike, in bytes.")
 COLUMN_BYTES_LIMIT: Final = gauge("placewright_column_bytes_limit", "How much of it may be taken, in bytes: a quarter of the memory limit.")
+KEPT_BYTES: Final = gauge("placewright_kept_bytes", "Memory that all caches of what follows from objects take, the columns too, in bytes.")
+OBJECT_BYTES: Final = gauge(
+    "placewright_object_bytes",
+    "Memory that objects take as they were read, in bytes, estimated from a sample; as resource 'waiting pods' those without a node.",
+    "resource",
+)
 SUSPECTS: Final = gauge(
     "placewright_suspect_pods", "Pods that are tried after all others because a decision about their like ended a replica or its term."
 )

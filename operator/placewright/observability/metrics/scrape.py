@@ -1,15 +1,19 @@
-"""Metrics that are read from the engine at each scrape: gauges, and counters that other modules keep. None walks over pods."""
+"""Metrics that are read from the engine at each scrape: gauges, and counters that other modules keep. Of a pod only its size is read."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final
 
 from prometheus_client.core import Metric
 
+from placewright.api.boundedcache import kept_bytes
+from placewright.api.bytecount import DERIVED_BYTES, estimate_bytes
+from placewright.api.objects import Pod
+from placewright.api.pods import PodInfo
 from placewright.engine.engine import Engine
 from placewright.kube.writers.events import EventCounts
 from placewright.kube.writers.podgroupstatus import GroupStatusCounts
@@ -19,6 +23,8 @@ from placewright.observability.metrics import own, upstream
 from placewright.observability.metrics.series import Labels, counted, single
 
 _POD_POPPED: Final = "PodPopped"
+#: Bytes of JSON that a pod whose extent is not counted has, about.
+_SMALL_POD: Final = 1024
 #: An outcome whose field has another name.
 _EVENT_WORDS: Final = {"repeats": "repeated"}
 
@@ -84,6 +90,20 @@ def _cache(engine: Engine) -> Iterator[Metric]:
     yield counted(upstream.CACHE_SIZE, sizes)
     yield single(own.COLUMN_BYTES, float(engine.column_budget.held))
     yield single(own.COLUMN_BYTES_LIMIT, float(engine.column_budget.limit))
+    yield single(own.KEPT_BYTES, float(kept_bytes()))
+    yield counted(own.OBJECT_BYTES, {(resource,): float(nbytes) for resource, nbytes in _object_bytes(engine)})
+
+
+def _object_bytes(engine: Engine) -> Iterator[tuple[str, int]]:
+    for reflector in engine.reflectors:
+        if reflector.source.kind is not Pod:
+            yield reflector.source.resource, estimate_bytes(list(reflector.store.values()))
+    yield "pods", _bytes_of_pods([place.pod for place in engine.cluster.placements()])
+    yield "waiting pods", _bytes_of_pods([queued.pod for _, queued in engine.queue.pods()])
+
+
+def _bytes_of_pods(pods: Sequence[PodInfo]) -> int:
+    return DERIVED_BYTES * len(pods) + estimate_bytes([each.pod for each in pods], [each.extent.nbytes or _SMALL_POD for each in pods])
 
 
 def _bindings(engine: Engine) -> Iterator[Metric]:
