@@ -19,6 +19,8 @@ NODES: Final = int(os.environ.get("PLACEWRIGHT_HOSTILE_NODES", "100"))
 REPORT: Final = os.environ.get("PLACEWRIGHT_HOSTILE_REPORT", "")
 #: Healthy pods that are created, and placed, while the attack goes on.
 PODS: Final = 4
+#: Pods of 230 KB of JSON: so many that the memory that they take can be told from everything else.
+LARGE_PODS: Final = 300
 
 
 @pytest.mark.parametrize("seed", range(1, 1 + SEEDS))
@@ -36,6 +38,24 @@ async def test_healthy_pods_are_placed_beside_it(name: str, seed: int, tmp_path:
     slow = [each for each in waited if each.processor > attack.promised]
     assert slow == []
     assert peak <= attack.most
+
+
+async def test_large_pods_take_what_the_operator_counts(tmp_path: Path) -> None:
+    """Half of them are on nodes, half wait; each has hundreds of labels and annotations of its own."""
+    async with besieged(tmp_path, NODES) as siege:
+        nodes = await siege.node_names()
+        before, counted_before = siege.resident, await siege.counted()
+        for number in range(LARGE_PODS):
+            labels = {f"l{number}-{label}": "x" * 40 for label in range(300)}
+            annotations = {f"example.test/{number}-{each}": "abcdefgh" * 500 for each in range(50)}
+            place = {"nodeName": nodes[number % len(nodes)]} if number % 2 else {"nodeSelector": {"no": "node"}}
+            await siege.pods([siege.pod("large", meta={"labels": labels, "annotations": annotations}, **place)])
+        await siege.tenant.until_placed(PODS)
+        grown, counted = siege.resident - before, await siege.counted() - counted_before
+        waited, peak = list(siege.tenant.waited.values()), siege.peak
+    note("large pods that stay", 1, waited, peak, {"grown MiB": round(grown), "counted MiB": round(counted)})
+    assert grown > 30
+    assert grown / 1.3 < counted < grown * 1.3
 
 
 def note(name: str, seed: int, waited: list[Waited], peak: float, memory: dict[str, int]) -> None:

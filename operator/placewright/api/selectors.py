@@ -96,7 +96,10 @@ class Selector:
         Returns:
             True when the labels satisfy every expression.
         """
-        return all(e.matches(labels.get(e.key)) for e in self.expressions)
+        for each in self.expressions:  # noqa: SIM110 - faster than `all` of a generator, and each term of others' affinity asks
+            if not each.matches(labels.get(each.key)):
+                return False
+        return True
 
 
 EVERYTHING: Final = Selector(())

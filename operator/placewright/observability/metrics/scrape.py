@@ -103,7 +103,9 @@ def _object_bytes(engine: Engine) -> Iterator[tuple[str, int]]:
 
 
 def _bytes_of_pods(pods: Sequence[PodInfo]) -> int:
-    return DERIVED_BYTES * len(pods) + estimate_bytes([each.pod for each in pods], [each.extent.nbytes or _SMALL_POD for each in pods])
+    # Indexes have labels and affinity once more.
+    whole = [(each.pod, each.pairwise_key) for each in pods]
+    return DERIVED_BYTES * len(pods) + estimate_bytes(whole, [each.extent.nbytes or _SMALL_POD for each in pods])
 
 
 def _bindings(engine: Engine) -> Iterator[Metric]:
