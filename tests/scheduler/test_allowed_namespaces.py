@@ -122,6 +122,30 @@ def test_the_default_of_the_cluster_holds_where_a_namespace_says_nothing() -> No
     assert_bound(world, "dev/out")
 
 
+@pytest.mark.parametrize("waits", ["active", "backoff", "unschedulable"])
+@pytest.mark.parametrize(
+    "rule", [namespace("dev", allowed_profiles="other"), namespace("kube-system", default_allowed_profiles="other")], ids=["own", "default"]
+)
+def test_waiting_pods_are_gated_when_a_namespace_begins_to_keep_them_out(waits: str, rule: Namespace) -> None:
+    world = world_of(batch())
+    world.add(namespace("dev"), namespace("prod", allowed_profiles="batch"))
+    wanted = "100" if waits != "active" else "1"
+    world.show(pod("out").namespace("dev").requests(cpu=wanted), pod("in").namespace("prod").requests(cpu="1"))
+    if waits != "active":
+        world.settle()
+    if waits == "backoff":
+        world.queue.retry(pod("out").namespace("dev").build().uid)
+    assert world.place("dev/out") is SubQueue(waits)
+    tried = world.last_attempt("dev/out")
+    world.show(rule)
+    assert world.place("dev/out") is SubQueue.GATED
+    world.add(node("c", cpu="200"))
+    world.advance(600)
+    assert_gated(world, "dev/out")
+    assert world.last_attempt("dev/out") is tried
+    assert_bound(world, "prod/in")
+
+
 def test_what_a_tenant_writes_on_a_pod_lets_it_use_no_profile() -> None:
     world = world_of(batch())
     world.add(namespace("dev", allowed_profiles="other"))

@@ -11,7 +11,7 @@ import logging
 import os
 import random
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -160,7 +160,9 @@ class Engine:
         detail = DecisionDetail(time.perf_counter, on=heard.details)
         cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(options.seed), detail)
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)
-        self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding, heard.intake or Untimed(), self.shadows)
+        self.intake = ClusterEventHandlers(
+            self.cluster, self.queue, self.scheduler.binding, heard.intake or Untimed(), self.shadows, self._namespace_gates
+        )
         # --- profiles
         self._registry: Registry = in_tree().with_installed(installed_plugins())
         self._extenders = Extenders(self.client, lambda: self.cluster.node_count)
@@ -444,6 +446,9 @@ class Engine:
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:
         active = self.live.by_scheduler_name(scheduler_name)
         return None if active is None else active.evaluator
+
+    def _namespace_gates(self) -> Iterator[tuple[str, Callable[[PodInfo], bool]]]:
+        return ((name, active.evaluator.runtime.namespace_gate.keeps_out) for name, active in self.live.active.items())
 
     def _policy(self, scheduler_name: str) -> QueuePolicy | None:
         evaluator = self._evaluator(scheduler_name)

@@ -242,8 +242,8 @@ class EventSweeps:
         self._requeueings.append(_Requeueing(self.happened, queue, iter([(queued, queued.attempts) for queued in chosen]), label))
         self._stirred.set()
 
-    def keep_out(self, scheduler_name: str, which: Callable[[PodInfo], bool]) -> None:
-        """Gate pods that a new generation of their profile keeps out: in every sub-queue, and before one of them is handed out.
+    def keep_out(self, scheduler_name: str, which: Callable[[PodInfo], bool], label: str = PROFILE_UPDATE) -> None:
+        """Gate pods that a change of their profile or namespace keeps out: in every sub-queue, and before one of them is handed out.
 
         Many of them are gated in slices, and until the last one is, the profile hands out no pod. PreEnqueue is asked about each, so it
         must refuse them.
@@ -251,6 +251,7 @@ class EventSweeps:
         Args:
             scheduler_name: the name that the profile claims.
             which: true for these pods.
+            label: the event that metrics name.
         """
         queue = self._queues.get(scheduler_name)
         if queue is None or not queue.served:
@@ -258,12 +259,12 @@ class EventSweeps:
         chosen = [queued for place, queued in queue.waiting() if place is not SubQueue.GATED and which(queued.pod)]
         if self._a_slice is None or len(chosen) <= self._a_slice:
             for queued in chosen:
-                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
+                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
             return
         queue.sifted = False
         self.happened += 1
         pods = iter([(queued, queued.attempts) for queued in chosen])
-        self._requeueings.append(_Requeueing(self.happened, queue, pods, PROFILE_UPDATE, kept_out=True))
+        self._requeueings.append(_Requeueing(self.happened, queue, pods, label, kept_out=True))
         self._stirred.set()
 
     def sort(self, queue: ProfileQueue) -> None:

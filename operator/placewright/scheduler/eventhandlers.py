@@ -9,13 +9,15 @@ Facts: kube-scheduler's `eventhandlers.go`, v1.36.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, Protocol
 
 from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Condition, Node, NodeName
 from placewright.api.pods import PodInfo
+from placewright.api.profileaccess import DEFAULTS_ON, facts_of
 from placewright.api.quantity import QuantityError
 from placewright.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from placewright.cluster.cluster import Cluster, PodOnNode
@@ -53,11 +55,15 @@ _ANNOTATION: Final = _node_update(Action.UPDATE_NODE_ANNOTATION, "NodeUpdateAnno
 _FEATURE: Final = _node_update(Action.UPDATE_NODE_DECLARED_FEATURE, "NodeUpdateDeclaredFeature")
 
 _CLAIM_CHANGED: Final = ClusterEvent(EventResource.RESOURCE_CLAIM, Action.UPDATE, "ResourceClaimUpdate")
+_NAMESPACE_UPDATE: Final = "NamespaceUpdate"
 _CLAIM_GONE: Final = ClusterEvent(EventResource.RESOURCE_CLAIM, Action.DELETE, "ResourceClaimDelete")
 
 #: Labels of changes of waiting pods, as upstream's metrics name them.
 POD_UPDATE: Final = "UnscheduledPodUpdate"
 POD_DELETE: Final = "UnscheduledPodDelete"
+
+#: The gates of all profiles: the schedulerName, and whether the profile keeps out the pods of a pod's namespace.
+NamespaceGates = Callable[[], Iterable[tuple[str, Callable[[PodInfo], bool]]]]
 
 #: Kinds that select the pods of default spread constraints. Their status changes with each of their pods, and that helps no pod.
 _SELECTING: Final = (Service, ReplicationController, ReplicaSet, StatefulSet)
@@ -136,6 +142,7 @@ class ClusterEventHandlers:
         binding: told where pods with an unresolved Binding stand.
         stopwatch: measures how long events take.
         listener: told of events that change no column.
+        gates: asked again about waiting pods when a namespace changed. Without gates nothing is kept out.
     """
 
     def __init__(
@@ -145,12 +152,14 @@ class ClusterEventHandlers:
         binding: BindingCycle,
         stopwatch: Stopwatch = Untimed(),  # noqa: B008 - it has no state
         listener: ClusterEventObserver = NoListener(),  # noqa: B008 - likewise
+        gates: NamespaceGates = tuple,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._binding = binding
         self._stopwatch = stopwatch
         self._listener = listener
+        self._gates = gates
         #: Differences found and mended; shared with the reconciler.
         self.repairs = Repairs()
         #: Uids of pods and names of nodes that left while the reconciler compares with a list; None at other times.
@@ -331,6 +340,8 @@ class ClusterEventHandlers:
         self._stopwatch.begin()
         old = self._cluster.objects.put(item)
         self._listener.object_put(item)
+        if isinstance(item, Namespace):
+            self._keep_out(item.metadata.name, old, item)
         if old is None:
             self._moved_by(item, Action.ADD, None, item)
         elif not _same_revision(old, item) and not _selects_as_before(old, item):
@@ -341,8 +352,17 @@ class ClusterEventHandlers:
         self._stopwatch.begin()
         old = self._cluster.objects.remove(item)
         self._listener.object_removed(item)
+        if isinstance(item, Namespace):
+            self._keep_out(item.metadata.name, old, None)
         if old is not None:
             self._moved_by(item, Action.DELETE, old, None)
+
+    def _keep_out(self, name: str, old: ClusterObject | None, new: ClusterObject | None) -> None:
+        """Gate waiting pods that a namespace's change keeps out of their profile, before one of them is tried again."""
+        if _facts(name, old) == _facts(name, new):
+            return
+        for scheduler_name, keeps_out in self._gates():
+            self._queue.sweeps.keep_out(scheduler_name, partial(_concerns, name, keeps_out), _NAMESPACE_UPDATE)
 
     def source_object(self, item: ClusterObject) -> None:
         """An object of a source that is polled appeared or changed; `source_listed` tells waiting pods of all of them at once."""
@@ -373,6 +393,16 @@ class ClusterEventHandlers:
     def _move(self, event: ClusterEvent, old: Any, new: Any) -> None:
         self._queue.move(event, old, new)
         self._stopwatch.handled(event.label)
+
+
+def _concerns(namespace: str, keeps_out: Callable[[PodInfo], bool], pod: PodInfo) -> bool:
+    """Return whether a change of the namespace keeps the pod out; one of `DEFAULTS_ON` may concern all pods."""
+    return namespace in (pod.namespace, DEFAULTS_ON) and keeps_out(pod)
+
+
+def _facts(name: str, namespace: ClusterObject | None) -> object:
+    """Collect the facts by which profiles judge a namespace."""
+    return facts_of(name, {name: namespace} if isinstance(namespace, Namespace) else {})
 
 
 def _same_revision(old: ClusterObject, new: ClusterObject) -> bool:

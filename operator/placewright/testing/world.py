@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Final, Self
 
 from msgspec.structs import replace
@@ -165,7 +165,10 @@ class World:
             self.events, self.status, self.evictor, self.observers, self.groups, start=self._start, since_1970=self.claims.now
         )  # fmt: skip
         self.scheduler = Scheduler(self.cluster, self.queue, self.profiles.get, self.cycle, ports, self.time, self._lead)
-        self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding)
+        self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding, gates=self._gates)
+
+    def _gates(self) -> Iterator[tuple[str, Callable[[PodInfo], bool]]]:
+        return ((name, evaluator.runtime.namespace_gate.keeps_out) for name, evaluator in self.profiles.items())
 
     def _make_queue(self) -> SchedulingQueue:
         return SchedulingQueue(self._policy, self.time, self.log.pod_entered)
