@@ -20,11 +20,12 @@ from .test_assignment_policy import SEEDS, Drawn
 
 
 class Asked:
-    """The webhook with these profiles and one namespace, and no API server."""
+    """The webhook with these profiles and namespaces, and no API server; pods are created in the first namespace."""
 
-    def __init__(self, profiles: list[Object], namespace: Object) -> None:
-        name = namespace["metadata"]["name"]
-        self.webhook = PodAssignment(cast(Any, None), {name: convert(namespace, Namespace)}, "placewright-system")
+    def __init__(self, profiles: list[Object], *namespaces: Object) -> None:
+        name = namespaces[0]["metadata"]["name"]
+        by_name = {each["metadata"]["name"]: convert(each, Namespace) for each in namespaces}
+        self.webhook = PodAssignment(cast(Any, None), by_name, "placewright-system")
         store = cast("dict[Any, Any]", self.webhook._reflector.store)
         store.update({profile["metadata"]["name"]: convert(profile, SchedulingProfile) for profile in profiles})
         self._namespace = name
@@ -69,6 +70,47 @@ def test_only_creations_of_pods_are_patched(request_: Object) -> None:
     asked = Asked([giving("a")], NAMESPACE)
     assert "patch" in asked.response(POD)
     assert "patch" not in asked.response(POD, **request_)
+
+
+def annotated(name: str, **annotations: str) -> Object:
+    return {"metadata": {"name": name, "annotations": {f"placewright.dev/{key}": value for key, value in annotations.items()}}}
+
+
+WAITING: Object = {"metadata": {"name": "web"}, "spec": {"schedulerName": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "allowed", "why"),
+    [
+        ([NAMESPACE], ["blue"], "spec.pods.allowedNamespaces does not name it"),
+        (
+            [annotated("red", **{"allowed-profiles": "b"})],
+            None,
+            "its annotation placewright.dev/allowed-profiles does not name the profile",
+        ),
+        (
+            [NAMESPACE, annotated("kube-system", **{"default-allowed-profiles": "b"})],
+            None,
+            "it has no annotation placewright.dev/allowed-profiles, and placewright.dev/default-allowed-profiles on namespace kube-system "
+            "does not name the profile",
+        ),
+    ],
+)
+def test_the_creator_of_a_pod_that_will_wait_is_warned_with_the_sentence_of_the_pod(
+    namespaces: list[Object], allowed: list[str] | None, why: str
+) -> None:
+    profile = giving("a")
+    profile["spec"]["pods"] = {} if allowed is None else {"allowedNamespaces": allowed}
+    response = Asked([profile], *namespaces).response(WAITING)
+    assert response["warnings"] == [f'namespace "red" may not use profile "a": {why}']
+    assert "patch" not in response
+
+
+@pytest.mark.parametrize("request_", [{"operation": "UPDATE"}, {"operation": "CREATE", "subResource": "binding"}, {"namespace": "blue"}])
+def test_pods_that_may_use_their_profile_and_other_requests_bring_no_warning(request_: Object) -> None:
+    profile = giving("a")
+    profile["spec"]["pods"] = {"allowedNamespaces": ["blue"]}
+    assert "warnings" not in Asked([profile], NAMESPACE).response(WAITING, **request_)
 
 
 def test_without_profiles_every_pod_stays_as_it_is() -> None:

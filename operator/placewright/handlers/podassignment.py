@@ -8,7 +8,7 @@ An administrator installs the configuration (`manifests/components/profile-assig
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -21,7 +21,8 @@ from placewright.api.workloads import Namespace
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.kube.reflector import Reflector, Source
-from placewright.profiles.assignment import NEVER_IN, assigned_profile, new_pod, patch_of
+from placewright.profiles.assignment import NEVER_IN, assigned_profile, new_pod, patch_of, refusal
+from placewright.profiles.whogets import placing_profile
 
 #: The last part of the path to which the configuration sends reviews.
 HANDLER: Final = "pods"
@@ -74,6 +75,8 @@ class PodAssignment:
     def answer(self, body: bytes) -> bytes:
         """Answer a review. A pod is always allowed; one that a profile selects is patched.
 
+        The answer warns the pod's creator if the pod will wait because its namespace may not use its profile.
+
         Args:
             body: an AdmissionReview about a pod.
 
@@ -84,22 +87,26 @@ class PodAssignment:
             DecodeError: the body is no such review.
         """
         request = decode(body, _Review).request
-        return answer_of(request.uid, self._patch(request, self._reflector.store.values()))
-
-    def _patch(self, request: _Request, profiles: Iterable[SchedulingProfile]) -> list[dict[str, object]]:
         if request.operation != _CREATE or request.sub_resource:
-            return []
+            return answer_of(request.uid, [])
+        return self._answer(request, list(self._reflector.store.values()))
+
+    def _answer(self, request: _Request, profiles: Sequence[SchedulingProfile]) -> bytes:
         pod = new_pod(request.object, facts_of(request.namespace, self._namespaces))
         found = assigned_profile(pod, profiles, self._never_in)
-        return [] if found is None else patch_of(pod, found)
+        if found is not None:  # its namespace may use it, else it would not be given
+            return answer_of(request.uid, patch_of(pod, found))
+        mine = None if pod.node_name else placing_profile(pod.scheduler_name, profiles)
+        return answer_of(request.uid, [], "" if mine is None else refusal(pod.namespace, mine))
 
 
-def answer_of(uid: str, patch: list[dict[str, object]]) -> bytes:
+def answer_of(uid: str, patch: list[dict[str, object]], warning: str = "") -> bytes:
     """Write an AdmissionReview that allows an object.
 
     Args:
         uid: of the request.
         patch: operations of a JSON patch; none where the object stays as it is.
+        warning: shown to the creator; empty for none.
 
     Returns:
         The JSON.
@@ -107,4 +114,6 @@ def answer_of(uid: str, patch: list[dict[str, object]]) -> bytes:
     response: dict[str, object] = {"uid": uid, "allowed": True}
     if patch:
         response |= {"patchType": "JSONPatch", "patch": base64.b64encode(msgspec.json.encode(patch)).decode()}
+    if warning:
+        response["warnings"] = [warning]
     return msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})

@@ -59,7 +59,7 @@ def who_gets(
     alone = left_alone(pod, never_in) or ("" if assigning else NO_ADMISSION)
     found = assigned_profile(pod, profiles, never_in) if assigning else None
     scheduler = pod.scheduler_name if found is None else found.spec.scheduler_name
-    mine = found or _placing(scheduler, profiles)
+    mine = found or placing_profile(scheduler, profiles)
     verdicts = [ProfileVerdict(each, each is mine, _why(each, mine, pod, found, alone)) for each in profiles]
     ordered = sorted(verdicts, key=lambda verdict: (not verdict.gets_it, rank_of(verdict.profile)))
     if mine is None:
@@ -69,8 +69,16 @@ def who_gets(
     return WhoGets(f"profile {in_json(mine.metadata.name)} (schedulerName {in_json(scheduler)}){waits}", tuple(ordered))
 
 
-def _placing(scheduler: str, profiles: Sequence[SchedulingProfile]) -> SchedulingProfile | None:
-    """The profile that places pods of a schedulerName: the oldest that has a generation in effect."""
+def placing_profile(scheduler: str, profiles: Sequence[SchedulingProfile]) -> SchedulingProfile | None:
+    """Find the profile that places pods of a schedulerName: the oldest that has a generation in effect.
+
+    Args:
+        scheduler: the schedulerName.
+        profiles: all, as the API server shows them.
+
+    Returns:
+        The profile; None if no profile places such pods.
+    """
     serving = (
         each for each in profiles
         if not each.spec.is_shadow and each.spec.scheduler_name == scheduler and each.status.active_generation > 0
