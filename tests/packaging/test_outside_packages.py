@@ -111,7 +111,7 @@ def test_commands_know_the_legacy_plugins_as_they_know_ours(tmp_path: Path, caps
 
     assert "presentLabelsPreference" in said("schema", "NodeLabel")
     assert '"NodeLabel"' in said("schema", "SchedulingProfile")
-    assert said("validate", str(tmp_path / "profile.yaml")) == "1 profile in 1 file: nothing is wrong\n"
+    assert said("validate", str(tmp_path / "profile.yaml")).startswith("1 profile in 1 file: nothing is wrong\n")
     assert "node(s) didn't have the requested labels" in said("evaluate", *files, "--pod", "default/web")
     assert '"node": "a"' in said("simulate", *files)
 

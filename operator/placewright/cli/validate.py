@@ -33,6 +33,8 @@ from placewright.profiles.defaults import Catalogue
 from placewright.profiles.validation import Checked, check_files
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+#: Last line about files in which nothing is wrong.
+_WITHOUT_CLUSTER: Final = "not checked without --cluster: the profiles, resources and admission of a cluster\n"
 _STDIN: Final = "-"
 
 
@@ -77,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
             f"{', '.join(args.files)}: found no profile in {_counted(len(checked), 'file')}; allowed {KIND}s or {CONFIG_KIND}s"
         )
     if args.output == "text" and not (findings or args.quiet):
-        sys.stdout.write(_summary(checked))
+        sys.stdout.write(_summary(checked) + ("" if args.cluster else _WITHOUT_CLUSTER))
     return 2 if findings else 0
 
 
