@@ -96,6 +96,13 @@ def test_what_is_right_is_counted_and_with_quiet_nothing_is_said(tmp_path: Path,
     assert told(capsys, "-q", file, code=0) == ""
 
 
+def test_a_file_that_is_no_yaml_beside_a_profile_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path, profile())
+    broken = written(tmp_path, "a: [1\n", "broken.yaml")
+    summary, _ = told(capsys, str(tmp_path), code=0).splitlines()
+    assert summary == f"1 profile in 2 files: nothing is wrong; passed over, as neither YAML nor JSON: {broken}"
+
+
 def test_our_own_samples_are_right(capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing is wrong" in told(capsys, str(ROOT / "manifests/samples"), str(ROOT / "manifests/base"), code=0)
 

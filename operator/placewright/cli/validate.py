@@ -119,6 +119,8 @@ def _decoded(raw: bytes, name: str) -> str:
 def _summary(checked: Sequence[Checked]) -> str:
     profiles, others = sum(one.profiles for one in checked), sum(one.others for one in checked)
     passed_over = f"; {_counted(others, 'object')} of other kinds passed over" if others else ""
+    unreadable = ", ".join(one.unreadable for one in checked if one.unreadable)
+    passed_over += f"; passed over, as neither YAML nor JSON: {unreadable}" if unreadable else ""
     return f"{_counted(profiles, 'profile')} in {_counted(len(checked), 'file')}: nothing is wrong{passed_over}\n"
 
 

@@ -85,12 +85,14 @@ class Checked:
         profiles: number of profiles.
         others: number of other objects.
         advice: on profiles that are right, but perhaps not meant so.
+        unreadable: name of the file if it is neither YAML nor JSON and names none of our kinds; else empty.
     """
 
     findings: tuple[ValidationFinding, ...]
     profiles: int = 0
     others: int = 0
     advice: tuple[Advice, ...] = ()
+    unreadable: str = ""
 
 
 class _Manifest(NamedTuple):
@@ -161,7 +163,7 @@ def _noted(text: str, file: str, catalogue: Catalogue, around: Surroundings) -> 
         documents = parse_placed(text) if text.strip() else []
     except UnreadableDocument as error:
         if not any(word in text for word in _OURS):
-            return Checked((), others=1)  # a template, or another format, without any of our kinds in it
+            return Checked((), unreadable=file)  # a template, or another format, without any of our kinds in it
         (problem,) = error.problems
         return Checked((ValidationFinding(file, Place(error.line or 1, error.column or 1), problem._replace(path="")),))
     for document in documents:
