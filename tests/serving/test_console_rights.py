@@ -8,7 +8,8 @@ import pytest
 
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.serving import consolerights as module
-from placewright.serving.consolerights import KEPT_SECONDS, REFUSED_SECONDS, ConsoleRights
+from placewright.serving.consolerights import ANEW_SECONDS, KEPT_SECONDS, REFUSED_SECONDS, ConsoleRights
+from placewright.serving.routes import Question
 
 from .consolestage import Clock, FakeJudge, seen
 
@@ -88,6 +89,21 @@ async def test_a_namespace_that_is_granted_later_and_a_new_one_are_seen() -> Non
     assert await desk.sees(token) == Rights.of(["new"])
     desk.clock.now += REFUSED_SECONDS + 0.1
     assert await desk.sees(token) == Rights.of(["new", "shop"])
+
+
+async def test_refusals_are_asked_for_again_when_the_page_is_loaded_anew_and_not_often() -> None:
+    desk = Desk("shop", "bank")
+    question = Question("/console/api/feed", authorization=f"Bearer {desk.judge.person('bob', 'enter')}")
+    assert (await desk.rights.of(question, anew=True)).rights == Rights.of([])
+    desk.judge.rights["bob"].add("shop")
+    desk.asked()
+    for _ in range(5):
+        assert (await desk.rights.of(question, anew=True)).rights == Rights.of([]), "the page was loaded a moment ago"
+    assert not {"shop", "bank"} & set(desk.asked())
+    desk.clock.now += ANEW_SECONDS
+    assert (await desk.rights.of(question)).rights == Rights.of([]), "a look at the rights of a stream asks nothing anew"
+    assert (await desk.rights.of(question, anew=True)).rights == Rights.of(["shop"])
+    assert sorted({"shop", "bank"} & set(desk.asked())) == ["bank", "shop"]
 
 
 async def test_a_namespace_that_is_deleted_is_no_longer_seen_and_not_remembered() -> None:

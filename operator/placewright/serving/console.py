@@ -111,10 +111,10 @@ class Console:
     async def _data(self, question: Question) -> Answer:
         if question.site not in ("", "same-origin", "none"):
             raise RequestRefused(_FORBIDDEN, "pages of other sites may not read the console")
-        visitor = await self._rights.of(question)
+        what = question.path.removeprefix(_DATA)
+        visitor = await self._rights.of(question, anew=what == "feed")
         if elsewhere := self._elsewhere():
             raise RequestRefused(_BUSY, elsewhere)
-        what = question.path.removeprefix(_DATA)
         if what == "feed":
             packing = {"Content-Encoding": "gzip"} if question.packed else {}
             return Answer(self.streams.follow(question, visitor), _LINES, headers={**_UNKEPT, **packing, "Vary": "Accept-Encoding"})

@@ -5,6 +5,7 @@ pods; others see the pods of namespaces in which they may list pods. Names of na
 
 The API server is asked namespace by namespace, because it has no question about all of them. What it allows holds for `KEPT_SECONDS`, and
 what it refuses for a namespace for longer: of a thousand namespaces most readers see few, and a refusal that is old shows nothing.
+A person who was given a right loads the page anew, so refusals are asked for again then.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ EVERYWHERE: Final = AskedRight("list", resource="pods")
 #: Seconds for which a right holds without being asked for again, and for which the refusal of one namespace does.
 KEPT_SECONDS: Final = 30.0
 REFUSED_SECONDS: Final = 300.0
+#: Seconds between two times that refusals are asked for again because a reader loads the page anew.
+ANEW_SECONDS: Final = 5.0
 #: Namespaces that are asked about for one user, and answers about namespaces that are kept for all users together.
 MOST_NAMESPACES: Final = 1000
 _MOST_ANSWERS: Final = 100_000
@@ -67,6 +70,8 @@ class _Answers:
 
     allowed: dict[str, float] = field(default_factory=dict)
     refused: dict[str, float] = field(default_factory=dict)
+    #: When the answers were last asked for because a page was loaded.
+    anew_at: float = -ANEW_SECONDS
     #: Several readers of one user wait for the same answers.
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -118,11 +123,12 @@ class ConsoleRights:
         self._answers: OrderedDict[Hashable, _Answers] = OrderedDict()
         self._said = -_SAID_EVERY
 
-    async def of(self, question: Question) -> Visitor:
+    async def of(self, question: Question, *, anew: bool = False) -> Visitor:
         """Find who asks, and what they may see.
 
         Args:
             question: with the token.
+            anew: ask again about namespaces that were refused, at most once in `ANEW_SECONDS` for one user.
 
         Returns:
             The visitor.
@@ -137,7 +143,7 @@ class ConsoleRights:
             raise RequestRefused(_FORBIDDEN, f'forbidden: User "{user.username}" cannot get path "{ENTER.path}"')
         if await self._may(user, EVERYWHERE, question):
             return Visitor(user.party, ALL_NAMESPACES)
-        return Visitor(user.party, Rights.of(await self._seen_by(user, question)))
+        return Visitor(user.party, Rights.of(await self._seen_by(user, question, anew=anew)))
 
     async def _user(self, question: Question) -> User:
         user = await self._answered(self._judgments.user_of(question))
@@ -148,14 +154,18 @@ class ConsoleRights:
     async def _may(self, user: User, wanted: AskedRight, question: Question) -> bool:
         return await self._answered(self._judgments.may(user, wanted, question))
 
-    async def _seen_by(self, user: User, question: Question) -> frozenset[str]:
+    async def _seen_by(self, user: User, question: Question, *, anew: bool) -> frozenset[str]:
         answers = self._answers.setdefault(user.known_by, _Answers())
         self._answers.move_to_end(user.known_by)
         async with answers.turn:
             there = self._namespaces()
             answers.forget(there)
             wanted = list(islice(_likely_first(user, answers, there), MOST_NAMESPACES))
-            due = [each for each in wanted if answers.lacks(each, self._clock())]
+            now = self._clock()
+            due = [each for each in wanted if answers.lacks(each, now)]
+            if anew and now - answers.anew_at >= ANEW_SECONDS:
+                answers.anew_at = now
+                due += [each for each in wanted if answers.refused.get(each, 0.0) > now]
             if due:
                 await self._answered(self._ask(user, answers, iter(due), question))
             now = self._clock()
