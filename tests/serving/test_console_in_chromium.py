@@ -111,3 +111,18 @@ async def test_refusals_with_hostile_names_are_text_and_a_replica_that_stands_by
             await page.look(width=width)
             assert await page.run("document.documentElement.scrollWidth <= innerWidth"), width
         assert [each for each in page.complaints if "alert" in each or "Content Security" in each] == []
+
+
+async def test_an_api_server_that_stops_is_told_with_its_cause_and_since_when_and_what_is_seen_is_dim(chromium: int) -> None:
+    async with at_work() as (asked, cast), tab(chromium) as page:
+        ann = cast.person("ann", COME_IN, READ)
+        await opened(page, f"https://127.0.0.1:{asked.served.port}/console/")
+        await enter(page, ann)
+        await page.until("document.querySelector('.facts')?.textContent.includes('2nodes')")
+        assert await page.run("document.getElementById('told').textContent") == ""
+        asked.stage.sandbox.faults.refuse_connections(3600.0)
+        await page.until("document.querySelector('main.old')")
+        told = await page.run("document.getElementById('told').textContent")
+        assert "UTC. The API server does not answer the operator." in told
+        assert told.startswith("Nothing new since ")
+        assert await page.run("document.getElementById('connection').matches('.away')")

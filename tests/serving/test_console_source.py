@@ -41,7 +41,7 @@ class Console:
         live = SimpleNamespace(active={}, by_scheduler_name=self._profile_of)
         self.engine = SimpleNamespace(
             cluster=self.world.cluster, queue=self.world.queue, live=live, replica=SimpleNamespace(identity="replica-0"),
-            access=SimpleNamespace(server="https://api"),
+            access=SimpleNamespace(server="https://api"), client=SimpleNamespace(away=SimpleNamespace(away_since=None)),
         )  # fmt: skip
         self.adopt()
         self.source = LiveSource(cast("Engine", self.engine), self.records, clock=self.world.time, wall=self.wall)

@@ -186,8 +186,11 @@ class LiveSource:
         engine, behind = self._engine, self.behind
         # While the first rows are made, pages say how far that is.
         opening = {"opening": [max(kept.first - behind, 0), kept.first]} if kept.first else {}
+        away_since = engine.client.away.away_since
+        stale = {} if away_since is None else {"stale": [round(kept.epoch + away_since, 1), "The API server does not answer the operator."]}
         return {
             **opening,
+            **stale,
             "kind": "operator",
             "source": engine.replica.identity.partition("/")[0],
             "server": engine.access.server,

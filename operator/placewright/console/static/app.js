@@ -212,9 +212,12 @@ function status(now, told) {
 /** Say whether what is seen is of now; where it is not, since when and why, and dim it. */
 function tell() {
   const over = state && state.about.get("kind") !== "operator" && isPlayed(state.about);
-  const old = standing === "away" ? Boolean(why) || silence > 0 : standing === "live" && silence >= SILENT;
-  const since = moment(heardAt / 1000).slice(11);
-  const cause = why || (standing === "away" ? "The console does not answer." : "The console is connected, and silent.");
+  // A console that answers may itself be without news, as where the API server has stopped.
+  const stale = standing === "live" && silence < SILENT ? state?.about.get("stale") : null;
+  const old = Boolean(stale) || (standing === "away" ? Boolean(why) || silence > 0 : standing === "live" && silence >= SILENT);
+  const since = moment(stale ? stale[0] : heardAt / 1000).slice(11);
+  const cause =
+    stale?.[1] ?? (why || (standing === "away" ? "The console does not answer." : "The console is connected, and silent."));
   const text = !old ? "" : state ? `Nothing new since ${since}. ${cause} This is how things stood then.` : cause;
   const notice = document.getElementById("told");
   if (notice.textContent !== text) {
