@@ -73,7 +73,7 @@ async def test_from_the_queue_to_a_group_to_its_pod_and_to_the_map_by_keyboard(c
 
 async def test_nodes_have_the_look_of_their_verdict_and_another_pod_can_be_chosen(chromium: int, tmp_path: Path) -> None:
     pixel = """((at) => { const it = document.querySelector('.map canvas'), size = it.width / it.clientWidth;
-        return [...it.getContext('2d').getImageData((at * 56 + 4) * size, 40 * size, 1, 1).data.slice(0, 3)]; })"""
+        return [...it.getContext('2d').getImageData((at * 112 + 8) * size, 62 * size, 1, 1).data.slice(0, 3)]; })"""
     choose = """(([at, value]) => { const it = document.querySelectorAll('.bar select')[at];
         it.focus(); it.value = value; it.dispatchEvent(new Event('change')); })"""
     async with console(chromium, tmp_path / "s") as page:

@@ -5,8 +5,9 @@ import { request } from "./request.js";
 import { el, fill, shown, table } from "./element.js";
 import { podLink } from "./links.js";
 import { reconcile } from "./live.js";
-import { KINDS, LOADS, NodeMap } from "./nodemap.js";
+import { FULL, KINDS, LOADS, NodeMap } from "./nodemap.js";
 import { look, swatchClass } from "./plugincolours.js";
+import { Job, each, sorted } from "./slices.js";
 import { VerdictLayer } from "./verdictlayer.js";
 import { amount, count, percent, plural, span } from "./words.js";
 
@@ -48,6 +49,7 @@ export function clusterPage(root, _, params) {
   let due = 0;
   let shownGroups = [];
   let summing = 0;
+  let totals = [];
   const base = el("canvas", { "aria-hidden": "true" });
   const over = el("canvas", {
     class: "over",
@@ -67,17 +69,22 @@ export function clusterPage(root, _, params) {
   const nodesOpen = el("details", { id: "nodes" }, el("summary", {}, "All nodes as a table"), nodeTable);
   nodesOpen.addEventListener("toggle", () => writeNodes());
   const verdict = el("div", { class: "stack tight", hidden: true, id: "verdicts" });
-  const map = new NodeMap(base, over, point);
+  const map = new NodeMap(base, over, box, point);
+  const building = new Job(build);
+  const painting = new Job(function* () {
+    yield* map.draw();
+    yield* sum();
+  });
+  const adding = new Job(sum);
   const layer = new VerdictLayer(() => {
     if (state) judged();
   });
   const none = el("p", { class: "empty", hidden: true }, "No nodes: no pod can be placed.");
   const watch = new ResizeObserver(() => {
-    if (state && base.parentElement.clientWidth !== map.width) rebuild();
+    if (state && base.parentElement.clientWidth !== map.width) building.start();
   });
   const scheme = matchMedia("(prefers-color-scheme: dark)");
-  const redraw = () => map.draw();
-  scheme.addEventListener("change", redraw);
+  scheme.addEventListener("change", repaint);
 
   fill(
     root,
@@ -116,77 +123,89 @@ export function clusterPage(root, _, params) {
 
   /** A node as the map draws it. */
   function box(name) {
-    const [, offered, cordoned] = state.nodes.get(name);
+    const [, offered, cordoned] = state.nodes.get(name) ?? [[], [], false]; // the map is drawn in slices, and a node may go meanwhile
     const [asks, profiles] = state.loads.get(name) ?? [[], []];
     const at = place();
     const share = offered[at] > 0 ? (asks[at] ?? 0) / offered[at] : null;
-    return { name, share, cordoned, kinds: chosen.colour === "profile" ? profiles : null, verdict: judging() ? layer.of(name) : null };
+    return { share, cordoned, kinds: chosen.colour === "profile" ? profiles : null, verdict: judging() ? layer.of(name) : null };
   }
 
-  function groups() {
+  function* groups() {
     const labels = about("labels");
     if (chosen.group === null || (chosen.group !== ALL && !labels.includes(chosen.group))) chosen.group = labels[0] ?? null; // a cluster that begins without nodes has no labels yet
-    const at = labels.indexOf(chosen.group);
-    const found = new Map();
-    for (const [name, [values]] of state.nodes) {
+    const at = labels.indexOf(chosen.group),
+      resource = place();
+    const found = new Map(),
+      shares = new Map();
+    yield* each(state.nodes, ([name, [values, offered]]) => {
       const value = at < 0 ? "all nodes" : (values[at] ?? "(without the label)");
       if (!found.has(value)) found.set(value, []);
       found.get(value).push(name);
-    }
-    const byLoad = ordered() === "load";
+      shares.set(name, (state.loads.get(name)?.[0][resource] ?? 0) / (offered[resource] || Infinity));
+    });
     const order = new Intl.Collator("en", { numeric: true }).compare;
-    return [...found]
-      .sort(([one], [other]) => order(one, other))
-      .map(([value, names]) => {
-        const at = place(),
-          shareOf = (name) => (state.loads.get(name)?.[0][at] ?? 0) / (state.nodes.get(name)[1][at] || Infinity);
-        if (byLoad) {
-          const shares = new Map(names.map((name) => [name, shareOf(name)]));
-          names.sort((one, other) => shares.get(other) - shares.get(one) || (one < other ? -1 : 1));
-        } else names.sort(order);
-        return { value, names };
-      });
+    const byLoad = (one, other) => shares.get(other) - shares.get(one) || (one < other ? -1 : 1);
+    const made = [];
+    for (const [value, names] of [...found].sort(([one], [other]) => order(one, other)))
+      made.push({ value, names: yield* sorted(names, ordered() === "load" ? byLoad : order) });
+    return made;
   }
 
-  /** The sums of a group. Sorting and grouping need not be done again for them. */
-  function summed(group) {
-    const [offered, asks] = sums(group.names, place());
-    const title = `${shown(group.value)} · ${plural(group.names.length, "node")} · ${percent(offered ? asks / offered : null)}`;
-    return Object.assign(group, { offered, asks, title });
+  /** Sum up the groups and the cluster, and write what has the sums. Sorting and grouping need not be done again for them. */
+  function* sum() {
+    const at = place();
+    const all = about("resources").map(() => [0, 0]);
+    for (const group of shownGroups) {
+      let offered = 0,
+        asks = 0,
+        fits = 0;
+      yield* each(group.names, (name) => {
+        const has = state.nodes.get(name)?.[1] ?? [],
+          load = state.loads.get(name)?.[0] ?? [];
+        offered += has[at] ?? 0;
+        asks += load[at] ?? 0;
+        if (judging() && layer.of(name).fits) fits += 1;
+        all.forEach((sums, resource) => {
+          sums[0] += has[resource] ?? 0;
+          sums[1] += load[resource] ?? 0;
+        });
+      });
+      const title = `${shown(group.value)} · ${plural(group.names.length, "node")} · ${percent(offered ? asks / offered : null)}`;
+      Object.assign(group, { offered, asks, fits, title });
+    }
+    totals = all;
+    map.retitle(shownGroups.map((group) => group.title));
+    writeGroups();
+    writeFacts();
+    writeNodes();
   }
 
   /** Sums are over all nodes, so they are made at most once a second, however often loads change. */
   function sumSoon() {
     summing ||= setTimeout(() => {
       summing = 0;
-      map.retitle(shownGroups.map((group) => summed(group).title));
-      writeGroups();
-      writeFacts();
-      writeNodes();
+      if (!building.work) adding.follow();
     }, 1000);
   }
 
-  function sums(names, at) {
-    let offered = 0,
-      asks = 0;
-    for (const name of names) {
-      offered += state.nodes.get(name)[1][at] ?? 0;
-      asks += state.loads.get(name)?.[0][at] ?? 0;
-    }
-    return [offered, asks];
-  }
-
-  function rebuild() {
-    shownGroups = groups().map(summed);
+  function* build() {
     none.hidden = state.nodes.size > 0;
     base.parentElement.hidden = legend.hidden = !none.hidden;
+    shownGroups = yield* groups();
     const height = Math.max(innerWidth < 640 ? 760 : 260, innerHeight - (judging() ? 400 : 300));
-    map.show(
-      shownGroups.map((group) => ({ title: group.title, boxes: group.names.map(box) })),
-      height,
-    );
-    writeGroups();
-    writeNodes();
+    painting.stop();
+    yield* map.show(shownGroups, height);
+    yield* sum();
+    if (opening === null || !state.nodes.size) return;
+    if (map.at.has(opening)) map.choose(opening);
+    else fill(side, el("h2", { class: "mono" }, opening), el("p", {}, "There is no node of this name: it may have gone since."));
+    opening = null;
+  }
+
+  /** Draw the same boxes as they look now. */
+  function repaint() {
+    if (building.work) building.follow();
+    else if (state) painting.start();
   }
 
   // --- what a waiting pod would meet ---------------------------------------------------------------------------------------------
@@ -206,9 +225,7 @@ export function clusterPage(root, _, params) {
   function judged() {
     writeVerdict();
     writeLegend();
-    map.repaint((each) => box(each.name));
-    writeGroups();
-    writeNodes();
+    repaint();
     if (named !== null && state.nodes.has(named)) say(named);
   }
 
@@ -265,7 +282,7 @@ export function clusterPage(root, _, params) {
     const set = (key) => (value) => {
       chosen[key] = value;
       writeLegend();
-      rebuild();
+      building.start();
     };
     reconcile(
       choices,
@@ -287,7 +304,7 @@ export function clusterPage(root, _, params) {
         (value) => {
           chosen.colour = value;
           choosePod(chosen.pod);
-          rebuild();
+          building.start();
         },
       ),
       chosen.colour === "verdict"
@@ -312,7 +329,7 @@ export function clusterPage(root, _, params) {
       writeVerdictLegend(key);
       return;
     }
-    const steps = LOADS.map((token, at) => key(token, `${at * 20}–${at * 20 + 20} %`));
+    const steps = LOADS.map((token, at) => key(token, `${at * 20}–${at === 4 ? FULL * 100 : at * 20 + 20} %`));
     const profiles = about("profiles").map((name, at) => key(KINDS[at % KINDS.length], name));
     reconcile(
       legend,
@@ -323,7 +340,8 @@ export function clusterPage(root, _, params) {
           ? `${called(chosen.resource)} ${used(chosen.resource)}:`
           : `level: ${called(chosen.resource)} ${used(chosen.resource)}; colour: profile of the pods:`,
       ),
-      chosen.colour === "room" ? [...steps, key("--load-full", "full")] : [...profiles, key("--kind-none", "other schedulers")],
+      chosen.colour === "room" ? [...steps, key("--load-full", `full (from ${FULL * 100} %)`)] : [...profiles, key("--kind-none", "other schedulers")],
+      key("--load-full", "more than offered", "over"),
       key(null, `offers no ${called(chosen.resource)}`, "hollow"),
       key(null, "cordoned", "cordoned"),
     );
@@ -352,30 +370,28 @@ export function clusterPage(root, _, params) {
   }
 
   function writeFacts() {
-    const names = [...state.nodes.keys()];
     const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
     const resources = about("resources").map((name, at) => {
-      const [offered, asks] = sums(names, at);
+      const [offered, asks] = totals[at] ?? [0, 0];
       return offered ? fact(percent(asks / offered), `of ${amount(name, offered)} ${called(name)} ${used(name)}`) : null;
     });
     const waiting = [...state.queue.values()].reduce((sum, row) => sum + row.count, 0);
     reconcile(
       facts,
-      fact(count(names.length), names.length === 1 ? "node" : "nodes"),
+      fact(count(state.nodes.size), state.nodes.size === 1 ? "node" : "nodes"),
       fact(count(waiting), waiting === 1 ? "pod waits" : "pods wait"),
       ...resources.slice(0, 6),
     );
   }
 
   function writeGroups() {
-    const fits = (group) => (judging() ? [count(group.names.filter((name) => layer.of(name).fits).length)] : []);
     const rows = shownGroups.map((group) => [
       group.value,
       count(group.names.length),
       amount(chosen.resource, group.offered),
       amount(chosen.resource, group.asks),
       percent(group.offered ? group.asks / group.offered : null),
-      ...fits(group),
+      ...(judging() ? [count(group.fits)] : []),
     ]);
     reconcile(
       groupTable,
@@ -396,12 +412,12 @@ export function clusterPage(root, _, params) {
 
   function writeNodes() {
     if (!nodesOpen.open || !state) return;
-    const names = map.boxes.map((each) => each.name);
+    const { names } = map;
     const pages = Math.max(1, Math.ceil(names.length / ROWS));
     page = Math.min(page, pages - 1);
     const resources = about("resources");
     const rows = names.slice(page * ROWS, page * ROWS + ROWS).map((name) => {
-      const [, offered, cordoned] = state.nodes.get(name),
+      const [, offered, cordoned] = state.nodes.get(name) ?? [[], [], false],
         [asks] = state.loads.get(name) ?? [[]];
       const link = el(
         "button",
@@ -595,31 +611,22 @@ export function clusterPage(root, _, params) {
         writeLegend();
       }
       if (!delta && judging()) choosePod(chosen.pod);
-      if (!delta || put.nodes || gone.nodes || put.about?.resources) rebuild();
+      if (!delta || put.nodes || gone.nodes || put.about?.resources) building.follow();
       else if (put.loads) {
-        map.change(
-          Object.keys(put.loads)
-            .filter((name) => state.nodes.has(name))
-            .map(box),
-        );
+        map.change(Object.keys(put.loads));
         sumSoon();
         if (named !== null && put.loads[named]) ask(named);
       }
       if (!delta || put.nodes || gone.nodes || put.queue || gone.queue) writeFacts();
       if (!delta || put.decisions || gone.decisions) writeLatest();
-      if (opening !== null) {
-        if (state.nodes.has(opening)) map.choose(opening);
-        else if (state.nodes.size)
-          fill(side, el("h2", { class: "mono" }, opening), el("p", {}, "There is no node of this name: it may have gone since."));
-        if (state.nodes.size) opening = null;
-      }
     },
     leave() {
       layer.leave();
+      for (const job of [building, painting, adding]) job.stop();
       watch.disconnect();
       clearTimeout(due);
       clearTimeout(summing);
-      scheme.removeEventListener("change", redraw);
+      scheme.removeEventListener("change", repaint);
     },
   };
 }
@@ -636,7 +643,7 @@ function meter(name, asks, offered) {
     "div",
     { class: "meter" },
     el("span", {}, called(name)),
-    el("span", { class: "track" }, el("i", { class: share >= 0.97 ? "full" : "", style: { width: `${Math.min(share, 1) * 100}%` } })),
+    el("span", { class: "track" }, el("i", { class: share > 1 ? "full over" : share >= FULL ? "full" : "", style: { width: `${Math.min(share, 1) * 100}%` } })),
     el("span", { class: "number" }, `${amount(name, asks)} of ${amount(name, offered)}`),
   );
 }

@@ -1,11 +1,18 @@
 // The map of nodes on a canvas: a box for each node, in groups. Only boxes that changed are drawn again; what moves is on a second canvas.
 
+import { shown } from "./element.js";
+import { each } from "./slices.js";
+import { percent } from "./words.js";
+
 const GAP = 14;
 const HEADING = 18;
-const LARGEST = 56;
+const LARGEST = 112;
+/** Pixels of a box from which on it has its name and its share in words. */
+const WORDY = 64;
 const SMALLEST = 2;
 const FLASH = 700;
-const FULL = 0.97;
+/** The share from which on a node is called full. */
+export const FULL = 0.97;
 
 /** The part of a box that a pattern fills: left, top, width and height as shares of the side. */
 const PARTS = { square: [0.2, 0.2, 0.6, 0.6], level: [0, 0.3, 1, 0.4], upright: [0.3, 0, 0.4, 1] };
@@ -25,13 +32,15 @@ export class NodeMap {
   /**
    * @param {HTMLCanvasElement} base the boxes
    * @param {HTMLCanvasElement} over the focus, and changes that fade; takes pointer and keyboard
+   * @param {(name: string) => {share: number|null, kinds: [number, number][]|null, cordoned: boolean, verdict: Object|null}} look how a node looks now
    * @param {(name: string|null, chosen: boolean) => void} onPoint
    */
-  constructor(base, over, onPoint) {
+  constructor(base, over, look, onPoint) {
     this.base = base;
     this.over = over;
+    this.look = look;
     this.onPoint = onPoint;
-    this.boxes = [];
+    this.names = [];
     this.at = new Map();
     this.groups = [];
     this.focus = -1;
@@ -45,39 +54,32 @@ export class NodeMap {
   }
 
   /**
-   * Take new groups of boxes and draw all of them.
-   * @param {{title: string, boxes: {name: string, share: number|null, kinds: [number, number][]|null, cordoned: boolean}[]}[]} groups
+   * Take new groups of nodes and draw all of them, in slices.
+   * @param {{title: string, names: string[]}[]} groups
    */
-  show(groups, height) {
-    const held = this.boxes[this.pinned]?.name;
-    this.groups = groups.map((group) => ({ ...group }));
-    this.boxes = groups.flatMap((group) => group.boxes);
-    this.at = new Map(this.boxes.map((box, index) => [box.name, index]));
-    this.pinned = held === undefined ? -1 : (this.at.get(held) ?? -1);
-    this.focus = this.pinned;
+  *show(groups, height) {
+    const names = groups.flatMap((group) => group.names),
+      at = new Map();
+    yield* each(names, (name) => at.set(name, at.size));
+    const held = this.names[this.pinned];
+    Object.assign(this, { groups: groups.map(({ title, names }) => ({ title, names })), names, at });
+    this.pinned = this.focus = this.at.get(held) ?? -1;
     this.flashes.clear();
     this.lay(height);
-    this.draw();
+    yield* this.draw();
   }
 
-  /** Replace boxes whose load changed. */
-  change(boxes) {
+  /** Draw nodes whose load changed. */
+  change(names) {
     this.read();
     const now = performance.now();
-    for (const box of boxes) {
-      const index = this.at.get(box.name);
+    for (const name of names) {
+      const index = this.at.get(name);
       if (index === undefined) continue;
-      this.boxes[index] = box;
       this.box(index);
-      if (!this.still.matches && boxes.length <= 500) this.flashes.set(index, now);
+      if (!this.still.matches && names.length <= 500) this.flashes.set(index, now);
     }
     this.animate();
-  }
-
-  /** Draw each box anew, as `again` makes it of the one that is there. */
-  repaint(again) {
-    this.boxes = this.boxes.map(again);
-    this.draw();
   }
 
   /** Write other headings over the groups. */
@@ -130,9 +132,9 @@ export class NodeMap {
     const beside = groups <= 6 && width / groups > 200,
       free = width - GAP * (groups - 1);
     const share = (boxes) =>
-      width < 560 ? most : beside ? Math.floor((free * (0.5 / groups + (0.5 * boxes) / this.boxes.length)) / size) : 0;
+      width < 560 ? most : beside ? Math.floor((free * (0.5 / groups + (0.5 * boxes) / this.names.length)) / size) : 0;
     for (const group of this.groups) {
-      const boxes = group.boxes.length;
+      const boxes = group.names.length;
       const least = Math.min(most, Math.ceil(140 / size));
       const columns = Math.min(most, Math.max(least, share(boxes) || Math.ceil(Math.sqrt(boxes * 1.8))));
       const wide = columns * size,
@@ -150,8 +152,8 @@ export class NodeMap {
     return y + row;
   }
 
-  where(index) {
-    const group = this.groups.find((each) => index < each.first + each.boxes.length);
+  where(index, known) {
+    const group = known ?? this.groups.find((each) => index < each.first + each.names.length);
     const within = index - group.first;
     return [group.x + (within % group.columns) * this.size, group.y + HEADING + Math.floor(within / group.columns) * this.size, group];
   }
@@ -165,7 +167,7 @@ export class NodeMap {
         row = Math.floor((y - group.y - HEADING) / this.size);
       if (column < 0 || column >= group.columns || row < 0) continue;
       const within = row * group.columns + column;
-      if (within < group.boxes.length) return group.first + within;
+      if (within < group.names.length) return group.first + within;
     }
     return -1;
   }
@@ -191,33 +193,29 @@ export class NodeMap {
     );
   }
 
-  draw() {
+  /** Draw all boxes, in slices. What stands there from before is overwritten box by box. */
+  *draw() {
     this.read();
     const context = this.base.getContext("2d");
-    context.clearRect(0, 0, this.width, this.tall);
-    for (const group of this.groups) {
-      this.heading(context, group);
-      for (let at = 0; at < group.boxes.length; at++) {
-        this.paint(
-          context,
-          this.boxes[group.first + at],
-          group.x + (at % group.columns) * this.size,
-          group.y + HEADING + Math.floor(at / group.columns) * this.size,
-        );
-      }
-    }
     this.drawOver();
+    for (const group of this.groups) {
+      context.clearRect(group.x, group.y, group.wide, HEADING - 2);
+      this.heading(context, group);
+      let at = group.first;
+      yield* each(group.names, () => this.box(at++, group));
+    }
   }
 
-  box(index) {
-    const [x, y] = this.where(index);
+  box(index, group) {
+    const [x, y] = this.where(index, group);
     const context = this.base.getContext("2d");
     context.clearRect(x, y, this.size, this.size);
-    this.paint(context, this.boxes[index], x, y);
+    this.paint(context, this.names[index], x, y);
   }
 
-  paint(context, box, x, y) {
-    const side = this.size - this.gap;
+  paint(context, name, x, y) {
+    const side = this.size - this.gap,
+      box = this.look(name);
     if (box.verdict) {
       this.judged(context, box, x, y, side);
       if (box.cordoned) this.cordon(context, x, y, side);
@@ -245,11 +243,29 @@ export class NodeMap {
         context.globalAlpha = 1;
         left += wide;
       }
-    } else if (side < 6 || tall) {
+    } else if (box.share > 0) {
       context.fillStyle = this.colours[loadToken(box.share)];
       context.fillRect(x, y + side - tall, side, tall);
     }
+    if (box.share > 1) {
+      // More is requested than there is: a line across, so that it does not look like a node that is merely full.
+      context.fillStyle = this.colours["--ink"];
+      context.fillRect(x, y + side * 0.4, side, Math.max(1, side * 0.2));
+    }
     if (box.cordoned) this.cordon(context, x, y, side);
+    if (side >= WORDY) this.label(context, name, box.share, x, y, side);
+  }
+
+  /** The name and the share in a box that has room for them, on a ground that every colour of a fill leaves readable. */
+  label(context, name, share, x, y, side) {
+    context.globalAlpha = 0.85;
+    context.fillStyle = this.colours["--surface"];
+    context.fillRect(x + 3, y + 3, side - 6, 34);
+    context.globalAlpha = 1;
+    context.fillStyle = this.colours["--ink"];
+    context.font = `11px ${token("--font")}`;
+    context.fillText(shortened(context, shown(name), side - 12), x + 6, y + 16);
+    context.fillText(percent(share), x + 6, y + 31);
   }
 
   cordon(context, x, y, side) {
@@ -340,7 +356,7 @@ export class NodeMap {
     if (index !== this.focus || chosen) {
       this.focus = index;
       this.animate();
-      this.onPoint(this.boxes[index]?.name ?? null, chosen);
+      this.onPoint(this.names[index] ?? null, chosen);
     }
   }
 
@@ -351,7 +367,7 @@ export class NodeMap {
   }
 
   key(event) {
-    const last = this.boxes.length - 1;
+    const last = this.names.length - 1;
     if (last < 0) return;
     const here = this.focus < 0 ? 0 : this.focus;
     const columns = this.where(here)[2].columns;
