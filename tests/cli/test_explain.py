@@ -63,7 +63,8 @@ async def test_a_pending_pod_is_explained_by_the_operator(capsys: pytest.Capture
         assert (ran.code, ran.err) == (0, "")
         assert "in the queue: unschedulable for" in ran.out
         assert "now: 0 of 2 nodes can hold it" in ran.out
-        assert "node-0 needs 300m more cpu (no node is that large; the largest has 4000m), or on any of 1 other" in ran.out
+        assert "it asks for more cpu than any node has (the largest has 4000m)\n" in ran.out
+        assert "node-0 needs 300m more cpu, or on any of 1 other" in ran.out
         assert "attempt 1 said: 0/2 nodes are available: 2 Insufficient cpu." in ran.out
         found = json.loads((await explain(stage, capsys, "default/large", "-o", "json", *at(asked))).out)
         assert (found["name"], found["now"]["refusals"][0]["nodes"]) == ("large", 2)

@@ -113,8 +113,8 @@ def test_nodes_with_free_devices_that_lack_something_else_are_told_apart_from_th
 def test_both_devices_and_cpu_are_told_of_a_node_that_lacks_both() -> None:
     objects = [device_class(), node("n-0", cpu=1000), devices("n-0", "a"), claim("c", request(2)), wanting("c", cpu=1200)]
     (miss,) = now(objects).misses
-    cpu = "200m more cpu (no node is that large; the largest has 1000m)"
-    assert [change.text for change in miss.changes] == [cpu, f"1 more device of class {GPU}"]
+    assert [change.text for change in miss.changes] == ["200m more cpu", f"1 more device of class {GPU}"]
+    assert [change.beyond for change in miss.changes] == ["more cpu than any node has (the largest has 1000m)", ""]
     assert fitting(with_devices(objects, miss)) == {"n-0"}
 
 

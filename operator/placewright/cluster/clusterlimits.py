@@ -55,13 +55,15 @@ def too_large(cluster: Cluster, resource: str, units: int) -> str:
         units: milli-CPU, bytes or a count.
 
     Returns:
-        A phrase; "" when some node offers that much.
+        A phrase for what is asked for; "" when some node offers that much.
     """
     rows = cluster.rows()
     largest = int(cluster.resources.column(resource).allocatable[rows].max(initial=0))
     if units <= largest:
         return ""
-    return f"no node is that large; the largest has {amount(resource, largest)}" if largest else f"no node has any {resource}"
+    return (
+        f"more {resource} than any node has (the largest has {amount(resource, largest)})" if largest else f"{resource}, which no node has"
+    )
 
 
 def amount(resource: str, units: int) -> str:

@@ -139,6 +139,7 @@ class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         feasible: number of nodes that could hold the pod.
         nodes: number of all nodes.
         best: the best few feasible nodes.
+        ties: number of feasible nodes with the highest total.
         refusals: the number of nodes that each plugin rejects; with `feasible` they add up to all nodes.
         misses: the changes that would help, the smallest first; only where no node can hold the pod.
         gated: the reason why the pod would not be tried.
@@ -151,6 +152,7 @@ class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     feasible: int = 0
     nodes: int = 0
     best: tuple[Ranked, ...] = ()
+    ties: int = 0
     refusals: tuple[NodeRefusal, ...] = ()
     misses: tuple[Miss, ...] = ()
     devices: FreeDevices | None = None
@@ -268,10 +270,12 @@ def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, t
     diagnosis.node_count -= evaluation.count
     rejected = refusals(cluster, diagnosis)
     diagnosis.node_count += evaluation.count
+    best, ties = _best(evaluator, cluster, evaluation, top) if evaluation.count else ((), 0)
     return Now(
         feasible=evaluation.count,
         nodes=diagnosis.node_count,
-        best=_best(evaluator, cluster, evaluation, top) if evaluation.count else (),
+        best=best,
+        ties=ties,
         refusals=rejected,
         misses=_misses(evaluator, cluster, evaluation),
         devices=_devices(evaluator, cluster, evaluation, diagnosis),
@@ -303,12 +307,14 @@ def _devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, dia
         return None
 
 
-def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, most: int) -> tuple[Ranked, ...]:
+def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, most: int) -> tuple[tuple[Ranked, ...], int]:
+    """The best nodes, and the number of nodes with the highest total."""
     totals = evaluator.score(evaluation)
     order = np.argsort(-totals, kind="stable")[:2]
     runner_up = int(order[1]) if evaluation.count > 1 else None
     rows = best_rows(totals, Choice(int(order[0]), int(totals[order[0]]), 1, runner_up), most)
-    return _ranked(_names(cluster, rows), evaluator.breakdown(evaluation, rows))
+    ties = int(np.count_nonzero(totals == totals[order[0]]))
+    return _ranked(_names(cluster, rows), evaluator.breakdown(evaluation, rows)), ties
 
 
 def _added_up(steps: Iterable[Step]) -> dict[str, float]:

@@ -51,7 +51,20 @@ def verdict(found: Explanation, now: Now) -> str:
     if now.error:
         return f"now: something breaks: {now.error}"
     but = " by itself; its group does not fit" if now.feasible and _group_does_not_fit(found) else ""
-    return f"now: {now.feasible} of {now.nodes} nodes can hold it{but}" + (f"; {now.message}" if not now.nodes else "")
+    return f"now: {now.feasible:,} of {now.nodes:,} nodes can hold it{but}" + (f"; {now.message}" if not now.nodes else "")
+
+
+def beyond_line(misses: Iterable[Miss]) -> str:
+    """Say what the pod asks for that no node offers, however many pods left it.
+
+    Args:
+        misses: of the pod.
+
+    Returns:
+        One line; empty where some node is large enough.
+    """
+    beyond = dict.fromkeys(change.beyond for miss in misses for change in miss.changes if change.beyond)
+    return f"it asks for {'; and for '.join(beyond)}" if beyond else ""
 
 
 def miss_line(miss: Miss) -> str:
@@ -67,10 +80,10 @@ def miss_line(miss: Miss) -> str:
     more = "at least " if miss.at_least else ""
     if miss.told_only:
         said = "; ".join(f"{change.plugin}: {change.text}" for change in miss.changes)
-        return f"{miss.node}: {said}" + (f" ({more}{miss.nodes} such nodes)" if miss.nodes > 1 else "")
+        return f"{miss.node}: {said}" + (f" ({more}{miss.nodes:,} such nodes)" if miss.nodes > 1 else "")
     if miss.of_the_pod:
-        return f"{needed}: opens {miss.nodes} node{'s' if miss.nodes > 1 else ''}, such as {miss.node}"
-    others = f", or on any of {more}{miss.nodes - 1} other{'s' if miss.nodes > 2 else ''}" if miss.nodes > 1 else ""
+        return f"{needed}: opens {miss.nodes:,} node{'s' if miss.nodes > 1 else ''}, such as {miss.node}"
+    others = f", or on any of {more}{miss.nodes - 1:,} other{'s' if miss.nodes > 2 else ''}" if miss.nodes > 1 else ""
     return f"{miss.node} needs {needed}" + others
 
 
@@ -120,14 +133,14 @@ def group_lines(group: GroupFacts) -> Iterable[str]:
     Yields:
         Lines; all but the first are indented.
     """
-    said = ["its members are placed one by one" if group.singly else f"needs {group.needed} at once" if group.needed else "not declared"]
-    said += [f"{group.placed} placed", f"{group.waiting} wait{'s' if group.waiting == 1 else ''}"]
+    said = ["its members are placed one by one" if group.singly else f"needs {group.needed:,} at once" if group.needed else "not declared"]
+    said += [f"{group.placed:,} placed", f"{group.waiting:,} wait{'s' if group.waiting == 1 else ''}"]
     if group.missing:
-        said.append(f"{group.missing} {'is' if group.missing == 1 else 'are'} not there yet")
+        said.append(f"{group.missing:,} {'is' if group.missing == 1 else 'are'} not there yet")
     if group.waiting_seconds and group.waiting:
         said.append(f"since {time_span(group.waiting_seconds)}")
     if group.failures:
-        said.append(f"tried in vain {group.failures} time{'s' if group.failures > 1 else ''}")
+        said.append(f"tried in vain {group.failures:,} time{'s' if group.failures > 1 else ''}")
     yield f"group {group.object}: {'; '.join(said)}"
     if group.topology:
         yield f"  all in one domain of {group.topology}{', if possible' if group.preferred else ''}"
@@ -194,7 +207,7 @@ def queue_line(queue: Queued, scheduler_name: str) -> str:
     """
     said = [f"{queue.place} for {time_span(queue.waiting_seconds)}"]
     if queue.attempts:
-        said.append(f"{queue.attempts} attempt{'s' if queue.attempts > 1 else ''}")
+        said.append(f"{queue.attempts:,} attempt{'s' if queue.attempts > 1 else ''}")
     said += _next_attempt(queue)
     if queue.rejected_by:
         said.append(f"waits for an event that may help with {', '.join(queue.rejected_by)}")
@@ -217,9 +230,9 @@ def queue_line(queue: Queued, scheduler_name: str) -> str:
 
 def _turn(turn: TurnFacts) -> str:
     tenant = f"tenant {turn.tenant!r}" if turn.tenant else "the pods without a tenant"
-    others = f", behind {turn.ahead} pods of higher priority" if turn.ahead else ""
+    others = f", behind {turn.ahead:,} pods of higher priority" if turn.ahead else ""
     room = ", and waits for a place: as many of its pods as may be are on their way" if turn.no_room else ""
-    return f"pod {turn.position} of {turn.pods} of {tenant}, whose turn is {turn.turn} of {turn.tenants}{others}{room}"
+    return f"pod {turn.position:,} of {turn.pods:,} of {tenant}, whose turn is {turn.turn:,} of {turn.tenants:,}{others}{room}"
 
 
 def _next_attempt(queue: Queued) -> Iterator[str]:

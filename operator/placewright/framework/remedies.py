@@ -75,6 +75,7 @@ class Remedy(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     Attributes:
         plugin: the filter that would accept the pod then.
         text: the same for people, as what is needed: "2000m more cpu".
+        beyond: the request that is larger than every node: "more cpu than any node has"; empty for nearly all remedies.
         pods: `namespace/name` of the pods that would have to go.
     """
 
@@ -89,6 +90,7 @@ class Remedy(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     topology_key: str = ""
     max_skew: int = 0
     devices: dict[str, int] = {}
+    beyond: str = ""
 
 
 class RemedyPlugin(FilterPlugin[ArgsT], ABC):

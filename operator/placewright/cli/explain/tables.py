@@ -11,7 +11,7 @@ from placewright.cli.profiles.output import print_table, say, table
 from placewright.cli.terminal import plain
 from placewright.explain.claimfacts import UNCOUNTED, FreeDevices
 from placewright.explain.explanation import Explanation, Now, Ranked, Tried
-from placewright.explain.words import headline, miss_line, standing, time_span, verdict
+from placewright.explain.words import beyond_line, headline, miss_line, standing, time_span, verdict
 from placewright.scheduler.decisiondetail import NodeRefusal
 
 
@@ -45,7 +45,7 @@ def _show_now(console: Console, found: Explanation, now: Now) -> None:
     if now.devices is not None:
         _show_devices(console, now.devices)
     if now.misses:
-        say(console, "", "what would have to change, the least first")
+        say(console, *filter(None, [beyond_line(now.misses)]), "", "what would have to change, the least first")
         say(console, *(f"  {miss_line(miss)}" for miss in now.misses))
     if now.best:
         _show_ranked(console, "best now", now.best)

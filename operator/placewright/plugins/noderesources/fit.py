@@ -147,7 +147,7 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
     def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
         """Implements `RemedyPlugin.remedies`: fewer pods, by as many as are too many, and more of each resource that is lacking.
 
-        An amount that no node has at all is named as such.
+        An amount that no node offers is named as such.
         """
         lacks = self._lacking(state, pod, cluster, row)
         fewer = lacks.pop(PODS, 0)
@@ -157,8 +157,9 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
             text = f"{fewer} pod{'s' if fewer > 1 else ''} less: it holds {held} and may hold {limit}"
             found.append(Remedy(self.name, RemedyKind.FEWER_PODS, text, {PODS: fewer}))
         if lacks:
-            text = " and ".join(_more(cluster, name, missing, pod.requests[name]) for name, missing in lacks.items())
-            found.append(Remedy(self.name, RemedyKind.MORE_RESOURCES, text, lacks))
+            text = " and ".join(f"{in_words(name, missing)} more {name}" for name, missing in lacks.items())
+            beyond = " and ".join(filter(None, (too_large(cluster, name, pod.requests[name]) for name in lacks)))
+            found.append(Remedy(self.name, RemedyKind.MORE_RESOURCES, text, lacks, beyond=beyond))
         return found
 
     def _lacking(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> dict[str, int]:
@@ -275,11 +276,6 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
 
 def _grew(before: Mapping[str, int], after: Mapping[str, int], demands: Mapping[str, int]) -> bool:
     return any(after.get(name, 0) > before.get(name, 0) for name in (PODS, *demands))
-
-
-def _more(cluster: Cluster, resource: str, missing: int, asked: int) -> str:
-    nowhere = too_large(cluster, resource, asked)
-    return f"{in_words(resource, missing)} more {resource}" + (f" ({nowhere})" if nowhere else "")
 
 
 def _pod_left_a_node(_pod: PodInfo, old: PodInfo | None, _new: PodInfo | None) -> QueueingHint:
