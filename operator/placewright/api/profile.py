@@ -259,8 +259,8 @@ class ShadowUse(KubeObject, frozen=True, omit_defaults=False):
     """A resource under the shadow's placements, and as it is."""
 
     name: Annotated[str, means("Of the resource.")]
-    shadow: Annotated[Allocation, means("With pods where the shadow put them.")] = Allocation()
-    live: Annotated[Allocation, means("With pods where they are.")] = Allocation()
+    shadow: Annotated[Allocation | None, means("With pods where the shadow put them. Absent where no node offers it.")] = None
+    live: Annotated[Allocation | None, means("With pods where they are. Absent where no node offers it.")] = None
 
 
 class EmptyNodes(KubeObject, frozen=True, omit_defaults=False):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from placewright.api.profile import Regret, SchedulingProfile, ShadowStatus
+from placewright.api.profile import Allocation, Regret, SchedulingProfile, ShadowStatus
 from placewright.console.rights import Rights
 from placewright.shadow.figures import Disagreement
 
@@ -81,10 +81,7 @@ def _row(shadow: SeenShadow, rights: Rights) -> dict[str, Any]:
         "regret": _regret(status.regret),
         "liveRegret": _regret(status.live_regret),
         "emptyNodes": [status.empty_nodes.shadow, status.empty_nodes.live],
-        "resources": [
-            [use.name, use.shadow.mean_percent, use.shadow.deviation_percent, use.live.mean_percent, use.live.deviation_percent]
-            for use in status.resources or ()
-        ],
+        "resources": [[use.name, *_allocation(use.shadow), *_allocation(use.live)] for use in status.resources or ()],
         "pending": status.pending,
         "backlog": status.backlog,
         "restarts": status.restarts,
@@ -95,6 +92,11 @@ def _row(shadow: SeenShadow, rights: Rights) -> dict[str, Any]:
         "examples": [list(each) for each in islice(seen, MOST_NAMED)],
         "hidden": sum(not rights.may_see(each.namespace) for each in shadow.differences),
     }
+
+
+def _allocation(found: Allocation | None) -> tuple[float | None, float | None]:
+    """Mean and deviation, which are not known of a resource that no node offers."""
+    return (None, None) if found is None else (found.mean_percent, found.deviation_percent)
 
 
 def _regret(regret: Regret) -> list[float]:

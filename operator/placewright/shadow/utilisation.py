@@ -26,7 +26,7 @@ def uses(shadow: Cluster, live: Cluster) -> list[ShadowUse]:
     return [ShadowUse(name=name, shadow=allocation(shadow, name), live=allocation(live, name)) for name in (CPU, MEMORY, *offered)]
 
 
-def allocation(cluster: Cluster, resource: str) -> Allocation:
+def allocation(cluster: Cluster, resource: str) -> Allocation | None:
     """Measure the requested share of a resource over the nodes that offer it.
 
     Args:
@@ -34,12 +34,12 @@ def allocation(cluster: Cluster, resource: str) -> Allocation:
         resource: its name.
 
     Returns:
-        Mean and population standard deviation, percent; zeros where no node offers the resource.
+        Mean and population standard deviation, percent; None where no node offers the resource.
     """
     rows, column = cluster.rows(), cluster.resources.column(resource)
     have = rows[column.allocatable[rows] > 0]
     if not len(have):
-        return Allocation()
+        return None
     shares = 100 * column.requested[have] / column.allocatable[have]
     return Allocation(mean_percent=round(float(shares.mean()), 2), deviation_percent=round(float(shares.std()), 2))
 

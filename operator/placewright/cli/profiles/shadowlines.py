@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placewright.api.profile import Regret, ShadowStatus
+from placewright.api.profile import Allocation, Regret, ShadowStatus
 
 
 def in_short(status: ShadowStatus | None) -> str:
@@ -44,14 +44,14 @@ def in_full(status: ShadowStatus | None) -> Iterator[str]:
         yield f"by the live totals, its nodes are worse by {_regret(status.live_regret)}"
     yield f"empty nodes: {status.empty_nodes.shadow}, live {status.empty_nodes.live}"
     for use in status.resources or ():
-        mine, live = use.shadow, use.live
-        yield (
-            f"{use.name} requested, mean ± deviation over nodes: {mine.mean_percent:g} ± {mine.deviation_percent:g} %, "
-            f"live {live.mean_percent:g} ± {live.deviation_percent:g} %"
-        )
+        yield f"{use.name} requested, mean ± deviation over nodes: {_use(use.shadow)}, live {_use(use.live)}"
     yield f"it took {status.time_percent:g} % of the time"
     if status.errors:
         yield f"it had {status.errors} errors, the last: {status.last_error}"
+
+
+def _use(found: Allocation | None) -> str:
+    return "not known" if found is None else f"{found.mean_percent:g} ± {found.deviation_percent:g} %"
 
 
 def _pods(status: ShadowStatus) -> str:

@@ -130,7 +130,7 @@ function outcomes(row) {
 
 function resources(row) {
   if (!row.resources.length) return null;
-  const told = ([mean, deviation]) => `${tenth(mean)} ± ${tenth(deviation)} %`;
+  const told = ([mean, deviation]) => (mean === null ? "not known" : `${tenth(mean)} ± ${tenth(deviation)} %`);
   const rows = row.resources.map(([name, ...shares]) => [name, told(shares.slice(0, 2)), told(shares.slice(2))]);
   return table(
     "Requested of the nodes, mean ± deviation",

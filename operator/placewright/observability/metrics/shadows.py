@@ -38,7 +38,8 @@ def _nodes(shadows: Mapping[str, Shadow]) -> Iterator[Metric]:
         empty |= {(name, "shadow"): report.empty_nodes.shadow, (name, "live"): report.empty_nodes.live}
         for use in report.resources or ():
             for placements, allocation in (("shadow", use.shadow), ("live", use.live)):
-                shares |= {(name, use.name, placements, what): share for what, share in _shares(allocation)}
+                if allocation is not None:
+                    shares |= {(name, use.name, placements, what): share for what, share in _shares(allocation)}
     yield counted(own.SHADOW_ALLOCATION, shares)
     yield counted(own.SHADOW_EMPTY_NODES, empty)
 
