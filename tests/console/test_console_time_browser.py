@@ -220,6 +220,11 @@ async def test_a_comparison_is_the_only_page_and_says_what_the_report_says(chrom
         assert await page.run("[...document.querySelectorAll('nav a')].filter((each) => !each.hidden).length") == 1
         await fits(page)
         console = await said_by(page)
+        assert await page.run("document.getElementById('all-figures').open") is False
+        leading = await page.run(
+            "[...document.querySelectorAll('main section[aria-labelledby=leading] tbody th')].map((each) => each.textContent)"
+        )
+        assert leading == ["Pods: placed", "Pods: pending", "Nodes: left empty", "cpu asked for: of all of it"]
         assert await page.run("document.querySelectorAll('img, iframe, script:not([src])').length") == 0
         (tmp_path / "report.html").write_text(page_of(comparison), encoding="utf-8")
         await page.show(tmp_path / "report.html", width=1400)
@@ -236,7 +241,8 @@ async def said_by(page: Page) -> dict[str, Any]:
         const drawn = (selector, name) => [...document.querySelectorAll(selector)].map((each) => each.getAttribute(name));
         return {
             cells: texts('.report th, .report td'), captions: texts('.report caption'), heads: texts('main h1, .report h2, .report h3'),
-            folded: texts('summary').filter((each) => each !== 'Whatthefiguresmean'), lists: texts('.report li'), cards: texts('.cards li'),
+            folded: texts('summary:not(#all-figures > *)').filter((each) => each !== 'Whatthefiguresmean'),
+            lists: texts('.report li'), cards: texts('.cards li'),
             plots: texts('.plot text'), bars: drawn('.plot .fill', 'height').map(Number), lines: drawn('.plot path', 'd'),
             gauges: drawn('.gauge .fill', 'width').map((each) => Number(each).toFixed(1)),
         };

@@ -63,6 +63,7 @@ function write(root, it) {
         ),
       ),
     ),
+    leading(it),
     el(
       "div",
       { class: "report" },
@@ -73,15 +74,39 @@ function write(root, it) {
   );
 }
 
+/** The figures that most comparisons are made for: by group and label. */
+const LEADING = [
+  ["Pods", "placed"],
+  ["Pods", "pending"],
+  ["Nodes", "left empty"],
+  ["cpu asked for", "of all of it"],
+];
+
+function leading(it) {
+  const rows = LEADING.flatMap(([name, label]) => {
+    const row = it.groups.find((group) => group.name === name)?.rows.find((each) => each.label === label);
+    return row ? [{ ...row, label: `${name}: ${label}` }] : [];
+  });
+  return rows.length ? section("leading", "In short", figureTable(it, `The main figures, ${it.moment}`, [{ rows }])) : null;
+}
+
 function figures(it) {
-  const found = table(`Figures of each profile; nodes as they stand ${it.moment}`, [{ name: "Figure" }, ...it.profiles.map(number)], []);
+  const all = it.groups.reduce((sum, group) => sum + group.rows.length, 0);
+  const whole = figureTable(it, `Figures of each profile; nodes as they stand ${it.moment}`, it.groups);
+  const part = section("figures", "Figures", el("details", { id: "all-figures" }, el("summary", {}, `All ${plural(all, "figure")}`), whole));
+  part.classList.add("first");
+  return part;
+}
+
+function figureTable(it, caption, groups) {
+  const found = table(caption, [{ name: "Figure" }, ...it.profiles.map(number)], []);
   const body = found.querySelector("tbody");
   body.replaceWith(
-    ...it.groups.map((group) =>
+    ...groups.map((group) =>
       el(
         "tbody",
         {},
-        el("tr", {}, el("th", { scope: "rowgroup", colspan: it.profiles.length + 1 }, group.name)),
+        group.name && el("tr", {}, el("th", { scope: "rowgroup", colspan: it.profiles.length + 1 }, group.name)),
         group.rows.map((row) =>
           el(
             "tr",
@@ -100,9 +125,7 @@ function figures(it) {
       ),
     ),
   );
-  const part = section("figures", "Figures", found);
-  part.classList.add("first");
-  return part;
+  return found;
 }
 
 const plot = (it, title, summary, ...content) =>
