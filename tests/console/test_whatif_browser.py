@@ -214,3 +214,19 @@ async def test_a_change_is_confirmed_with_its_difference_and_written(chromium: i
             await page.until("document.getElementById('applied').innerText.includes('(generation 2 now, 1 on this page)')")
             assert stage.show_profile()["metadata"]["generation"] == 2
             assert [each for each in page.complaints if "409" not in each] == []
+
+
+async def test_it_opens_on_the_profile_of_most_pods_and_says_in_a_line_that_nothing_moves(chromium: int, tmp_path: Path) -> None:
+    """A slider's scale is that of all weights and stays, so the place of its knob says how large the weight is."""
+    objects = [node("n0"), pod("web"), pod("web-1"), pod("other", schedulerName="a-scheduler")]
+    path = file_of(tmp_path / "s", [*objects, profile("a", schedulerName="a-scheduler"), profile("default")])
+    async with console(chromium, path) as (page, _):
+        await went(page)
+        assert await page.run("document.querySelector('#whatif-profile').selectedOptions[0].textContent") == "default"
+        await page.until("document.getElementById('still')")
+        assert await text(page, ".whatif-facts .facts") == "No effect on 2 waiting pods and 0 placements."
+        most = "[...document.querySelectorAll('.slider input[type=range]')].map((each) => each.max)"
+        before = await page.run(most)
+        assert len(set(before)) == 1
+        await typed(page, ".slider input[type=number]", "900")
+        assert await page.run(most) == before

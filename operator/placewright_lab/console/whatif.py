@@ -7,6 +7,7 @@ change needs its own answers alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -67,8 +68,10 @@ class WhatIf:
             world: that the console shows.
         """
         schema = editor_schema(self._registry)
+        pods = Counter(pod.scheduler_name for pod in world.pending.values())
+        pods.update(each.pod.scheduler_name for each in world.cluster.placements())
         return {
-            "profiles": [self._described(profile) for profile in world.profiles],
+            "profiles": [{**self._described(profile), "pods": pods[profile.spec.scheduler_name]} for profile in world.profiles],
             "schema": schema["properties"]["spec"],
             "definitions": schema["$defs"],
         }

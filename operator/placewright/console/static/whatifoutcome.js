@@ -138,6 +138,15 @@ export class Outcome {
     this.facts.hidden = false;
     const fact = (text, label) => el("div", { class: "fact" }, el("b", {}, text), el("span", {}, label));
     const { waiting, placing, recent } = this.told;
+    const still = [
+      waiting?.comes,
+      waiting?.goes,
+      placing?.others,
+      placing && placing.after.placed - placing.before.placed,
+      placing && placing.after.empty - placing.before.empty,
+      recent?.others,
+    ].every((each) => !each);
+    if (still) return reconcile(this.facts, el("p", { id: "still" }, this.unmoved()));
     reconcile(
       this.facts,
       waiting ? fact(signed(waiting.comes), "more waiting pods would fit") : null,
@@ -150,6 +159,15 @@ export class Outcome {
         : null,
       recent ? fact(recent.tried ? percent(recent.others / recent.tried) : "–", "of the last hour elsewhere") : null,
     );
+  }
+
+  /** The answer in short where nothing would be another way, as far as it is told yet. */
+  unmoved() {
+    const { waiting, placing, recent } = this.told;
+    const tried = (waiting?.of ?? placing?.of ?? 0) + (recent?.tried ?? 0);
+    if (waiting && recent && !tried) return "No pod to try it on: none waits, and none got its node in the last hour.";
+    const all = [waiting || placing ? plural(waiting?.of ?? placing.of, "waiting pod") : "", recent ? plural(recent.tried, "placement") : ""];
+    return `No effect on ${all.filter(Boolean).join(" and ")}.`;
   }
 
   show(part, ...content) {

@@ -87,7 +87,8 @@ class Trial {
     this.outcome = new Outcome(form, () => ({ profile: this.profile, changes: this.changes() }), reopen);
     this.controls = el("div", { class: "stack whatif-controls" });
     const names = form.profiles.map((each) => each.name);
-    this.profile = form.profiles[Math.max(0, names.indexOf(kept.profile))];
+    const busiest = form.profiles.reduce((most, each) => (each.pods > most.pods ? each : most), form.profiles[0]);
+    this.profile = form.profiles[names.indexOf(kept.profile)] ?? busiest;
     const choose = el(
       "select",
       {
@@ -154,6 +155,8 @@ class Trial {
     this.shownNames = [...DECIDING, ...others];
     this.sliders = el("div", { class: "sliders" });
     this.weights = this.profile.weights;
+    // One scale for all weights, which stays while they are moved; a larger weight is typed as a number.
+    this.most = Math.max(SLIDER, 2 * Math.max(0, ...Object.values(this.weights)));
     this.writeSliders();
     fill(
       this.controls,
@@ -192,7 +195,7 @@ class Trial {
     const before = this.weights[name] ?? 0;
     const start = this.moved.get(name) ?? before;
     const { maximum = 100000, description } = this.form.schema.properties.weights.properties?.[name] ?? {};
-    const range = el("input", { type: "range", id, min: 0, max: Math.max(SLIDER, 2 * start), step: 1, value: start });
+    const range = el("input", { type: "range", id, min: 0, max: this.most, step: 1, value: start });
     const number = el("input", {
       type: "number",
       min: 0,
@@ -232,7 +235,6 @@ class Trial {
     const set = (value) => {
       if (value === before) this.moved.delete(name);
       else this.moved.set(name, value);
-      range.max = Math.max(range.max, value);
       range.value = number.value = value;
       mark();
       this.changed();
