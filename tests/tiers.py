@@ -69,6 +69,7 @@ PROCESS: Final = frozenset(
         "console/test_console_browser.py",
         "console/test_console_command.py::test_it_prints_its_address_and_why_it_asks_no_operator_and_ends_in_order",
         "console/test_console_company_browser.py",
+        "console/test_console_pod_browser.py",
         "console/test_console_time_browser.py",
         "console/test_console_handthrough.py::test_the_replica_of_the_lease_is_asked_and_the_next_one_after_a_change_of_leader",
         "console/test_console_frames.py",

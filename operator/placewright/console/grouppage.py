@@ -6,6 +6,7 @@ namespaces that hold what is short are named to readers who may see them, and co
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any, Final, NamedTuple
@@ -61,6 +62,7 @@ def group_page(cluster: Cluster, pending: PendingPods, namespace: str, name: str
     hidden = [_without_hidden(each, rights) for each in facts.shortages]
     facts = replace(facts, shortages=tuple(hidden))
     members = sorted(_members(cluster, pending, ref, waiting), key=lambda each: (bool(each.node), each.since, each.name))
+    named = sorted(members[:MOST_MEMBERS], key=lambda each: (bool(each.node), natural(each.name)))
     notes = [f"there is a {each.form} of this name, too" for each in refs[1:]]
     if isinstance(evaluator, str):
         notes.append(evaluator)
@@ -68,14 +70,60 @@ def group_page(cluster: Cluster, pending: PendingPods, namespace: str, name: str
         "namespace": namespace,
         "name": name,
         "kind": str(ref.form),
+        "headline": headline(facts, domains),
         "lines": list(group_lines(facts)),
         "facts": {**msgspec.to_builtins(facts), "shortages": [_shortage(each) for each in facts.shortages]},
         "states": sorted(Counter(each.state for each in members).items(), key=lambda state: (-state[1], state[0])),
-        "members": [list(each) for each in members[:MOST_MEMBERS]],
+        "members": [list(each) for each in named],
         "more": max(len(members) - MOST_MEMBERS, 0),
         "domains": None if domains is None else msgspec.to_builtins(domains),
         "notes": notes,
     }
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a key that sorts names as people count: `llm-2` comes before `llm-10`."""
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
+
+
+def headline(facts: GroupFacts, domains: DomainFacts | None) -> str:
+    """Say in a line whether the group has its nodes, where it would go, or why it waits.
+
+    Args:
+        facts: of the group.
+        domains: of its topology, where it has one.
+
+    Returns:
+        The line. Room is counted for members one by one, as in the table of domains.
+    """
+    if not facts.waiting and not facts.missing:
+        return f"All {facts.placed:,} members have nodes" if facts.placed else "No member is there"
+    if facts.complaint:
+        return f"It is not tried: {facts.complaint}"
+    if facts.missing:
+        return f"It waits for {facts.missing:,} more member{'' if facts.missing == 1 else 's'} to be created"
+    wanting = ", ".join(f"{each.short} of {each.resource}" for each in facts.shortages if each.short)
+    why = (
+        f"It waits: {wanting} too few"
+        if wanting
+        else f"It waits: {facts.lacks}"
+        if facts.lacks
+        else f"{facts.waiting:,} of its members wait"
+    )
+    return _place(facts, domains) or why
+
+
+def _place(facts: GroupFacts, domains: DomainFacts | None) -> str:
+    """The domain that has room for the group, or that none has; empty where it needs none."""
+    if domains is None or not domains.members:
+        return ""
+    fits = next((each for each in domains.found if each.tried and each.fit >= domains.members), None)
+    if fits is not None:
+        return f"It would go to {domains.key} {fits.value}, which has room for {fits.fit:,} of {domains.members:,} members"
+    most = max(domains.found, key=lambda each: each.fit, default=None)
+    room = f": {most.value} has room for {most.fit:,}" if most is not None and most.fit else ""
+    return "" if facts.preferred else f"It waits: no {domains.key} has room for all {domains.members:,} members{room}"
 
 
 def _known(cluster: Cluster, pending: PendingPods, namespace: str, name: str) -> Iterator[GroupRef]:

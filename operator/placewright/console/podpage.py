@@ -12,9 +12,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from placewright.api.pods import PodInfo
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.explain.explanation import Explanation, Now, Ranked, Tried
-from placewright.explain.words import headline, miss_line, standing, verdict
+from placewright.explain.words import beyond_line, headline, miss_line, standing, verdict
 from placewright.framework.runtime.evaluation import Evaluator
 
 #: Best nodes that a page shows.
@@ -22,40 +23,69 @@ BEST_NODES: Final = 10
 _NOT_FOR_ALL: Final = "what would have to change may name pods of other namespaces, and is told to readers who may see all of them"
 
 
-def pod_page(found: Explanation, evaluator: Evaluator | None = None, rights: Rights = ALL_NAMESPACES) -> dict[str, Any]:
+def pod_page(
+    found: Explanation, evaluator: Evaluator | None = None, rights: Rights = ALL_NAMESPACES, pod: PodInfo | None = None
+) -> dict[str, Any]:
     """Make the page of a pod that the reader may see.
 
     Args:
         found: the explanation.
         evaluator: of the pod's profile, for the order of its plugins; None where no profile claims the pod.
         rights: of the reader.
+        pod: as it is now; None for one that has gone.
 
     Returns:
         Sentences, the funnel, the best nodes, the changes that would help, and the attempts, the latest first.
     """
+    beyond = "" if found.now is None else beyond_line(found.now.misses)  # names no pod
     if rights.namespaces is not None:
         found = _without_others(found)
-    now, decision = found.now, found.decision
+    now = found.now
     return {
         "namespace": found.namespace,
         "name": found.name,
         "node": found.node,
+        "asks": None if pod is None else _asks(pod),
         "profile": headline(found).partition(", ")[2],
         "lines": list(standing(found)),
         "verdict": "" if now is None else verdict(found, now),
+        "beyond": beyond,
         "message": "" if now is None else now.message,
         "funnel": [] if now is None else funnel(now, () if evaluator is None else filter_order(evaluator)),
         "best": [] if now is None else [_ranked(each) for each in now.best],
+        "ties": 0 if now is None else now.ties,
         "changes": [] if now is None else [miss_line(each) for each in now.misses],
-        "decision": None
-        if decision is None
-        else {"score": decision.score, "runnerUp": decision.runner_up, "plugins": dict(decision.plugins)},
+        "decision": _decision(found),
         "notes": list(found.notes),
         "queue": None if found.queue is None else msgspec.to_builtins(found.queue),
         "attempts": [_attempt(each) for each in found.tried],
         "group": None if found.group is None else _named(found.group.object.partition(" ")[2]),
         "claims": [_named(each.claim) for each in found.claims if each.claim],
     }
+
+
+def _asks(pod: PodInfo) -> dict[str, Any]:
+    """The pod's own wishes and marks."""
+    owners = pod.pod.metadata.owner_references or ()
+    owner = next((each for each in owners if each.controller), owners[0] if owners else None)
+    return {
+        "requests": {name: amount for name, amount in pod.requests.items() if amount},
+        "priority": pod.priority,
+        "created": pod.created,
+        "owner": None if owner is None else [owner.kind, owner.name],
+        "labels": dict(sorted(pod.labels.items())),
+    }
+
+
+def _decision(found: Explanation) -> dict[str, Any] | None:
+    """Why a placed pod has its node: from the record of its last attempt, or from its annotation."""
+    made, last = found.decision, found.tried[0] if found.tried else None
+    if last is not None and found.node and last.node == found.node:
+        counts = {"ties": last.ties, "feasible": last.feasible, "nodes": last.nodes, "best": [_ranked(each) for each in last.best]}
+        return {"score": last.score, "runnerUp": last.runner_up, "plugins": last.plugins, **counts}
+    if made is None:
+        return None
+    return {"score": made.score, "runnerUp": made.runner_up, "plugins": made.plugins, "ties": 0, "feasible": 0, "nodes": 0, "best": []}
 
 
 def _without_others(found: Explanation) -> Explanation:

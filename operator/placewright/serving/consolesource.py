@@ -178,7 +178,9 @@ class LiveSource:
         if found is None:
             return None
         active = self._engine.live.by_scheduler_name(found.scheduler_name)
-        return pod_page(found, None if active is None else active.evaluator, rights)
+        placed = self._engine.cluster.placement(found.uid)
+        pod = self._engine.queue.latest(found.uid) if placed is None else placed.pod
+        return pod_page(found, None if active is None else active.evaluator, rights, pod)
 
     # --- inside ------------------------------------------------------------------------------------------------------------------
 

@@ -134,8 +134,8 @@ class WorldSource:
         about = Explanation(pod.namespace, pod.name, pod.uid, pod.scheduler_name, node=pod.node_name or "")
         about = with_company(about, pod, seen)
         if pod.node_name:
-            return pod_page(with_decision(about, pod))
+            return pod_page(with_decision(about, pod), pod=pod)
         evaluator = self.world.evaluators.get(pod.scheduler_name)
         if evaluator is None:
-            return pod_page(without_profile(about, pod, seen))
-        return pod_page(with_verdicts(about, pod, evaluator, seen, BEST_NODES), evaluator)
+            return pod_page(without_profile(about, pod, seen), pod=pod)
+        return pod_page(with_verdicts(about, pod, evaluator, seen, BEST_NODES), evaluator, pod=pod)

@@ -33,8 +33,14 @@ function write(found, now) {
     el(
       "div",
       { class: "stack halves" },
-      el("div", { class: "stack" }, requests(found), found.devices.length ? devices(found.devices) : null),
-      el("div", { class: "stack" }, pods(found, now), found.why ? why(found) : null),
+      el("div", { class: "stack" }, requests(found), found.devices.length || found.why ? pods(found, now) : null),
+      el(
+        "div",
+        { class: "stack" },
+        found.devices.length ? devices(found.devices) : null,
+        found.why ? why(found) : null,
+        found.devices.length || found.why ? null : pods(found, now),
+      ),
     ),
   ];
 }

@@ -43,6 +43,7 @@ function write(found, now) {
       { class: "panel stack tight" },
       el("h1", { class: "mono" }, `${found.namespace}/${found.name}`),
       el("div", { class: "tags" }, el("span", { class: "tag" }, found.kind)),
+      el("p", { id: "headline" }, el("b", {}, `${found.headline}.`)),
       el(
         "div",
         { class: "lines" },

@@ -4,7 +4,7 @@ import { el, shown } from "./element.js";
 
 const address = (page, namespace, name) => `#/${page}/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
 
-export const podLink = (namespace, name) => el("a", { href: address("pod", namespace, name) }, `${namespace}/${name}`);
+export const podLink = (namespace, name, text = `${namespace}/${name}`) => el("a", { href: address("pod", namespace, name) }, text);
 export const groupLink = (namespace, name, text = `${namespace}/${name}`) => el("a", { href: address("group", namespace, name) }, text);
 export const claimLink = (namespace, name, text = `${namespace}/${name}`) => el("a", { href: address("claim", namespace, name) }, text);
 export const nodeLink = (name) => el("a", { href: `#/cluster?node=${encodeURIComponent(name)}` }, name);

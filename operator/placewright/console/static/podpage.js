@@ -3,10 +3,14 @@
 import { failure } from "./failure.js";
 import { request } from "./request.js";
 import { el, fill, section, table } from "./element.js";
-import { KINDS } from "./nodemap.js";
-import { claimLink, groupLink, mapLink, podLink } from "./links.js";
+import { claimLink, groupLink, mapLink, nodeLink, podLink } from "./links.js";
 import { reconcile } from "./live.js";
-import { clock, count, latency, moment, plural, span } from "./words.js";
+import { decision, scores } from "./podscores.js";
+import { amount, clock, count, latency, moment, plural, span } from "./words.js";
+
+/** Pods of a namespace that the page without a pod names. */
+const MOST_NAMED = 20;
+const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
 export function podPage(root, [namespace, name]) {
   let here = true;
@@ -46,17 +50,40 @@ export function podPage(root, [namespace, name]) {
   }
 
   function suggest() {
-    const rows = [...state.queue.values()].sort((one, other) => one.oldest - other.oldest).slice(0, 12);
-    const links = rows.flatMap((row) => row.pods.slice(0, 1).map(([pod]) => el("li", {}, podLink(row.namespace, pod))));
-    fill(
+    const spaces = new Map();
+    for (const { namespace, count: many, pods } of state.queue.values()) {
+      if (namespace === null) continue;
+      const space = spaces.get(namespace) ?? spaces.set(namespace, { many: 0, pods: [] }).get(namespace);
+      space.many += many;
+      space.pods.push(...pods);
+    }
+    const now = state.about.get("now") ?? Date.now() / 1000;
+    const waiting = ([namespace, { many, pods }]) => {
+      const oldest = pods.sort(([, one], [, other]) => one - other).slice(0, MOST_NAMED);
+      return el(
+        "section",
+        { class: "panel stack tight", data: { key: namespace } },
+        el("h2", {}, namespace, " ", el("span", { class: "muted small" }, `${plural(many, "pod")} ${many === 1 ? "waits" : "wait"}`)),
+        table(
+          `Pods of ${namespace} that wait${many > oldest.length ? `, the oldest ${count(oldest.length)}` : ""}`,
+          [
+            { name: "Pod", mono: true },
+            { name: "Waits", number: true },
+          ],
+          oldest.map(([pod, since]) => [podLink(namespace, pod, pod), span(now - since)]),
+        ),
+      );
+    };
+    const sorted = [...spaces].sort(([one], [other]) => (one < other ? -1 : 1));
+    reconcile(
       body,
       el(
         "section",
         { class: "panel empty" },
         el("h1", {}, "Which pod?"),
-        el("p", {}, "Its name explains where it is, or why it waits."),
-        links.length ? el("ul", { class: "choices" }, links) : null,
+        el("p", {}, sorted.length ? "Choose one that waits, or name any pod." : "No pod waits. Name any pod to see where it is."),
       ),
+      el("div", { class: "podspaces", id: "waiting-pods" }, sorted.map(waiting)),
     );
   }
 
@@ -83,11 +110,16 @@ export function podPage(root, [namespace, name]) {
           { class: "lines" },
           [found.profile, ...found.lines]
             .filter(Boolean)
-            .map((line) => el("p", { class: line.startsWith("  ") ? "indent" : "" }, line.trim())),
+            .map((line) => el("p", { class: line.startsWith("  ") ? "indent" : "" }, withNode(line.trim(), found.node))),
         ),
         found.notes.map((note) => el("p", { class: "muted small" }, note)),
+        found.node && !found.decision && !found.notes.length
+          ? el("p", { class: "muted small" }, "Why it has this node is not kept here.")
+          : null,
+        found.asks ? asks(found.asks, state?.about.get("now") ?? Date.now() / 1000) : null,
         company(found),
         found.verdict ? el("h2", { id: "verdict" }, found.verdict) : null,
+        found.beyond ? el("p", { id: "beyond" }, el("b", {}, sentence(found.beyond))) : null,
         found.message ? el("p", { class: "mono muted" }, found.message) : null,
       ),
       el(
@@ -105,11 +137,11 @@ export function podPage(root, [namespace, name]) {
               ),
             )
           : null,
-        found.best.length ? section(`Best ${plural(found.best.length, "node")} now, by score`, "scores", scores(found.best)) : null,
-        found.decision ? section("The decision", "decision", decision(found.decision)) : null,
+        found.best.length ? section(`Best ${plural(found.best.length, "node")} now, by score`, "scores", scores(found.best, found.ties)) : null,
+        found.decision ? section("Why this node", "decision", decision(found.decision)) : null,
         found.attempts?.length
           ? section(
-              found.attempts.length === 1 ? "The last attempt" : `The last ${plural(found.attempts.length, "attempt")}`,
+              whichAttempts(found.attempts),
               "attempts",
               attempts(found.attempts),
             )
@@ -183,46 +215,39 @@ export function funnel(steps) {
   );
 }
 
-function scores(best) {
-  const plugins = [...new Set(best.flatMap((node) => Object.keys(node.parts)))].filter((plugin) =>
-    best.some((node) => node.parts[plugin]?.[3]),
-  );
-  const most = Math.max(1, ...best.map((node) => node.total));
-  const colour = (plugin) => `var(${KINDS[plugins.indexOf(plugin) % KINDS.length]})`;
-  const bars = best.map((node) =>
+/** The line that says where a pod is, with a link to its node. */
+function withNode(line, node) {
+  const start = `on node ${node}`;
+  return node && line.startsWith(start) ? [start.slice(0, -node.length), nodeLink(node), line.slice(start.length)] : line;
+}
+
+/** The pod's own wishes and marks. */
+function asks({ requests, priority, created, owner, labels }, now) {
+  const fact = (name, ...told) => el("div", {}, el("dt", {}, name), el("dd", {}, ...told));
+  const tags = (all) =>
     el(
-      "li",
-      {},
-      el("span", { class: "mono" }, node.node),
-      el(
-        "span",
-        { class: "lane", "aria-hidden": "true" },
-        plugins.map((plugin) =>
-          el("i", {
-            title: `${plugin}: ${node.parts[plugin]?.[3] ?? 0}`,
-            style: { width: `${((node.parts[plugin]?.[3] ?? 0) / most) * 100}%`, background: colour(plugin) },
-          }),
-        ),
-      ),
-      el("b", { class: "number" }, count(node.total)),
-    ),
+      "span",
+      { class: "tags" },
+      all.map((text) => el("span", { class: "tag" }, text)),
+    );
+  const amounts = Object.entries(requests).map(([name, many]) => `${amount(name, many)} ${name}`);
+  const marks = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+  return el(
+    "dl",
+    { class: "asks", id: "asks" },
+    fact("Asks for", amounts.length ? tags(amounts) : "nothing"),
+    fact("Priority", count(priority)),
+    created ? fact("Age", span(now - Date.parse(created) / 1000)) : null,
+    owner ? fact("Owner", `${owner[0]} ${owner[1]}`) : null,
+    marks.length ? fact("Labels", tags(marks)) : null,
   );
-  const legend = el(
-    "div",
-    { class: "legend" },
-    plugins.map((plugin) => el("span", { class: "key" }, el("i", { class: "swatch", style: { background: colour(plugin) } }), plugin)),
-  );
-  const rows = best.flatMap((node) => Object.entries(node.parts).map(([plugin, figures]) => [node.node, plugin, ...figures.map(count)]));
-  const columns = [
-    { name: "Node", mono: true },
-    { name: "Plugin" },
-    ...["Raw", "Normalised", "Weight", "Product"].map((each) => ({ name: each, number: true })),
-  ];
-  return [
-    el("ol", { class: "scores" }, bars),
-    legend,
-    el("details", {}, el("summary", {}, "Scores as a table"), table("Scores by node and plugin", columns, rows)),
-  ];
+}
+
+/** Which attempts are kept, of how many. */
+function whichAttempts(tried) {
+  const all = Math.max(tried[0].number, tried.length);
+  if (all === 1) return "The only attempt";
+  return tried.length === 1 ? `The last of ${count(all)} attempts` : `The last ${count(tried.length)} of ${count(all)} attempts`;
 }
 
 /** Links to what the pod waits with and for. */
@@ -275,16 +300,5 @@ function attempts(tried) {
       `The last ended at ${moment(tried[0].at)}${whole >= 1 ? `, ${span(whole)} after the first of these` : ""}.`,
     ),
     table("Attempts, the latest first", columns, rows),
-  ];
-}
-
-function decision({ score, runnerUp, plugins }) {
-  return [
-    el("p", {}, `score ${count(score)}; ${runnerUp === null ? "there was no other node" : `the best other node had ${count(runnerUp)}`}`),
-    table(
-      "Products by plugin",
-      [{ name: "Plugin" }, { name: "Product", number: true }],
-      Object.entries(plugins).map(([plugin, product]) => [plugin, count(product)]),
-    ),
   ];
 }
