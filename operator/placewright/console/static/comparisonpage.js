@@ -93,7 +93,8 @@ function leading(it) {
 function figures(it) {
   const all = it.groups.reduce((sum, group) => sum + group.rows.length, 0);
   const whole = figureTable(it, `Figures of each profile; nodes as they stand ${it.moment}`, it.groups);
-  const part = section("figures", "Figures", el("details", { id: "all-figures" }, el("summary", {}, `All ${plural(all, "figure")}`), whole));
+  const folded = el("details", { id: "all-figures" }, el("summary", {}, `All ${plural(all, "figure")}`), whole);
+  const part = section("figures", "Figures", folded);
   part.classList.add("first");
   return part;
 }

@@ -8,7 +8,9 @@ import { count, plural } from "./words.js";
 /** The best nodes as bars of the parts that differ; parts that are the same on all of them are told once. */
 export function scores(best, ties) {
   const product = (node, plugin) => node.parts[plugin]?.[3] ?? 0;
-  const plugins = [...new Set(best.flatMap((node) => Object.keys(node.parts)))].filter((plugin) => best.some((node) => product(node, plugin)));
+  const plugins = [...new Set(best.flatMap((node) => Object.keys(node.parts)))].filter((plugin) =>
+    best.some((node) => product(node, plugin)),
+  );
   const same = (plugin) => best.length > 1 && best.every((node) => product(node, plugin) === product(best[0], plugin));
   const differing = plugins.filter((plugin) => !same(plugin));
   const sum = (node) => differing.reduce((all, plugin) => all + Math.max(0, product(node, plugin)), 0);

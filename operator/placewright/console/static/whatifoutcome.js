@@ -166,7 +166,10 @@ export class Outcome {
     const { waiting, placing, recent } = this.told;
     const tried = (waiting?.of ?? placing?.of ?? 0) + (recent?.tried ?? 0);
     if (waiting && recent && !tried) return "No pod to try it on: none waits, and none got its node in the last hour.";
-    const all = [waiting || placing ? plural(waiting?.of ?? placing.of, "waiting pod") : "", recent ? plural(recent.tried, "placement") : ""];
+    const all = [
+      waiting || placing ? plural(waiting?.of ?? placing.of, "waiting pod") : "",
+      recent ? plural(recent.tried, "placement") : "",
+    ];
     return `No effect on ${all.filter(Boolean).join(" and ")}.`;
   }
 
