@@ -16,8 +16,8 @@ pytestmark = needs("chromium")
 TEXT = "document.querySelector({!r})?.innerText ?? ''"
 
 
-def described(name: str, **fields: object) -> Object:
-    made = pod(name, cpu=97_500, priority=1200, created="2026-11-23T10:00:00Z", **fields)
+def described(name: str) -> Object:
+    made = pod(name, cpu=97_500, priority=1200, created="2026-11-23T10:00:00Z")
     made["metadata"] |= {"labels": {"app": "web", "tier": "front"}, "ownerReferences": [
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7f", "uid": "u", "controller": True}]}  # fmt: skip
     return made
