@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from placewright.console.decisionrows import REFUSED, SeenDecision
+from placewright.offline.world import read_object
 from placewright.serving.listener import bind
 from placewright_lab.commands.console import open_file
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
@@ -271,3 +273,50 @@ async def test_five_thousand_nodes_are_drawn_and_one_change_draws_one_box(chromi
             return data.filter((each, at) => at % 4 === 3 && each > 0).length / (it.width * it.height);
         })()"""
         await page.until(f"{drawn} > 0.5")  # most of the map is boxes
+
+
+async def test_latest_decisions_are_one_row_for_the_same_and_lead_to_nodes(chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, file_of(tmp_path / "s", [node("a"), node("b", cpu=2), pod("x", "b", cpu=2500), claim_profile()])) as (
+        page,
+        server,
+    ):
+        for at in range(3):
+            for name in ("refused", "other"):
+                said = SeenDecision(f"u-{name}", "shop", name, "", "default-scheduler", float(at), REFUSED, 1, (), "Insufficient cpu")
+                server._source.world.placements.add(said)  # type: ignore[attr-defined]
+        server._source.world.put(read_object(pod("web", "a", cpu=1000), "test"))  # type: ignore[attr-defined]
+        rows = "[...document.querySelectorAll('#latest tbody tr')].map((each) => each.innerText)"
+        await page.until(f"{rows}.length === 3")
+        assert "Insufficient cpu" in (await page.run(rows))[1]
+        assert "\t3\t" in (await page.run(rows))[1], "three times the same is one row with a count"
+        await page.run("(() => { const it = document.querySelector('#latest select'); it.value = 'placed';"
+                       "it.dispatchEvent(new Event('change')); })()")  # fmt: skip
+        assert await page.run(f"{rows}.length") == 1
+        assert "shop/web" in await text(page, "#latest tbody")
+        assert "b\t125 %" in await text(page, "#node"), "without a chosen node the fullest stand beside the map"
+        assert "full (from 97 %)" in await text(page, ".legend")
+        await page.run("document.querySelector('#latest td:nth-child(3) a').click()")
+        await page.until("document.querySelector('#node h2')?.textContent === 'a'")
+
+
+async def test_the_table_of_nodes_sorts_by_its_headers(chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, shop(tmp_path / "s")) as (page, _):
+        await page.run("document.getElementById('nodes').open = true")
+        await page.until("document.querySelectorAll('#nodes tbody tr').length === 4")
+        first = "document.querySelector('#nodes tbody tr td').innerText"
+        await page.run("document.querySelectorAll('#nodes th button')[1].click()")
+        await page.until(f"{first} === 'a-1' && document.querySelector('#nodes th[aria-sort=descending]')")
+        await page.run("document.querySelectorAll('#nodes th button')[1].click()")
+        await page.until(f"{first} !== 'a-1' && document.querySelector('#nodes th[aria-sort=ascending]')")
+
+
+async def test_a_card_of_the_queue_names_namespaces_and_its_plugins_filter(chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, shop(tmp_path / "s")) as (page, _):
+        await visit(page, "#/queue")
+        await page.until("document.querySelectorAll('#reasons > li').length === 5")
+        assert "ml: 3" in await text(page, "#reasons > li")
+        await page.run(
+            "[...document.querySelectorAll('#reasons button.tag')].find((each) => each.textContent === 'NodeUnschedulable').click()"
+        )
+        await page.until("document.getElementById('by-plugin').value === 'NodeUnschedulable'")
+        assert "lost" not in await page.run("document.getElementById('reasons').textContent")

@@ -161,9 +161,9 @@ async def test_the_last_decisions_are_told_with_their_generation_and_their_victi
     rows = {row[1]: row for row in console.settled()["decisions"].values()}
     assert rows["old"][:4] == ["bank", "old", "a", "default-scheduler"]
     assert (rows["old"][5], rows["new"][5]) == ("placed", "preempting")
-    assert rows["new"][2:3] + rows["new"][7:] == ["a", ["bank/old"], 0]
+    assert rows["new"][2:3] + rows["new"][7:] == ["a", ["bank/old"], 0, "Insufficient cpu"]
     (row, hidden) = console.settled(Rights.of(["shop"]))["decisions"].values()
-    assert (row[7:], hidden) == ([[], 1], 1)
+    assert (row[7:9], hidden) == ([[], 1], 1)
     assert console.settled(Rights.of([]))["decisions"] == {HIDDEN: 2}
 
 

@@ -36,6 +36,7 @@ class SeenDecision(NamedTuple):
         result: `placed`, `refused`, `preempting` or `error`.
         generation: of the profile; 0 where it is not known.
         victims: pods that leave the node for it, as (namespace, name).
+        reason: why no node holds it; empty where it is not known.
     """
 
     uid: str
@@ -47,6 +48,7 @@ class SeenDecision(NamedTuple):
     result: str = PLACED
     generation: int = 0
     victims: tuple[tuple[str, str], ...] = ()
+    reason: str = ""
 
 
 class LastDecisions:
@@ -71,7 +73,8 @@ class LastDecisions:
             rights: of the readers. Of a decision that is seen, victims of other namespaces are counted.
 
         Returns:
-            Rows by number: namespace, name, node, profile, time, result, generation, names of victims, number of hidden victims.
+            Rows by number: namespace, name, node, profile, time, result, generation, names of victims, number of hidden victims, and the
+            reason if it is known.
         """
         seen = ((number, each) for number, each in self._kept if rights.may_see(each.namespace))
         rows: dict[str, Any] = {number: _row(each, rights) for number, each in islice(seen, MOST_SHOWN)}
@@ -84,4 +87,5 @@ class LastDecisions:
 def _row(decided: SeenDecision, rights: Rights) -> list[Any]:
     seen = [f"{namespace}/{name}" for namespace, name in decided.victims if rights.may_see(namespace)]
     hidden = len(decided.victims) - len(seen)
-    return [*decided[1:8], seen[:MOST_VICTIMS], hidden + max(len(seen) - MOST_VICTIMS, 0)]
+    row = [*decided[1:8], seen[:MOST_VICTIMS], hidden + max(len(seen) - MOST_VICTIMS, 0)]
+    return [*row, decided.reason] if decided.reason else row

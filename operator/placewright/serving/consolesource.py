@@ -279,7 +279,9 @@ def _decision(record: AttemptRecord, scheduler_name: str) -> SeenDecision:
         result = PREEMPTING
     node = record.node if result is PLACED else record.nominated_node if result is PREEMPTING else None
     who = (record.uid, record.namespace, record.name, node or "", scheduler_name)
-    return SeenDecision(*who, round(record.at, 1), result, record.generation, record.victims)
+    first = next(iter(sorted(record.refusals, key=lambda each: -each.nodes)), None)
+    reason = "" if result is PLACED else cut(record.message) if first is None else cut(first.reason)
+    return SeenDecision(*who, round(record.at, 1), result, record.generation, record.victims, reason)
 
 
 def _place(queued: QueuedPod, place: SubQueue | None) -> str:

@@ -12,6 +12,8 @@ const LEFT = 54,
 const LETTER = 6.6,
   LONGEST = 18;
 const HEIGHT = 200;
+/** Marks up to which each has a line through the chart. */
+const MOST_LINES = 12;
 
 /** An element of SVG. Colours are tokens, which only style properties take. */
 export function svg(tag, { class: name, style, ...attributes } = {}, ...children) {
@@ -194,8 +196,10 @@ function bands(marks, from, to, x, floor) {
 /** Lines with labels, as far as there is room; each line has its sentence as a title, and the page has a table of all. */
 function flags(marks, from, to, x, floor, right) {
   let free = LEFT;
-  return marks
-    .filter((mark) => inside(mark, from, to))
+  const shownMarks = marks.filter((mark) => inside(mark, from, to));
+  // Lines of very many marks would be a pattern over the figures.
+  const end = shownMarks.length > MOST_LINES ? TOP : floor;
+  return shownMarks
     .sort((one, other) => one.at - other.at)
     .map((mark) => {
       const label = mark.label.length > LONGEST ? `${mark.label.slice(0, LONGEST - 1)}…` : mark.label;
@@ -208,7 +212,7 @@ function flags(marks, from, to, x, floor, right) {
         "g",
         { class: `flag ${mark.kind}` },
         svg("title", {}, mark.text),
-        svg("path", { d: `M${at} ${TOP - 8}V${floor}` }),
+        svg("path", { d: `M${at} ${TOP - 8}V${end}` }),
         room
           ? svg("text", { x: Math.max(begin, LEFT), y: TOP - 12 }, label)
           : svg("path", { class: "head", d: `M${at - 4} ${TOP - 8}h8l-4 6z` }),

@@ -3,13 +3,13 @@
 import { failure } from "./failure.js";
 import { request } from "./request.js";
 import { el, fill, shown, table } from "./element.js";
-import { podLink } from "./links.js";
+import { nodeLink, podLink } from "./links.js";
 import { reconcile } from "./live.js";
 import { FULL, KINDS, LOADS, NodeMap } from "./nodemap.js";
 import { look, swatchClass } from "./plugincolours.js";
 import { Job, each, sorted } from "./slices.js";
 import { VerdictLayer } from "./verdictlayer.js";
-import { amount, count, percent, plural, span } from "./words.js";
+import { amount, clock, count, percent, plural, span } from "./words.js";
 
 const ROWS = 100;
 const ALL = "";
@@ -24,7 +24,10 @@ function called(resource) {
 /** Devices are taken, by claims; all else is requested. */
 const used = (resource) => (resource.startsWith(PUBLISHED) ? "taken" : "requested");
 /** What a person chose, kept while the console is open in this tab. */
-const chosen = { group: null, resource: "cpu", colour: "room", order: null, pod: "" };
+const chosen = { group: null, resource: "cpu", colour: "room", order: null, pod: "", result: "", sort: "", down: true };
+/** Lines of each list beside the map while no node is chosen, and rows of the latest decisions. */
+const FEW = 6;
+const LATEST = 12;
 /** Waiting pods that the map offers to ask about; the queue and the page of a pod have links for all others. */
 const OFFERED = 40;
 /** From so many nodes on, boxes are too small to be found by name, and stand by load. */
@@ -50,6 +53,9 @@ export function clusterPage(root, _, params) {
   let shownGroups = [];
   let summing = 0;
   let totals = [];
+  let fullest = [];
+  let listed = [];
+  let idle = true;
   const base = el("canvas", { "aria-hidden": "true" });
   const over = el("canvas", {
     class: "over",
@@ -67,7 +73,7 @@ export function clusterPage(root, _, params) {
   const groupTable = el("div", { id: "groups" });
   const nodeTable = el("div");
   const nodesOpen = el("details", { id: "nodes" }, el("summary", {}, "All nodes as a table"), nodeTable);
-  nodesOpen.addEventListener("toggle", () => writeNodes());
+  nodesOpen.addEventListener("toggle", () => state && adding.start());
   const verdict = el("div", { class: "stack tight", hidden: true, id: "verdicts" });
   const map = new NodeMap(base, over, box, point);
   const building = new Job(build);
@@ -78,7 +84,7 @@ export function clusterPage(root, _, params) {
   const adding = new Job(sum);
   const layer = new VerdictLayer(() => {
     if (state) judged();
-  });
+  }, () => about("now"));
   const none = el("p", { class: "empty", hidden: true }, "No nodes: no pod can be placed.");
   const watch = new ResizeObserver(() => {
     if (state && base.parentElement.clientWidth !== map.width) building.start();
@@ -108,11 +114,6 @@ export function clusterPage(root, _, params) {
     ),
   );
   watch.observe(base.parentElement);
-  fill(
-    side,
-    el("h2", {}, "No node chosen"),
-    el("p", { class: "muted small" }, "Point at a box, or go there with the arrow keys. A click or Enter keeps the node here."),
-  );
 
   if (params.get("pod")) Object.assign(chosen, { colour: "verdict", pod: params.get("pod") });
 
@@ -155,6 +156,7 @@ export function clusterPage(root, _, params) {
   function* sum() {
     const at = place();
     const all = about("resources").map(() => [0, 0]);
+    const most = [];
     for (const group of shownGroups) {
       let offered = 0,
         asks = 0,
@@ -165,6 +167,11 @@ export function clusterPage(root, _, params) {
         offered += has[at] ?? 0;
         asks += load[at] ?? 0;
         if (judging() && layer.of(name).fits) fits += 1;
+        const share = has[at] > 0 ? (load[at] ?? 0) / has[at] : 0;
+        if (share > (most.length < FEW ? 0 : most.at(-1)[1])) {
+          most.push([name, share]);
+          most.sort(([, one], [, other]) => other - one).splice(FEW);
+        }
         all.forEach((sums, resource) => {
           sums[0] += has[resource] ?? 0;
           sums[1] += load[resource] ?? 0;
@@ -174,10 +181,42 @@ export function clusterPage(root, _, params) {
       Object.assign(group, { offered, asks, fits, title });
     }
     totals = all;
+    fullest = most;
+    listed = chosen.sort && nodesOpen.open ? yield* sorted(map.names, byColumn()) : map.names;
+    writeIdle();
     map.retitle(shownGroups.map((group) => group.title));
     writeGroups();
     writeFacts();
     writeNodes();
+  }
+
+  /** The order of the table of nodes: by name, or by the share of a resource. */
+  function byColumn() {
+    const at = about("resources").indexOf(chosen.sort),
+      sign = chosen.down ? -1 : 1,
+      order = new Intl.Collator("en", { numeric: true }).compare;
+    const share = (name) => (state.loads.get(name)?.[0][at] ?? 0) / (state.nodes.get(name)?.[1][at] || Infinity);
+    return (one, other) => sign * ((at < 0 ? 0 : share(one) - share(other)) || order(one, other));
+  }
+
+  /** Beside the map while no node is chosen: where to look first. */
+  function writeIdle() {
+    if (!idle) return;
+    const rows = [...state.queue.values()].filter((row) => row.pods.length).sort((one, other) => one.oldest - other.oldest);
+    const waits = rows.slice(0, FEW).map((row) => [podLink(row.namespace, row.pods[0][0]), span(about("now") - row.oldest)]);
+    reconcile(
+      side,
+      el("h2", {}, "No node chosen"),
+      el("p", { class: "muted small" }, "Point at a box, or go there with the arrow keys. A click or Enter keeps the node here."),
+      fullest.length
+        ? table(
+            `Fullest nodes, ${called(chosen.resource)} ${used(chosen.resource)}`,
+            [{ name: "Node", mono: true }, { name: "Share", number: true }],
+            fullest.map(([name, share]) => [nodeLink(name), percent(share)]),
+          )
+        : null,
+      waits.length ? table("Longest waits, one pod of each reason", [{ name: "Pod", mono: true }, { name: "Waits", number: true }], waits) : null,
+    );
   }
 
   /** Sums are over all nodes, so they are made at most once a second, however often loads change. */
@@ -198,7 +237,10 @@ export function clusterPage(root, _, params) {
     yield* sum();
     if (opening === null || !state.nodes.size) return;
     if (map.at.has(opening)) map.choose(opening);
-    else fill(side, el("h2", { class: "mono" }, opening), el("p", {}, "There is no node of this name: it may have gone since."));
+    else {
+      idle = false;
+      fill(side, el("h2", { class: "mono" }, opening), el("p", {}, "There is no node of this name: it may have gone since."));
+    }
     opening = null;
   }
 
@@ -252,7 +294,7 @@ export function clusterPage(root, _, params) {
         {},
         podLink(space, name.join("/")),
         `: ${said}`,
-        layer.at ? el("span", { class: "muted" }, `, as of ${layer.at.toLocaleTimeString("en-GB")}`) : null,
+        layer.at ? el("span", { class: "muted" }, `, as of ${clock(layer.at)} UTC`) : null,
         " ",
         el("button", { on: { click: () => layer.ask(() => state.nodes.keys()) } }, "Ask again"),
       ),
@@ -412,7 +454,7 @@ export function clusterPage(root, _, params) {
 
   function writeNodes() {
     if (!nodesOpen.open || !state) return;
-    const { names } = map;
+    const names = listed;
     const pages = Math.max(1, Math.ceil(names.length / ROWS));
     page = Math.min(page, pages - 1);
     const resources = about("resources");
@@ -454,14 +496,24 @@ export function clusterPage(root, _, params) {
         },
         text,
       );
+    const head = (text, key) => ({
+      sort: chosen.sort === key ? (chosen.down ? "descending" : "ascending") : null,
+      name: el("button", { class: "plain", on: { click: () => order(key) } }, text),
+    });
+    const order = (key) => {
+      chosen.down = chosen.sort === key ? !chosen.down : key !== "name";
+      chosen.sort = key;
+      page = 0;
+      adding.start();
+    };
     reconcile(
       nodeTable,
       table(
         "Nodes, requested of offered",
         [
-          { name: "Node", mono: true },
+          { ...head("Node", "name"), mono: true },
           ...(judging() ? [{ name: "What the pod would meet" }] : []),
-          ...resources.map((each) => ({ name: called(each), number: true })),
+          ...resources.map((each) => ({ ...head(called(each), each), number: true })),
           { name: "State" },
         ],
         rows,
@@ -471,27 +523,51 @@ export function clusterPage(root, _, params) {
   }
 
   function writeLatest() {
-    const rows = [...state.decisions]
+    const known = [...state.decisions]
       .filter(([key]) => key !== "hidden")
       .sort(([one], [other]) => other - one)
       .map(([, row]) => row);
     const hidden = state.decisions.get("hidden") ?? 0;
-    latest.hidden = !rows.length && !hidden;
+    latest.hidden = !known.length && !hidden;
+    // A pod that is refused again and again is one row: the others would be gone before they were seen.
+    const found = new Map();
+    for (const row of known) {
+      const [namespace, name, node, , , result = "placed", , , , reason = ""] = row;
+      if (chosen.result && (result === "placed") !== (chosen.result === "placed")) continue;
+      const key = JSON.stringify([namespace, name, node, result, reason]);
+      if (found.has(key)) found.get(key).times += 1;
+      else found.set(key, { row, times: 1 });
+    }
+    const kept = [...found].slice(0, LATEST);
     const now = about("now");
+    const show = (value) => {
+      chosen.result = value;
+      writeLatest();
+    };
+    const results = [
+      ["", "all"],
+      ["placed", "placed"],
+      ["other", "not placed"],
+    ];
     reconcile(
       latest,
+      el("div", { class: "find" }, field("Decisions", results, chosen.result, show)),
       table(
         `Latest decisions${hidden ? `, and ${plural(hidden, "decision")} about pods of other namespaces` : ""}`,
-        [{ name: "Pod", mono: true }, { name: "Result" }, { name: "Node", mono: true }, { name: "Profile" }, { name: "Ago", number: true }],
-        rows
-          .slice(0, 12)
-          .map(([namespace, name, node, profile, at, result, , victims, more]) => [
-            podLink(namespace, name),
-            outcome(result, victims, more),
-            node,
-            profile,
-            span(now - at),
-          ]),
+        [
+          { name: "Pod", mono: true },
+          { name: "Result" },
+          { name: "Node", mono: true },
+          { name: "Profile" },
+          { name: "Times", number: true },
+          { name: "Ago", number: true },
+        ],
+        kept.map(([, { row, times }]) => {
+          const [namespace, name, node, profile, at, result, , victims, more, reason] = row;
+          const told = `${outcome(result, victims, more)}${reason ? `: ${reason}` : ""}`;
+          return [podLink(namespace, name), told, node ? nodeLink(node) : "", profile, count(times), span(now - at)];
+        }),
+        kept.map(([key]) => key),
       ),
     );
   }
@@ -522,6 +598,7 @@ export function clusterPage(root, _, params) {
 
   async function ask(name) {
     const number = ++asked;
+    idle = false;
     const answer = await request(`api/node?name=${encodeURIComponent(name)}`).catch(() => null);
     if (number !== asked) return;
     if (answer?.ok) writeNode(await answer.json());
@@ -617,7 +694,10 @@ export function clusterPage(root, _, params) {
         sumSoon();
         if (named !== null && put.loads[named]) ask(named);
       }
-      if (!delta || put.nodes || gone.nodes || put.queue || gone.queue) writeFacts();
+      if (!delta || put.nodes || gone.nodes || put.queue || gone.queue) {
+        writeFacts();
+        writeIdle();
+      }
       if (!delta || put.decisions || gone.decisions) writeLatest();
     },
     leave() {

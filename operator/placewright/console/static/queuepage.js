@@ -18,6 +18,8 @@ const PLACES = {
 };
 const chosen = { place: "*", namespace: "*", profile: "*", plugin: "*" };
 const open = new Set();
+/** Namespaces that a card names; all of them are in what it unfolds. */
+const SPACES = 3;
 
 /** "Insufficient cpu on 40 nodes" */
 export function reasonText([plugin, text, least, most]) {
@@ -27,9 +29,10 @@ export function reasonText([plugin, text, least, most]) {
 }
 
 /** A plugin with its colour, which is the same on the map. */
-function pluginTag(plugin) {
+function pluginTag(plugin, choose) {
   const { token, shape } = look(plugin);
-  return el("span", { class: "tag" }, el("i", { class: `swatch ${swatchClass(shape)}`, style: { "--colour": `var(${token})` } }), plugin);
+  const click = () => choose(plugin);
+  return el("button", { class: "tag", title: "Show pods that this plugin rejected from a node", on: { click } }, el("i", { class: `swatch ${swatchClass(shape)}`, style: { "--colour": `var(${token})` } }), plugin);
 }
 
 /** What an operator's queue knows of a pod beside its age. */
@@ -87,7 +90,9 @@ export function queuePage(root) {
         group.reasons[at][3] = Math.max(group.reasons[at][3], most);
       });
     }
-    return [...found.values()].sort((one, other) => one.oldest - other.oldest || other.count - one.count);
+    // What a reader may see by name is theirs to act on, and stands before the sums of others.
+    const others = (group) => Number(group.rows[0].namespace === null);
+    return [...found.values()].sort((one, other) => others(one) - others(other) || one.oldest - other.oldest || other.count - one.count);
   }
 
   function choice(label, key, names) {
@@ -133,13 +138,13 @@ export function queuePage(root) {
         choice("Sub-queue", "place", (value) => PLACES[value] ?? value),
         choice("Namespace", "namespace", (value) => value || "others"),
         choice("Profile", "profile", (value) => value || "none"),
-        choice("Plugin", "plugin", (value) => value),
+        choice("Rejected from a node by", "plugin", (value) => value),
       );
     }
     const seen = grouped(rows.filter((row) => visible(row)));
     const pods = seen.reduce((sum, group) => sum + group.count, 0);
     const left = state.about.get("notEvaluated") ?? 0;
-    said.textContent = `${plural(pods, "pod")} in ${plural(seen.length, "group")}, oldest first${left ? `; ${plural(left, "pod")} not evaluated yet` : ""}`;
+    said.textContent = `${plural(pods, "pod")} in ${plural(seen.length, "group")}, ${rows.some((row) => row.namespace === null) ? "your namespaces first, " : ""}oldest first${left ? `; ${plural(left, "pod")} not evaluated yet` : ""}`;
     reconcile(
       list,
       seen.length
@@ -151,6 +156,12 @@ export function queuePage(root) {
             rows.length ? null : el("p", {}, "Every pod that is known has a node."),
           ),
     );
+  }
+
+  /** Show the pods that a plugin keeps from a node. */
+  function only(plugin) {
+    chosen.plugin = plugin;
+    write();
   }
 
   /** Whose turn it is, in profiles that let tenants take turns. */
@@ -246,7 +257,12 @@ export function queuePage(root) {
           "div",
           { class: "tags" },
           el("span", { class: "tag" }, PLACES[group.place] ?? group.place),
-          [...new Set(group.reasons.map(([plugin]) => plugin).filter(Boolean))].map(pluginTag),
+          [...new Set(group.reasons.map(([plugin]) => plugin).filter(Boolean))].map((plugin) => pluginTag(plugin, only)),
+          spaces
+            .sort(([, one], [, other]) => other - one)
+            .slice(0, SPACES)
+            .map(([space, many]) => el("span", { class: "tag" }, space === null ? "other namespaces" : `${space}: ${count(many)}`)),
+          spaces.length > SPACES ? el("span", { class: "tag" }, plural(spaces.length - SPACES, "more namespace")) : null,
         ),
         gangs.length
           ? el(

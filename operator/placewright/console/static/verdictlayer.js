@@ -12,9 +12,11 @@ const NOT_ASKED = { token: "--cell", shape: "whole", text: "not evaluated yet" }
 export class VerdictLayer {
   /**
    * @param {() => void} onChange there is another answer
+   * @param {() => number} now seconds since 1970 where the state is: beside a recording, the recording's
    */
-  constructor(onChange) {
+  constructor(onChange, now) {
     this.onChange = onChange;
+    this.now = now;
     this.pod = "";
     this.told = "";
     this.answer = null;
@@ -58,7 +60,7 @@ export class VerdictLayer {
     for (const [place, names] of Object.entries(answer.named)) for (const name of names) places.set(name, Number(place));
     const ranks = new Map(answer.best.map(([name, score], at) => [name, [at + 1, score]]));
     this.answer = { ...answer, places, ranks, known };
-    this.at = new Date();
+    this.at = this.now();
     this.told = answer.told;
   }
 
