@@ -383,7 +383,7 @@ export function clusterPage(root, _, params) {
           : `level: ${called(chosen.resource)} ${used(chosen.resource)}; colour: profile of the pods:`,
       ),
       chosen.colour === "room" ? [...steps, key("--load-full", `full (from ${FULL * 100} %)`)] : [...profiles, key("--kind-none", "other schedulers")],
-      key("--load-full", "more than offered", "over"),
+      key(null, "more than offered", "over"),
       key(null, `offers no ${called(chosen.resource)}`, "hollow"),
       key(null, "cordoned", "cordoned"),
     );

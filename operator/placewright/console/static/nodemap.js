@@ -250,7 +250,7 @@ export class NodeMap {
     if (box.share > 1) {
       // More is requested than there is: a line across, so that it does not look like a node that is merely full.
       context.fillStyle = this.colours["--ink"];
-      context.fillRect(x, y + side * 0.4, side, Math.max(1, side * 0.2));
+      context.fillRect(x, y + side * 0.55, side, Math.max(1, side * 0.15));
     }
     if (box.cordoned) this.cordon(context, x, y, side);
     if (side >= WORDY) this.label(context, name, box.share, x, y, side);
