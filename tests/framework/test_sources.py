@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import msgspec
 import pytest
 
-from placewright.api.objects import KubeObject, ObjectMeta
+from kubesandbox.storage.selectors import parse_labels
+from placewright.api.objects import KubeObject, LabelSelector, ObjectMeta, Requirement
 from placewright.api.workloads import Service
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import PluginRegistrationError
@@ -39,8 +41,14 @@ def plugin(name: str, *sources: ObjectSource[Any]) -> type[Plugin]:
     [
         ({"kind": Bare}, "Bare: the struct needs a field metadata: ObjectMeta"),
         ({"kind": Service}, "Service: a kind of this name is the scheduler's own"),
-        ({"group": ""}, "Quota: group, resource and versions are needed"),
-        ({"versions": ()}, "Quota: group, resource and versions are needed"),
+        ({"resource": ""}, "Quota: resource and versions are needed"),
+        ({"versions": ()}, "Quota: resource and versions are needed"),
+        ({"group": "", "resource": "pods"}, "Quota: the scheduler watches pods already; read cluster.pods_on"),
+        ({"group": "", "resource": "services"}, "Quota: the scheduler watches services already; read cluster.objects.services"),
+        ({"label_selector": LabelSelector(match_labels={"a b": "c"})}, "Quota: label_selector: .*a label's name must be"),
+        ({"label_selector": LabelSelector(match_expressions=(Requirement("tier", "Near"),))}, "Quota: label_selector: .*Near"),
+        ({"field_selector": "metadata.name"}, "Quota: field_selector: found 'metadata.name'; allowed terms field=value"),
+        ({"field_selector": "a=b,,c=d"}, "Quota: field_selector: found ''; allowed terms field=value"),
         ({"poll_seconds": 0.5}, "poll_seconds: found 0.5; allowed 1 or more"),
         ({"poll_seconds": 30.0, "stale_after_seconds": 30.0}, "stale_after_seconds: found 30; allowed more than poll_seconds"),
     ],
@@ -54,6 +62,37 @@ def test_objects_are_recognised_by_group_and_kind_in_any_version() -> None:
     assert QUOTAS.reads("example.com/v2", "Quota")
     assert not QUOTAS.reads("example.org/v1", "Quota")
     assert not QUOTAS.reads("example.com/v1", "Quotas")
+
+
+@pytest.mark.parametrize("resource", ["configmaps", "resourcequotas", "limitranges"])
+def test_objects_of_the_core_group_are_recognised(resource: str) -> None:
+    source = replace(QUOTAS, group="", resource=resource)
+    assert source.reads("v1", "Quota")
+    assert not source.reads("example.com/v1", "Quota")
+
+
+def test_the_selector_reaches_the_api_server_as_text_that_it_reads_alike() -> None:
+    expressions = (Requirement("tier", "NotIn", ("b", "a")), Requirement("example.com/on", "Exists"), Requirement("off", "DoesNotExist"))
+    source = replace(QUOTAS, label_selector=LabelSelector(match_labels={"app": "web"}, match_expressions=expressions))
+    read_by_server = parse_labels(source.selector.query)
+    keys = ("app", "tier", "example.com/on", "off")
+    for values in product(("", "web", "a", None), repeat=4):
+        labels = {key: value for key, value in zip(keys, values, strict=True) if value is not None}
+        assert source.selects({"metadata": {"labels": labels}}) == read_by_server(labels), labels
+
+
+@pytest.mark.parametrize(
+    ("fields", "selected"),
+    [
+        ("", True),
+        ("metadata.name=q", True),
+        ("metadata.name==other", False),
+        ("metadata.name!=other,spec.on=true", True),
+        ("spec.off=", True),
+    ],
+)
+def test_files_are_selected_by_fields_as_by_an_api_server(fields: str, selected: bool) -> None:
+    assert replace(QUOTAS, field_selector=fields).selects({"metadata": {"name": "q"}, "spec": {"on": True}}) == selected
 
 
 def test_plugins_that_declare_one_source_alike_share_it() -> None:

@@ -75,6 +75,13 @@ class CompiledRequirement:
             return False
         return number > self.bound if self.operator == "Gt" else number < self.bound
 
+    @property
+    def query(self) -> str:
+        """The requirement of a label selector as text, as the API takes it in `labelSelector`."""
+        if not self.values:
+            return self.key if self.operator == "Exists" else f"!{self.key}"
+        return f"{self.key} {self.operator.lower()} ({','.join(sorted(self.values))})"
+
 
 @dataclass(frozen=True, slots=True)
 class Selector:
@@ -86,6 +93,11 @@ class Selector:
     def empty(self) -> bool:
         """True for a selector without expressions, which matches every label set."""
         return not self.expressions
+
+    @property
+    def query(self) -> str:
+        """The selector as text, as the API takes it in `labelSelector`; empty for everything."""
+        return ",".join(each.query for each in self.expressions)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Compare with a label set.

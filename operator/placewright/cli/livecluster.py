@@ -14,7 +14,7 @@ from placewright.engine.reflectors import reflected_rows
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources, Wanted, discover
-from placewright.kube.errors import FORBIDDEN, ApiError
+from placewright.kube.errors import BAD_REQUEST, FORBIDDEN, ApiError
 from placewright.kube.reflectedkinds import Reflected, groups_of
 from placewright.kube.reflector import Source
 from placewright.kube.serverversion import server_version
@@ -75,7 +75,10 @@ async def readable(client: ApiClient, pod_selector: str = "") -> Readable:
             raise InputError(f"{client.access.server}: {what} may not be listed (403); without them there is nothing to keep")
         found.sources.append(source)
     for row, source in _other_sources(rows, served, found):
-        if await _may_list(client, source.path):
+        if refused := await _selectors_refused(client, source):
+            found.left_out.append(str(row.wanted))
+            found.notes.append(f"{refused}: left out, {_means(row)}")
+        elif await _may_list(client, source.path):
             found.sources.append(source)
         else:
             found.left_out.append(str(row.wanted))
@@ -94,6 +97,19 @@ def _other_sources(rows: Iterable[Reflected], served: ServedResources, found: Re
 
 def _means(row: Reflected) -> str:
     return "no profile comes with the file" if row is _PROFILES else f"{row.wanted.reader} will see none"
+
+
+async def _selectors_refused(client: ApiClient, source: Source[Any]) -> str:
+    """The API server's refusal of a plugin's selectors; empty without one. It knows which fields of a kind it selects by."""
+    try:
+        if source.selectors:
+            await client.get(source.path, {"limit": "1", **source.selectors})
+    except ApiError as error:
+        if error.status == BAD_REQUEST:
+            return str(error)
+        if error.status != FORBIDDEN:
+            raise
+    return ""
 
 
 async def _may_list(client: ApiClient, path: str) -> bool:

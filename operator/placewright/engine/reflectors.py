@@ -56,7 +56,8 @@ def reflected_rows(sources: Iterable[tuple[AnySource, str]]) -> tuple[Reflected,
 
 
 def _row(source: AnySource, plugin: str) -> Reflected:
-    terms = OptionalTerms(plugin, source.poll_seconds, source.stale_after_seconds, source.most_bytes)
+    labels = source.selector.query
+    terms = OptionalTerms(plugin, source.poll_seconds, source.stale_after_seconds, source.most_bytes, labels, source.field_selector)
     return Reflected(Wanted(source.group, source.resource, source.versions, plugin), source.kind, optional=terms)
 
 

@@ -15,12 +15,15 @@ Example:
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from placewright.api.objects import ObjectMeta
+from placewright.api.objects import LabelSelector, ObjectMeta
+from placewright.api.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
 from placewright.framework.events import EventResource
 
 K = TypeVar("K", bound=msgspec.Struct)
@@ -29,6 +32,17 @@ K = TypeVar("K", bound=msgspec.Struct)
 SHORTEST_POLL_SECONDS: Final = 1.0
 #: What the objects of one source may take in memory, decoded, unless it says otherwise.
 DEFAULT_MOST_BYTES: Final = 64 * 2**20
+#: By resource of the core group, the attribute of `Cluster` that a plugin reads instead: the scheduler watches these already.
+_WATCHED_ALREADY: Final[Mapping[str, str]] = {
+    "nodes": "the columns of cluster",
+    "pods": "cluster.pods_on, or placewright.cluster.podselections",
+    "namespaces": "cluster.objects.namespaces",
+    "services": "cluster.objects.services",
+    "replicationcontrollers": "cluster.objects.replication_controllers",
+    "persistentvolumes": "cluster.objects.storage",
+    "persistentvolumeclaims": "cluster.objects.storage",
+}
+_FIELD_TERM: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(==|=|!=)([^,=!\\\s]*)")
 
 
 @dataclass(frozen=True)  # without slots, so that `ObjectSource[NodeMetrics](…)` can be called: see `ClusterEventWithHint`
@@ -38,7 +52,7 @@ class ObjectSource(Generic[K]):
     Attributes:
         kind: the struct that each object is decoded into, with a field `metadata: ObjectMeta`. Its name is the Kubernetes kind, and the
             name under which a hint registers (`interest("NodeMetrics", Action.ALL, …)`). What it does not declare is not kept.
-        group: the API group, such as `metrics.k8s.io`.
+        group: the API group, such as `metrics.k8s.io`; empty for the core group (ConfigMap, ResourceQuota, LimitRange).
         resource: the plural that stands in the path, such as `nodes`.
         versions: API versions that the struct can read, best first.
         namespaced: whether objects live in namespaces; their keys are then `namespace/name`.
@@ -46,10 +60,14 @@ class ObjectSource(Generic[K]):
         stale_after_seconds: once the API server has refused to be read for so long, all objects are taken away, and the plugin sees none;
             None: they stay as they were last read.
         most_bytes: what the decoded objects may take together. Objects beyond that are left out, with one line in the log.
+        label_selector: only objects with these labels are read; None: all. It is validated here, and the API server applies it.
+        field_selector: such as `metadata.name=limits`, with `=`, `==` or `!=`, separated by commas. The API server decides which fields of a
+            kind it selects by, and answers with an error to others; files and snapshots are selected by any field.
         plain_fields: fields that name no person and no thing, such as amounts and times: an anonymised snapshot keeps their content.
 
     Raises:
-        ValueError: the struct has no metadata, the collection has no name, or a number is out of range.
+        ValueError: the struct has no metadata, the collection has no name or is the scheduler's own, a selector cannot be read, or a number
+            is out of range.
     """
 
     kind: type[K]
@@ -61,6 +79,8 @@ class ObjectSource(Generic[K]):
     stale_after_seconds: float | None = None
     most_bytes: int = DEFAULT_MOST_BYTES
     plain_fields: frozenset[str] = frozenset()
+    label_selector: LabelSelector | None = None
+    field_selector: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what could not be read."""
@@ -75,8 +95,23 @@ class ObjectSource(Generic[K]):
             return "the struct needs a field metadata: ObjectMeta"
         if self.kind.__name__ in [each.value for each in EventResource]:
             return "a kind of this name is the scheduler's own, and is in cluster.objects already"
-        if not (self.group and self.resource and self.versions):
-            return "group, resource and versions are needed"
+        if not (self.resource and self.versions):
+            return "resource and versions are needed"
+        if not self.group and self.resource in _WATCHED_ALREADY:
+            return f"the scheduler watches {self.resource} already; read {_WATCHED_ALREADY[self.resource]}"
+        return self._selector_problem() or self._number_problem()
+
+    def _selector_problem(self) -> str:
+        try:
+            self.selector  # noqa: B018 - compiled to be checked
+        except SelectorError as problem:
+            return f"label_selector: {problem}"
+        for term in self.field_selector.split(",") if self.field_selector else ():
+            if not _FIELD_TERM.fullmatch(term):
+                return f"field_selector: found {term!r}; allowed terms field=value or field!=value, separated by commas"
+        return ""
+
+    def _number_problem(self) -> str:
         if self.poll_seconds is not None and self.poll_seconds < SHORTEST_POLL_SECONDS:
             return f"poll_seconds: found {self.poll_seconds:g}; allowed {SHORTEST_POLL_SECONDS:g} or more"
         if self.stale_after_seconds is not None and self.stale_after_seconds <= (self.poll_seconds or 0.0):
@@ -88,6 +123,22 @@ class ObjectSource(Generic[K]):
         """The kind's name: in manifests, in events, in logs."""
         return self.kind.__name__
 
+    @property
+    def selector(self) -> Selector:
+        """The compiled label selector; `EVERYTHING` without one."""
+        return EVERYTHING if self.label_selector is None else compile_label_selector(self.label_selector)
+
+    def selects(self, manifest: Mapping[str, Any]) -> bool:
+        """Return whether the selectors match an object from a file, as the API server would decide.
+
+        Args:
+            manifest: an object that the source `reads`.
+        """
+        metadata = manifest.get("metadata")
+        labels = (metadata.get("labels") if isinstance(metadata, Mapping) else None) or {}
+        terms = (match.groups() for match in _FIELD_TERM.finditer(self.field_selector))
+        return self.selector.matches(labels) and all((_text_at(manifest, path) == value) != (sign == "!=") for path, sign, value in terms)
+
     def reads(self, api_version: object, kind: object) -> bool:
         """Return whether an object is one of the source's, in any version of its group.
 
@@ -96,6 +147,14 @@ class ObjectSource(Generic[K]):
             kind: likewise.
         """
         return kind == self.name and str(api_version).rpartition("/")[0] == self.group
+
+
+def _text_at(manifest: Mapping[str, Any], path: str) -> str:
+    """Return the field's text, as field selectors compare it; empty for a field that is absent."""
+    found: Any = manifest
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return str(found).lower() if isinstance(found, bool) else str("" if found is None else found)
 
 
 #: Of any kind.

@@ -14,6 +14,7 @@ GONE: Final = 410
 INVALID: Final = 422
 TOO_MANY_REQUESTS: Final = 429
 NOT_FOUND: Final = 404
+BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
 UNAUTHORIZED: Final = 401
 #: Beginning of the API server's message about an object that a webhook denied.

@@ -16,12 +16,15 @@ class OptionalTerms:
         poll_seconds: seconds from the end of one list to the next; None: the collection is watched.
         stale_after_seconds: after so many seconds without an answer all objects are told as deleted; None: never.
         most_bytes: bytes that the decoded objects may take together; objects beyond are left out.
+        label_selector, field_selector: as query parameters of the API; empty for everything.
     """
 
     reader: str
     poll_seconds: float | None = None
     stale_after_seconds: float | None = None
     most_bytes: int = 64 * 2**20
+    label_selector: str = ""
+    field_selector: str = ""
 
 
 class ObjectBytes:

@@ -69,7 +69,9 @@ class Reflected:
         Returns:
             The source, with the upgrade that this version needs.
         """
-        return Source(found.path, self.kind, upgrade=self.upgrades.get(found.version), optional=self.optional)
+        terms = self.optional
+        labels, fields = (terms.label_selector, terms.field_selector) if terms else ("", "")
+        return Source(found.path, self.kind, fields, labels, upgrade=self.upgrades.get(found.version), optional=terms)
 
 
 def upgraded_budget(budget: PodDisruptionBudget) -> PodDisruptionBudget:

@@ -92,7 +92,8 @@ class Source(Generic[T]):
         return {name: value for name, value in chosen.items() if value}
 
     def __str__(self) -> str:
-        return self.path + (f"?{self.field_selector}" if self.field_selector else "")
+        chosen = "&".join(filter(None, (self.field_selector, self.label_selector)))
+        return f"{self.path}?{chosen}" if chosen else self.path
 
 
 class Expired(Exception):

@@ -90,7 +90,7 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
         where: names the file in errors.
 
     Returns:
-        None for a kind that placement does not read.
+        None for a kind that placement does not read, and for an object that its plugin's source does not select.
 
     Raises:
         InputError: the object is not valid; the message names it and the field.
@@ -100,6 +100,8 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
     kind = manifest.get("kind")
     try:
         struct = struct_of(manifest.get("apiVersion"), kind)
+        if any(source.kind is struct and not source.selects(manifest) for source in installed_sources()):
+            return None
         if struct is not None and struct is not SchedulingProfile:
             # By way of JSON, because structs of devices keep parts of it undecoded.
             return as_served(decode(msgspec.json.encode(manifest), struct) if struct in DEVICE_KINDS else convert(manifest, struct))

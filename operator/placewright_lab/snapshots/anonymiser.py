@@ -210,6 +210,7 @@ class Mask:
             made["metadata"]["name"] = self.claim(_namespace_of(manifest), _name_of(manifest))
         if manifest["kind"] in _PUBLIC_KINDS:
             made["metadata"]["name"] = _name_of(manifest)
+        made["metadata"] |= _selected(manifest, made["metadata"])
         if annotations := manifest["metadata"].get("annotations"):
             made["metadata"]["annotations"] = self._annotations(annotations, manifest)
         return made
@@ -353,6 +354,20 @@ def _plain(manifest: Mapping[str, Json]) -> dict[str, Json]:
         if source.reads(manifest.get("apiVersion"), manifest["kind"]):
             return {field: manifest[field] for field in source.plain_fields if field in manifest}
     return {}
+
+
+def _selected(manifest: Mapping[str, Json], made: Mapping[str, Json]) -> dict[str, Json]:
+    """The labels, and the name, that the selectors of a plugin's source compare: its package names them, and a reader selects by them."""
+    kept: dict[str, Json] = {}
+    for source in installed_sources():
+        if source.reads(manifest.get("apiVersion"), manifest["kind"]):
+            labels = manifest["metadata"].get("labels") or {}
+            compared = {each.key for each in source.selector.expressions} & labels.keys()
+            if compared:
+                kept["labels"] = {**made.get("labels", {}), **{key: labels[key] for key in compared}}
+            if "metadata.name" in source.field_selector:
+                kept["name"] = manifest["metadata"]["name"]
+    return kept
 
 
 def _keyed(mask: Mask, item: Mapping[str, Json], *, names: bool) -> dict[str, Json]:
