@@ -61,8 +61,8 @@ class ObjectSource(Generic[K]):
             None: they stay as they were last read.
         most_bytes: what the decoded objects may take together. Objects beyond that are left out, with one line in the log.
         label_selector: only objects with these labels are read; None: all. It is validated here, and the API server applies it.
-        field_selector: such as `metadata.name=limits`, with `=`, `==` or `!=`, separated by commas. The API server decides which fields of a
-            kind it selects by, and answers with an error to others; files and snapshots are selected by any field.
+        field_selector: such as `metadata.name=limits`, with `=`, `==` or `!=`, separated by commas. The API server decides which fields of
+            a kind it selects by, and answers with an error to others; files and snapshots are selected by any field.
         plain_fields: fields that name no person and no thing, such as amounts and times: an anonymised snapshot keeps their content.
 
     Raises:

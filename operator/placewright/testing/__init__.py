@@ -33,7 +33,7 @@ from placewright.testing.podgroups import coscheduling_group, pod_group
 from placewright.testing.pods import pod
 from placewright.testing.profiles import profile
 from placewright.testing.promises import BrokenPromiseError, Promise
-from placewright.testing.randomobjects import random_node, random_object, random_pod
+from placewright.testing.randomobjects import random_node, random_node_maker, random_object, random_pod, random_pod_maker
 from placewright.testing.virtualtime import VirtualTime
 from placewright.testing.volumes import (
     csi_driver,
@@ -76,8 +76,10 @@ __all__ = [
     "pod_group",
     "profile",
     "random_node",
+    "random_node_maker",
     "random_object",
     "random_pod",
+    "random_pod_maker",
     "replica_set",
     "resource_claim",
     "resource_slice",

@@ -1,6 +1,6 @@
 """Random pods, nodes and other objects: small numbers of names and amounts, so that what one object says concerns another.
 
-A check with makers of its own can build on these: `lambda dice: random_pod(dice).annotated({"example.com/quiet": "true"})`.
+A check with objects of its own builds on the makers: `lambda dice: random_pod_maker(dice).annotations({"example.com/quiet": "true"})`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from placewright.api.decode import convert
-from placewright.api.objects import Node, Pod
+from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.workloads import Namespace, ReplicaSet, Service
 from placewright.cluster.objects import ClusterObject
+from placewright.testing.nodes import NodeMaker
 from placewright.testing.objectmaker import HOSTNAME, ZONE
+from placewright.testing.pods import PodMaker
 
 Body = dict[str, Any]
 
@@ -63,7 +65,12 @@ def drawn(dice: random.Random, choices: Mapping[str, Sequence[str]], chance: flo
 
 
 def random_node(dice: random.Random) -> Node:
-    """Draw a node with labels, taints, images and amounts; its name is one of `n0` to `n5`.
+    """Build a node of `random_node_maker`, without a resourceVersion."""
+    return random_node_maker(dice).version("").build()
+
+
+def random_node_maker(dice: random.Random) -> NodeMaker:
+    """Draw a node, as a maker to go on with: it has labels, taints, images and amounts; its name is one of `n0` to `n5`.
 
     About one in ten is cordoned and one in three is tainted. It offers 1 to 8 CPUs, 1 to 16 GiB and room for 2 to 110 pods.
     """
@@ -75,26 +82,28 @@ def random_node(dice: random.Random) -> Node:
         for _ in range(dice.choice((0, 0, 1)))
     ]
     images = [{"names": [f"{image}:latest"], "sizeBytes": size} for image, size in IMAGES.items() if maybe(dice, 0.4)]
-    manifest = {
-        "metadata": {"name": name, "labels": {HOSTNAME: name, **drawn(dice, _NODE_LABELS, 0.7)}},
-        "spec": {"unschedulable": maybe(dice, 0.1), "taints": taints},
-        "status": {"allocatable": offers, "images": images, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
-    return convert(manifest, Node)
+    made = NodeMaker(name).labels({HOSTNAME: name, **drawn(dice, _NODE_LABELS, 0.7)})
+    made = made.spec(unschedulable=maybe(dice, 0.1), taints=taints).offers(offers)
+    return made.status(images=images).condition("Ready", "True")
 
 
 # --- pods --------------------------------------------------------------------------------------------------------------------
 
 
 def random_pod(dice: random.Random) -> PodInfo:
-    """A pod that waits, with requests, labels, tolerations, affinities, spread constraints and host ports drawn at random.
+    """Build a pod of `random_pod_maker`, without a resourceVersion."""
+    return random_pod_maker(dice).version("").build()
+
+
+def random_pod_maker(dice: random.Random) -> PodMaker:
+    """Draw a pod that waits, as a maker to go on with: requests, labels, tolerations, affinities, spread constraints and host ports.
 
     Most pods have two or three of these. The pod stands on no node; its name and uid say nothing.
     """
-    container: Body = {"name": "main", "image": dice.choice((*IMAGES, "other")), "resources": {"requests": _requests(dice)}}
+    made = PodMaker("").image(dice.choice((*IMAGES, "other"))).requests(_requests(dice))
     if maybe(dice, 0.15):
-        container["ports"] = [{"hostPort": dice.choice((80, 443)), "hostIP": dice.choice(("", "10.0.0.1")), "protocol": "TCP"}]
-    spec: Body = {"containers": [container], "priority": dice.choice((0, 0, 0, 10)), "tolerations": _tolerations(dice)}
+        made = made.host_port(dice.choice((80, 443)), ip=dice.choice(("", "10.0.0.1")))
+    spec: Body = {"priority": dice.choice((0, 0, 0, 10)), "tolerations": _tolerations(dice)}
     if maybe(dice, 0.15):
         spec["nodeSelector"] = {"disk": dice.choice(("ssd", "hdd"))}
     affinity = {"nodeAffinity": _node_affinity(dice), "podAffinity": _pod_affinity(dice), "podAntiAffinity": _pod_affinity(dice)}
@@ -102,11 +111,12 @@ def random_pod(dice: random.Random) -> PodInfo:
     if maybe(dice, 0.25):
         spec["topologySpreadConstraints"] = [_spread(dice)]
     number = dice.randrange(10**6)
-    metadata: Body = {"name": f"p{number}", "namespace": dice.choice(NAMESPACES), "uid": f"p{number}"}
+    metadata: Body = {"name": f"p{number}", "uid": f"p{number}"}
+    made = made.namespace(dice.choice(NAMESPACES))
     metadata["labels"] = drawn(dice, {"app": _APPS, "tier": ("front", "back")}, 0.7)
     metadata["annotations"] = drawn(dice, {"example.com/note": ("a", "b")}, 0.3)
     metadata["ownerReferences"] = [_owner(dice)] if maybe(dice, 0.3) else []
-    return PodInfo(convert({"metadata": metadata, "spec": spec}, Pod))
+    return made.metadata(**metadata).spec(**spec)
 
 
 def _requests(dice: random.Random) -> Body:
