@@ -5,7 +5,9 @@ A field is drawn from its schema, so that a new one is held without a line here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -22,6 +24,13 @@ from placewright.profiles.reference import reference
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import openapi_schema
 
+#: By check, the file and the constant or function where a new field of `spec` is added; docs/contributing.md has a row for each file.
+PLACES: Final[Mapping[str, str]] = {
+    "shown": "as_document in operator/placewright/profiles/effective.py, and the attribute of ResolvedProfile that resolve.py fills",
+    "differs": "differences in operator/placewright/profiles/difference.py",
+    "listed": "to_configuration in operator/placewright/profiles/kubescheduler/writer.py, or HELD in tests/profiles/test_all_fields.py",
+    "taken over": "DECIDING in operator/placewright/api/profile.py, or STAYS in operator/placewright/cli/profiles/promote.py",
+}
 FIELDS: Final = ProfileSpec.__struct_encode_fields__
 SPEC: Final = openapi_schema()["properties"]["spec"]["properties"]
 PAGE: Final = reference(in_tree())
@@ -75,19 +84,24 @@ def read(spec: Mapping[str, Any]) -> Any:
     return profile
 
 
+def asks(field: str, check: str) -> str:
+    """Tell the author of a new field where it is added."""
+    return f"spec.{field}: add it to {PLACES[check]}"
+
+
 @pytest.mark.parametrize("field", FIELDS)
 def test_the_effective_profile_shows_it(field: str) -> None:
-    assert as_document(resolved(stated(field))) != as_document(resolved({"schedulerName": "batch"}))
+    assert as_document(resolved(stated(field))) != as_document(resolved({"schedulerName": "batch"})), asks(field, "shown")
     if field not in STATED:
-        assert field in as_document(resolved(stated(field)))
+        assert field in as_document(resolved(stated(field))), asks(field, "shown")
 
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_two_profiles_that_differ_in_it_differ(field: str) -> None:
     found = differences(resolved({"schedulerName": "batch"}), resolved(stated(field)))
-    assert found
+    assert found, asks(field, "differs")
     if field not in STATED:
-        assert {each.what.partition(".")[0] for each in found} == {field}
+        assert {each.what.partition(".")[0] for each in found} == {field}, asks(field, "differs")
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -105,17 +119,48 @@ def test_the_reference_describes_it_and_all_inside_it(field: str) -> None:
 def test_the_conversion_to_kube_scheduler_lists_it(field: str) -> None:
     _, findings = to_configuration([read(stated(field))], CATALOGUE)
     about = [finding.text for finding in findings if finding.text.partition(" ")[0].partition(".")[0] == field]
-    assert about
+    assert about, asks(field, "listed")
     assert all("\n" not in text and text.endswith("kube-scheduler has no such setting") for text in about)
 
 
 def test_promote_takes_it_over_or_says_why_not() -> None:
-    assert set(FIELDS) - set(DECIDING) - set(STAYS) == set()
-    assert not set(DECIDING) & set(STAYS)
+    for field in FIELDS:
+        assert (field in DECIDING) != (field in STAYS), asks(field, "taken over")
 
 
 @pytest.mark.parametrize("field", sorted(set(FIELDS) - set(DECIDING) - {"schedulerName", "paused", "mode", "shadows", "shadow"}))
 def test_a_field_of_the_shadow_that_promote_leaves_is_named(field: str) -> None:
     shadow, live = {"spec": stated(field)}, {"spec": {"schedulerName": "batch"}}
-    assert list(not_taken_over(live, shadow)) == [f"spec.{field} of the shadow is not taken over: {STAYS[field]}"]
+    assert list(not_taken_over(live, shadow)) == [f"spec.{field} of the shadow is not taken over: {STAYS.get(field)}"], asks(
+        field, "taken over"
+    )
     assert not list(not_taken_over(shadow, shadow))
+
+
+@pytest.mark.parametrize(
+    ("check", "function", "patched"),
+    [
+        ("shown", test_the_effective_profile_shows_it, {"as_document": lambda profile: {}}),
+        ("differs", test_two_profiles_that_differ_in_it_differ, {"differences": lambda one, other: []}),
+        ("listed", test_the_conversion_to_kube_scheduler_lists_it, {"to_configuration": lambda profiles, catalogue: ("", [])}),
+        ("taken over", lambda field: test_promote_takes_it_over_or_says_why_not(), {"STAYS": {}}),
+    ],
+)
+def test_a_field_that_a_place_lacks_is_red_with_the_name_of_the_place(
+    check: str, function: Any, patched: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, without in patched.items():
+        monkeypatch.setitem(globals(), name, without)
+    with pytest.raises(AssertionError) as failure:
+        function("fairness")
+    assert PLACES[check] in str(failure.value)
+
+
+def test_the_table_for_contributors_names_each_place() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "contributing.md").read_text()
+    table = page.partition("A field of another sort needs more:")[2].partition("## ")[0]
+    for place in PLACES.values():
+        for file in re.findall(r"operator/\S+\.py", place):
+            assert f"`{file}`" in table, file
+    for constant in ("STAYS", "DECIDING", "SETTINGS", "_DETAIL_COLUMNS", "CASES", "max_length"):
+        assert constant in table, constant
