@@ -99,8 +99,8 @@ class ColumnPart:
             self.column = KeptColumn(values)
         else:
             self.column.put(rows, values)
-        if self.users:  # a part that no shape uses any more is counted no more
-            self._bytes.held += self.nbytes - before
+        # A part that no shape uses any more is counted no more.
+        self._bytes.held += self.nbytes - before if self.users else 0
 
     @property
     def nbytes(self) -> int:
