@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from hostilepods import KINDS, Dice, hostile_pod
 from placewright.api.boundedcache import ENTRY_BYTES, BoundedCache, SharedBytes, forget_unasked
-from placewright.api.bytecount import COUNTED, LONGEST_KEY, bytes_of, estimate_bytes, object_bytes, short_key
+from placewright.api.bytecount import COUNTED, LONGEST_KEY, UNENDING, bytes_of, estimate_bytes, object_bytes, sample, short_key
 from placewright.api.decode import decode
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo, held_bytes
@@ -218,5 +218,12 @@ def test_pods_of_all_sizes_are_estimated_within_three_tenths_of_what_is_allocate
     tracemalloc.stop()
     sizes = [max(len(text) - 100, 1) for text in texts]
     assert took / 1.3 < estimate_bytes(pods, sizes) < took * 1.3
-    assert estimate_bytes(pods[:20]) == sum(bytes_of(each, 1 << 40) for each in pods[:20])
+    assert estimate_bytes(pods[:20]) == sum(bytes_of(each, UNENDING) for each in pods[:20])
     assert estimate_bytes([]) == 0
+
+
+@given(st.lists(st.integers(1, 1000), max_size=300))
+def test_a_sample_stands_for_as_many_bytes_as_all_have(sizes: list[int]) -> None:
+    assert sum(number * size for size, number in sample(sizes, sizes)) == pytest.approx(sum(sizes))
+    assert sum(number for _, number in sample(sizes)) == pytest.approx(len(sizes))
+    assert {size for size, _ in sample(sizes, sizes)} >= {size for size in sizes if 24 * size > sum(sizes)}, "a large one is always drawn"

@@ -12,6 +12,7 @@ import itertools
 import os
 import re
 import resource
+import signal
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
@@ -19,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from faults.api import Api, Refused
 from kubesandbox.process import SandboxProcess, end_process
@@ -44,6 +45,22 @@ _LOOK_SECONDS: Final = 0.02
 _CREATING_AT_ONCE: Final = 16
 _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 _COUNTED: Final = re.compile(r"^placewright_(?:kept|object)_bytes(?:\{.*\})? (\S+)", re.MULTILINE)
+#: A signal at which the operator of these tests gives memory back, as others do once a minute.
+GIVE_BACK: Final = signal.SIGWINCH
+#: `placewright run`, with that signal, and with bytes of objects that are estimated at each scrape.
+_PROGRAM: Final = f"""
+import asyncio
+from placewright.cli.main import main
+from placewright.engine import engine, freedmemory
+from placewright.observability.metrics import objectbytes
+
+async def give_back_memory():
+    asyncio.get_running_loop().add_signal_handler({int(GIVE_BACK)}, freedmemory.give_back)
+    await freedmemory.give_back_memory()
+
+engine.give_back_memory, objectbytes.LASTS_SECONDS = give_back_memory, 0.0
+raise SystemExit(main())
+"""
 _PORT: Final = re.compile(r"HTTPS on \S+, port (\d+)")
 
 
@@ -54,6 +71,13 @@ class Waited:
     name: str
     seconds: float
     processor: float
+
+
+class Memory(NamedTuple):
+    """Memory of the operator after it gave back what is free, MiB: resident, and as it counts it."""
+
+    resident: float
+    counted: float
 
 
 class Siege:
@@ -95,6 +119,12 @@ class Siege:
         """Memory that is resident now, MiB."""
         (line,) = (each for each in Path(f"/proc/{self._operator.pid}/status").read_text().splitlines() if each.startswith("VmRSS"))
         return int(line.split()[1]) / 1024
+
+    async def memory(self) -> Memory:
+        """Have the operator give back free memory, as it does each minute, and read what it has then."""
+        os.kill(self._operator.pid, GIVE_BACK)
+        counted = await self.counted()
+        return Memory(self.resident, counted)
 
     async def counted(self) -> float:
         """Memory that the operator counts, MiB: objects, and all that it keeps because of them."""
@@ -286,7 +316,7 @@ def profile(name: str, **spec: Any) -> Object:
 async def _operator(kubeconfig: Path, log: Path) -> AsyncIterator[Process]:
     """`placewright run` as in a cluster, on a port of loopback, with the memory of its container."""
     served = ("--bind-address", "127.0.0.1", "--secure-port", str(reserved_port()))
-    command = [sys.executable, "-m", "placewright.cli.main", "run", "--kubeconfig", str(kubeconfig), "--exit-with-stdin", *served]
+    command = [sys.executable, "-c", _PROGRAM, "run", "--kubeconfig", str(kubeconfig), "--exit-with-stdin", *served]
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=output, stderr=output, start_new_session=True)
     try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from holders import Reached
-from placewright.api.boundedcache import forget_unasked
+from placewright.api import boundedcache
+from placewright.api.boundedcache import forget_unasked, kept_bytes
 from placewright.offline.world import read_object
 from placewright.testing import World, node
 
@@ -86,14 +87,18 @@ def come_and_go(world: World, mark: str) -> int:
 
 
 def test_nothing_of_a_tenant_is_held_two_beats_after_its_last_object() -> None:
-    world, counts = furnished(), list[Counter[str]]()
+    world, counts, sizes = furnished(), list[Counter[str]](), list[int]()
     for mark in ("gone7", "gone8", "gone9"):
         assert come_and_go(world, mark) == PLACED
+        held = kept_bytes()
         for _ in range(2):
             forget_unasked()
+        sizes.append(kept_bytes())
+        assert sizes[-1] < held
         reached = Reached([world])
         assert [way for way in reached.ways_to(mark) if not any(journal in way for journal in JOURNALS)] == []
         counts.append(reached.kinds)
+    assert sizes[2] <= sizes[1]
     grown = {kind for kind, number in counts[2].items() if number > counts[1][kind]}
     assert grown <= {"str", "int", "ObjectChange", "RecentEvent", "ClusterEvent"}, "journals, whose number of entries is bounded"
 
@@ -102,3 +107,11 @@ def test_what_is_there_is_found() -> None:
     world = furnished()
     world.show(*tenant_objects("here7")).add(*tenant_pods("here7"))
     assert len(Reached([world]).ways_to("here7")) > 150
+
+
+def test_each_kind_that_forgets_tells_the_bytes_of_what_it_holds() -> None:
+    world = furnished()
+    world.show(*tenant_objects("here7")).add(*tenant_pods("here7"))
+    world.advance(90)
+    told = {kept: kept.nbytes for kept in boundedcache._FORGETTING}
+    assert {type(kept).__name__ for kept in told} == {type(kept).__name__ for kept, nbytes in told.items() if nbytes}

@@ -26,15 +26,24 @@ _UNLIMITED: Final = 1 << 62
 _UNSEEN_PART: Final = 256
 
 
-class ForgetsUnasked(Protocol):
+class HoldsBytes(Protocol):
+    """Values that are kept because of objects."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take."""
+
+
+class ForgetsUnasked(HoldsBytes, Protocol):
     """Values that were worked out from objects, and can be worked out again."""
 
     def forget_unasked(self) -> None:
         """Drop the values that were not asked for since the last call."""
 
 
-#: All that forget. Weak, so that what is garbage takes no part any more.
+#: All that forget, and all that only count. Weak, so that what is garbage takes no part any more.
 _FORGETTING: Final[WeakSet[ForgetsUnasked]] = WeakSet()
+_COUNTED: Final[WeakSet[HoldsBytes]] = WeakSet()
 
 
 def forgets_unasked(kept: ForgetsUnasked) -> None:
@@ -44,6 +53,15 @@ def forgets_unasked(kept: ForgetsUnasked) -> None:
         kept: it is referred to weakly.
     """
     _FORGETTING.add(kept)
+
+
+def counts_bytes(kept: HoldsBytes) -> None:
+    """Let an object that cannot forget at a beat take part in `kept_bytes` from now on.
+
+    Args:
+        kept: it is referred to weakly.
+    """
+    _COUNTED.add(kept)
 
 
 #: Functions that forget all that they remember of texts, which are quickly read again.
@@ -75,16 +93,12 @@ def forget_unasked() -> None:
 
 
 def kept_bytes() -> int:
-    """Count the bytes of all caches that forget and say how much they hold."""
-    return sum([getattr(kept, "nbytes", 0) for kept in list(_FORGETTING)])
+    """Add up the bytes of everything that takes part in `forget_unasked` or in this count."""
+    return sum([kept.nbytes for kept in (*_FORGETTING, *_COUNTED)])
 
 
-class GivesWay(Protocol):
+class GivesWay(HoldsBytes, Protocol):
     """A cache that takes part in a common limit."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes."""
 
     def drop_oldest(self) -> None:
         """Drop the entry that was not asked for longest. Called only while there is one."""
@@ -185,6 +199,8 @@ class BoundedCache(Generic[K, V]):
             shared.join(self)
         if forgets:
             forgets_unasked(self)
+        else:
+            counts_bytes(self)
 
     def __len__(self) -> int:
         return len(self._values)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -31,7 +31,8 @@ LONGEST_KEY: Final = 512
 _DIGEST_BYTES: Final = 16
 #: Values of a collection that are counted. One takes 80 microseconds, or some milliseconds if it is as large as it may be.
 _SAMPLE: Final = 24
-_UNENDING: Final = 1 << 40
+#: More bytes than any value has.
+UNENDING: Final = 1 << 40
 #: Types whose values Python keeps once, however many references there are.
 _SHARED: Final = frozenset({type(None), bool, type, type(...)})
 _WHOLE: Final = frozenset({str, bytes, int, float, complex, bytearray})
@@ -39,6 +40,7 @@ _encoder: Final = msgspec.json.Encoder()
 _sizeof: Final = sys.getsizeof
 
 _Parts = Callable[[Any], Iterable[Any]]
+T = TypeVar("T")
 
 
 def bytes_of(value: object, most: int = COUNTED) -> int:
@@ -79,23 +81,37 @@ def object_bytes(item: msgspec.Struct) -> int:
     return DERIVED_BYTES + _BYTES_A_CHARACTER * len(_encoder.encode(item))
 
 
-def estimate_bytes(items: Sequence[object], sizes: Sequence[int] | None = None) -> int:
-    """Estimate the bytes of many values from a sample of `_SAMPLE`. Large values are drawn in proportion to their size.
+def sample(items: Sequence[T], sizes: Sequence[int] | None = None) -> list[tuple[T, float]]:
+    """Draw `_SAMPLE` values, from which a sum over all is estimated. Large values are drawn in proportion to their size.
 
     Args:
         items: such as the objects of a collection.
-        sizes: for each item a number above 0 that is about proportional to its bytes; None where all are about alike.
+        sizes: for each item a number above 0 that is about proportional to its bytes; None if all are about alike.
 
     Returns:
-        Bytes; exact as `bytes_of` where there are no more items than the sample has.
+        Values, each with the number of values that it stands for; all values if there are no more than that.
     """
     if len(items) <= _SAMPLE:
-        return sum([bytes_of(item, _UNENDING) for item in items])
-    ends = list(accumulate(sizes or [1] * len(items)))
+        return [(item, 1.0) for item in items]
+    if sizes is None:
+        return [(items[int((number + 0.5) * len(items) / _SAMPLE)], len(items) / _SAMPLE) for number in range(_SAMPLE)]
+    ends = list(accumulate(sizes))
     step = ends[-1] / _SAMPLE
     drawn = [bisect_right(ends, step * (number + 0.5)) for number in range(_SAMPLE)]
-    parts = [bytes_of(items[at], _UNENDING) / (sizes[at] if sizes else 1) for at in drawn]
-    return round(sum(parts) / _SAMPLE * ends[-1])
+    return [(items[at], step / sizes[at]) for at in drawn]
+
+
+def estimate_bytes(items: Sequence[object], sizes: Sequence[int] | None = None) -> int:
+    """Estimate the bytes of many values.
+
+    Args:
+        items: such as the objects of a collection.
+        sizes: as for `sample`.
+
+    Returns:
+        Bytes; exact as `bytes_of` if there are no more items than the sample has.
+    """
+    return round(sum([number * bytes_of(item, UNENDING) for item, number in sample(items, sizes)]))
 
 
 def short_key(text: bytes) -> bytes:

@@ -76,9 +76,16 @@ class PairwiseGroups:
         self._groups_with: Counter[str] = Counter()
         self._empty: dict[PairwiseGroup, int] = {}
         self._empty_bytes = 0
+        #: Of groups with pods; their labels count with the pods.
+        self._affinity_bytes = 0
         #: Groups that were empty at the last beat. They may have pods again, or be gone.
         self._long_empty: Sequence[PairwiseGroup] = ()
         forgets_unasked(self)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of compiled affinity, and of groups without pods."""
+        return self._empty_bytes + self._affinity_bytes
 
     def __iter__(self) -> Iterator[PairwiseGroup]:
         """Iterate over all groups, those without pods included."""
@@ -133,11 +140,13 @@ class PairwiseGroups:
     def filled(self, group: PairwiseGroup) -> None:
         """Note that a group without pods got its first pod."""
         self._empty_bytes -= self._empty.pop(group, 0)
+        self._affinity_bytes += group.affinity_bytes
 
     def emptied(self, group: PairwiseGroup) -> None:
         """Note that a group lost its last pod. Groups that have been empty longest are dropped when too many are."""
         self._empty[group] = nbytes = group.nbytes
         self._empty_bytes += nbytes
+        self._affinity_bytes -= group.affinity_bytes
         while len(self._empty) > _MAX_EMPTY_GROUPS or self._empty_bytes > _MAX_EMPTY_BYTES:
             # Dictionaries keep insertion order: the first group has been empty longest.
             self._close(next(iter(self._empty)))

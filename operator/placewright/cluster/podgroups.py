@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from placewright.api.boundedcache import forgets_unasked
+from placewright.api.bytecount import estimate_bytes
 from placewright.api.podgroups import (
     CoschedulingPodGroup,
     Form,
@@ -73,6 +74,11 @@ class PodGroups:
     def forget_unasked(self) -> None:
         """Forget all groups that were read; a group that is asked for is read from its object again."""
         self._read.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the groups that were read."""
+        return estimate_bytes([(ref, group) for ref, (_, group) in self._read.items()])
 
     @property
     def version(self) -> int:

@@ -54,13 +54,16 @@ class Tallies:
 
     Args:
         groups: all groups of pods.
+
+    Attributes:
+        nbytes: bytes of all tallies with their selections.
     """
 
     def __init__(self, groups: PairwiseGroups) -> None:
         self._groups = groups
         self._kept: OrderedDict[PodSelection, Tally] = OrderedDict()
         self._charged: dict[Tally, _Charge] = {}
-        self._bytes = 0
+        self.nbytes = 0
         self._by_carrier: dict[AffinityCarrier, dict[PodSelection, None]] = {}
         self._by_label: SelectorIndex[PodSelection] = SelectorIndex()
         self._selections: dict[Tally, PodSelection] = {}
@@ -144,10 +147,10 @@ class Tallies:
         tally.fit(size)
         before = self._charged[tally]
         charge = _Charge(tally.version, tally.nbytes + before.selection, before.selection)
-        self._bytes += charge.nbytes - before.nbytes
+        self.nbytes += charge.nbytes - before.nbytes
         self._charged[tally] = charge
         # The last tally stays, however large it is: its caller reads it now.
-        while self._bytes > _MAX_TALLY_BYTES and len(self._kept) > 1:
+        while self.nbytes > _MAX_TALLY_BYTES and len(self._kept) > 1:
             self._stop(next(iter(self._kept)))
 
     def _stop(self, selection: PodSelection) -> None:
@@ -155,7 +158,7 @@ class Tallies:
         self._unasked.discard(selection)
         del self._selections[tally]
         self._broad.pop(selection, None)
-        self._bytes -= self._charged.pop(tally).nbytes
+        self.nbytes -= self._charged.pop(tally).nbytes
         # Matched once more: tallies are dropped rarely, and a list of groups for each would cost memory all the time.
         for group in self._groups.selected(selection):
             group.tallies.remove(tally.weighing(selection.weight_of(group.key)))

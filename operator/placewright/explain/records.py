@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from placewright.api.boundedcache import counts_bytes
 from placewright.api.objects import NodeName
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.steps import Step
@@ -112,6 +113,12 @@ class Records:
         self._pending: _Shelf = OrderedDict()
         self._placed: _Shelf = OrderedDict()
         self._last_bytes = self._shelf_bytes = 0
+        counts_bytes(self)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all records; a record in both places counts twice."""
+        return self._last_bytes + self._shelf_bytes
 
     # --- observing -----------------------------------------------------------------------------------------------------------
 

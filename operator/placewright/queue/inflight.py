@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from placewright.api.boundedcache import counts_bytes
 from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.events import WILDCARD, ClusterEvent
 from placewright.framework.podchanges import pod_update_events
@@ -70,7 +71,7 @@ class InFlightPods:
         nbytes: bytes of the kept events' objects, `EVENT_BYTES` at most.
     """
 
-    __slots__ = ("_count", "_events", "_limit", "_pods", "_sizes", "nbytes")
+    __slots__ = ("__weakref__", "_count", "_events", "_limit", "_pods", "_sizes", "nbytes")
 
     def __init__(self, limit: int = EVENT_LIMIT) -> None:
         self._pods: OrderedDict[str, InFlightPod] = OrderedDict()
@@ -81,6 +82,7 @@ class InFlightPods:
         self._count = 0
         self.nbytes = 0
         self._limit = limit
+        counts_bytes(self)
 
     def __len__(self) -> int:
         return len(self._pods)

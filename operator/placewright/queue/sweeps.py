@@ -22,6 +22,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from placewright.api.boundedcache import counts_bytes
 from placewright.api.podgroups import FORM_OF, declares
 from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.events import UNSCHEDULABLE_TIMEOUT, WILDCARD, ClusterEvent, EventResource
@@ -109,6 +110,7 @@ class EventSweeps:
     Attributes:
         happened: count of events so far.
         recent: the latest events that happened while pods waited.
+        nbytes: bytes of the objects of events that wait to be told.
     """
 
     def __init__(
@@ -139,7 +141,8 @@ class EventSweeps:
         self._ready = ready
         self._clock = clock
         self._kept: deque[NumberedEvent] = deque()
-        self._kept_bytes = 0
+        self.nbytes = 0
+        counts_bytes(self)
         self._sweep: _Sweep | None = None
         self._requeueings: deque[_Requeueing] = deque()
         #: Profiles whose active pods move to a new order, each with the number of the event that the change counts as.
@@ -353,11 +356,11 @@ class EventSweeps:
 
     def _keep(self, told: NumberedEvent) -> None:
         self._kept.append(told)
-        self._kept_bytes += held_bytes(told.old, told.new)
+        self.nbytes += held_bytes(told.old, told.new)
         # All kept events become one wildcard event. It tries too many pods, where dropping the oldest event could forget one.
-        if len(self._kept) > EVENT_LIMIT or self._kept_bytes > EVENT_BYTES:
+        if len(self._kept) > EVENT_LIMIT or self.nbytes > EVENT_BYTES:
             self._kept.clear()
-            self._kept_bytes = 0
+            self.nbytes = 0
             self._kept.append(_anything(told.number))
         self._stirred.set()
 
@@ -412,7 +415,7 @@ class EventSweeps:
     def _begun(self) -> _Sweep:
         events = tuple(self._kept)
         self._kept.clear()
-        self._kept_bytes = 0
+        self.nbytes = 0
         kinds: dict[Hashable, NumberedEvent] = {}
         for told in events:
             by_group = told.event.resource is EventResource.POD_GROUP

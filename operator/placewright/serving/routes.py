@@ -147,6 +147,9 @@ class Routes:
 class Metrics(Protocol):
     """The source of the metrics."""
 
+    async def refresh(self) -> None:
+        """Bring up to date what takes several turns of the loop to count."""
+
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All metrics as text in the format that the Accept header asks for: body and content type. Must not block."""
 
@@ -163,6 +166,7 @@ def metrics_endpoint(metrics: Metrics, path: str = "/metrics") -> Endpoint:
     """
 
     async def answer(question: Question) -> Answer:
+        await metrics.refresh()
         body, content_type = metrics.exposition(question.accept)
         return Answer(body, content_type)
 

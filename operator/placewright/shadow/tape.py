@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from placewright.api.boundedcache import counts_bytes
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.runtime.evaluation import PluginScore
@@ -106,6 +107,7 @@ class Tape:
     Attributes:
         torn: entries were dropped; none is noted until `mend`.
         passed_over: decisions that were not noted, or were dropped, since the shadow last read this figure.
+        nbytes: bytes of the objects that entries keep alive.
     """
 
     def __init__(self, most_entries: int = MOST_ENTRIES, most_decisions: int = MOST_DECISIONS) -> None:
@@ -113,7 +115,8 @@ class Tape:
         self.passed_over = 0
         self._entries: deque[Entry] = deque()
         self._sizes: deque[int] = deque()
-        self._bytes = 0
+        self.nbytes = 0
+        counts_bytes(self)
         self._decisions = 0
         self._most_entries = most_entries
         self._most_decisions = most_decisions
@@ -134,8 +137,8 @@ class Tape:
         held = held_bytes(*_objects(subject))
         self._entries.append((kind, subject, where))
         self._sizes.append(held)
-        self._bytes += held
-        if len(self._entries) > self._most_entries or self._bytes > MOST_BYTES:
+        self.nbytes += held
+        if len(self._entries) > self._most_entries or self.nbytes > MOST_BYTES:
             self._drop()
             self.torn = True
 
@@ -161,7 +164,7 @@ class Tape:
         if not self._entries:
             return None
         entry = self._entries.popleft()
-        self._bytes -= self._sizes.popleft()
+        self.nbytes -= self._sizes.popleft()
         if entry[0] is EntryKind.DECISION:
             self._decisions -= 1
         elif entry[0] is EntryKind.GROUP:
@@ -178,4 +181,4 @@ class Tape:
         self._decisions = 0
         self._entries.clear()
         self._sizes.clear()
-        self._bytes = 0
+        self.nbytes = 0

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Generic, TypedDict, TypeVar, Unpack
 
+from placewright.api.boundedcache import counts_bytes
+from placewright.api.bytecount import estimate_bytes
 from placewright.kube.client import ApiClient
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
@@ -158,6 +160,12 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
         super().__init__(client, may_write, **timing)
         self._workers = workers
         self._queue: WriteQueue[K, V] = WriteQueue(self._write, self._broke, self._not_before, self._clock, self._namespace_of)
+        counts_bytes(self)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the items that wait."""
+        return estimate_bytes(list(self._queue.waiting.values()))
 
     def start(self) -> None:
         """Start the workers; needs a running event loop. Items that were queued before are written then."""

@@ -1,19 +1,16 @@
-"""Metrics that are read from the engine at each scrape: gauges, and counters that other modules keep. Of a pod only its size is read."""
+"""Metrics that are read from the engine at each scrape: gauges, and counters that other modules keep."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Final
 
 from prometheus_client.core import Metric
 
 from placewright.api.boundedcache import kept_bytes
-from placewright.api.bytecount import DERIVED_BYTES, estimate_bytes
-from placewright.api.objects import Pod
-from placewright.api.pods import PodInfo
 from placewright.engine.engine import Engine
 from placewright.kube.writers.events import EventCounts
 from placewright.kube.writers.podgroupstatus import GroupStatusCounts
@@ -23,8 +20,6 @@ from placewright.observability.metrics import own, upstream
 from placewright.observability.metrics.series import Labels, counted, single
 
 _POD_POPPED: Final = "PodPopped"
-#: Bytes of JSON that a pod whose extent is not counted has, about.
-_SMALL_POD: Final = 1024
 #: An outcome whose field has another name.
 _EVENT_WORDS: Final = {"repeats": "repeated"}
 
@@ -91,21 +86,6 @@ def _cache(engine: Engine) -> Iterator[Metric]:
     yield single(own.COLUMN_BYTES, float(engine.column_budget.held))
     yield single(own.COLUMN_BYTES_LIMIT, float(engine.column_budget.limit))
     yield single(own.KEPT_BYTES, float(kept_bytes()))
-    yield counted(own.OBJECT_BYTES, {(resource,): float(nbytes) for resource, nbytes in _object_bytes(engine)})
-
-
-def _object_bytes(engine: Engine) -> Iterator[tuple[str, int]]:
-    for reflector in engine.reflectors:
-        if reflector.source.kind is not Pod:
-            yield reflector.source.resource, estimate_bytes(list(reflector.store.values()))
-    yield "pods", _bytes_of_pods([place.pod for place in engine.cluster.placements()])
-    yield "waiting pods", _bytes_of_pods([queued.pod for _, queued in engine.queue.pods()])
-
-
-def _bytes_of_pods(pods: Sequence[PodInfo]) -> int:
-    # Indexes have labels and affinity once more.
-    whole = [(each.pod, each.pairwise_key) for each in pods]
-    return DERIVED_BYTES * len(pods) + estimate_bytes(whole, [each.extent.nbytes or _SMALL_POD for each in pods])
 
 
 def _bindings(engine: Engine) -> Iterator[Metric]:

@@ -136,6 +136,7 @@ class RowAnswers:
 
     Attributes:
         gaps: grows whenever rows were not searched to the end, or are searched on: what was said before does not hold.
+        nbytes: bytes of all answers.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -143,14 +144,14 @@ class RowAnswers:
         self.gaps = 0
         self._cluster = cluster
         self._kept: OrderedDict[tuple[bytes, ...], _ShapeAnswers] = OrderedDict()
-        self._bytes = 0
+        self.nbytes = 0
         forgets_unasked(self)
 
     def forget_unasked(self) -> None:
         """Drop the shapes of claims that no pod asked for since the last call."""
         for signature, answers in list(self._kept.items()):
             if not answers.asked:
-                self._bytes -= self._kept.pop(signature).nbytes
+                self.nbytes -= self._kept.pop(signature).nbytes
             answers.asked = False
 
     def fits(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> BoolColumn:
@@ -200,8 +201,8 @@ class RowAnswers:
         else:
             self._kept.move_to_end(signature)
             answers.asked = True
-        while len(self._kept) > MAX_KEPT or (self._bytes > MAX_KEPT_BYTES and len(self._kept) > 1):
-            self._bytes -= self._kept.popitem(last=False)[1].nbytes
+        while len(self._kept) > MAX_KEPT or (self.nbytes > MAX_KEPT_BYTES and len(self._kept) > 1):
+            self.nbytes -= self._kept.popitem(last=False)[1].nbytes
         return answers
 
     def _columns(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...]) -> _ShapeAnswers:
@@ -239,5 +240,5 @@ class RowAnswers:
             answers.found[row] = (version, answer)
             grown_by = bytes_of(answer) - (0 if known is None else bytes_of(known[1]))
             answers.nbytes += grown_by
-            self._bytes += grown_by
+            self.nbytes += grown_by
         return answer

@@ -182,7 +182,7 @@ class FreeCounts:
         column = self._columns.get(demand.pattern)
         if column is None:
             column = _Column()
-            self._columns.put(demand.pattern, column, 0)
+            self._columns.put(demand.pattern, column, size * column.counts.itemsize)
         changed = None if column.position < 0 else self._journal.since(column.position)
         column.grow(size)
         column.stale.update(range(size) if changed is None else (row for row in changed if row < size))

@@ -7,11 +7,13 @@ calls a function of ours.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from placewright.api.boundedcache import BoundedCache, forgets_unasked
+from placewright.api.bytecount import sample
 from placewright.api.devices import Device, DeviceAttribute
 from placewright.api.quantity import nano
 from placewright.cel.cost import ValueSizes, steps_of
@@ -28,8 +30,9 @@ MOST_STEPS: Final = 20_000
 _DEVICE_SIZES: Final = ValueSizes(entries=48, characters=96, maps=frozenset({"attributes", "capacity"}))
 _LONGEST_SHOWN: Final = 160
 _MOST_EXPRESSIONS: Final = 1024
-#: Characters of the expressions that are kept compiled: measured, one takes some 60 bytes for each.
-_MOST_CHARACTERS: Final = 256 * 1024
+#: Bytes of a compiled expression for each of its characters, as measured; and of all that are kept, those of 256 Ki characters.
+_BYTES_A_CHARACTER: Final = 60
+_MOST_COMPILED_BYTES: Final = _BYTES_A_CHARACTER * 256 * 1024
 #: Verdicts that are kept of one shape of devices, and of all together (each takes 50 bytes; it is Kubernetes' drivers who say how many
 #: shapes there are, and tenants how many expressions).
 _MOST_VERDICTS: Final = 256
@@ -83,6 +86,12 @@ class DeviceShape:
             self._verdicts[selector.source] = verdict = (self.problem or self._ask(selector)) if verdict is None else verdict
         return verdict
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the verdicts."""
+        kept = self._verdicts, self._unasked
+        return sum(map(sys.getsizeof, (*kept, *(verdict for verdicts in kept for verdict in verdicts.values()))))
+
     def forget_unasked(self) -> None:
         """Drop the verdicts that were not asked for since the last call."""
         self._verdicts, self._unasked = {}, self._verdicts
@@ -110,6 +119,11 @@ class DeviceShapes:
     def __init__(self) -> None:
         self._known: WeakValueDictionary[tuple[Any, ...], DeviceShape] = WeakValueDictionary()
         forgets_unasked(self)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the verdicts on all shapes."""
+        return round(sum([number * shape.nbytes for shape, number in sample(list(self._known.values()))]))
 
     def forget_unasked(self) -> None:
         """Have all shapes drop the verdicts that were not asked for since the last call."""
@@ -180,7 +194,7 @@ class CompiledSelectors:
     def __init__(self) -> None:
         self.effort = StepBudget()
         self._known: BoundedCache[str, CompiledSelector | str] = BoundedCache(
-            _MOST_CHARACTERS, most=_MOST_EXPRESSIONS, largest=_MOST_CHARACTERS
+            _MOST_COMPILED_BYTES, most=_MOST_EXPRESSIONS, largest=_MOST_COMPILED_BYTES
         )
 
     def get(self, source: str) -> CompiledSelector:
@@ -188,7 +202,7 @@ class CompiledSelectors:
         known = self._known.get(source)
         if known is None:
             known = self._compile(source)
-            self._known.put(source, known, len(source))
+            self._known.put(source, known, _BYTES_A_CHARACTER * len(source))
         if isinstance(known, str):
             raise ExpressionError(known)  # a new one each time: a kept error would hold the frames that it passed
         return known

@@ -124,6 +124,11 @@ class Matcher:
         self._objects_position = -1
         forgets_unasked(self)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the answer about the last pod; memories count themselves."""
+        return bytes_of(self._asked)
+
     def forget_unasked(self) -> None:
         """Forget the pod that was asked about last: it may be gone."""
         self._asked = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from placewright.api.boundedcache import forgets_unasked
+from placewright.api.bytecount import estimate_bytes, sample
 from placewright.api.objects import OwnerReference
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import EVERYTHING, Selector, SelectorError, selector_from_pairs
@@ -26,6 +27,8 @@ _OWNERS: Final[dict[tuple[str, str], type[Any]]] = {
     ("apps/v1", "StatefulSet"): StatefulSet,
 }
 _UNKNOWN: Final = 0
+#: Copies of a selector: as read, compiled, and in the index.
+_INDEXED: Final = 3
 
 
 def owner_of(pod: PodInfo) -> OwnerReference | None:
@@ -50,6 +53,11 @@ class _Namespace:
     index: SelectorIndex[str] = field(default_factory=SelectorIndex)
     mentioned: Counter[str] = field(default_factory=Counter)
     version: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the selectors, as read and in the index."""
+        return _INDEXED * estimate_bytes(list(self.selectors.values()))
 
     def put(self, name: str, selector: Mapping[str, str] | None, version: int) -> None:
         """A Service has this selector now; None: it has none, or is gone."""
@@ -101,6 +109,11 @@ class DefaultSelectors:
         self._known = Memory(_MAX_LOOKS)
         self._versions = itertools.count(1)
         forgets_unasked(self)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the selectors of all Services; the memory counts itself."""
+        return round(sum([number * each.nbytes for each, number in sample(list(self._namespaces.values()))]))
 
     def forget_unasked(self) -> None:
         """Take in which objects are gone, although no pod asked since."""

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from placewright.api.boundedcache import forgets_unasked
+from placewright.api.bytecount import bytes_of
 from placewright.api.errors import VolumeError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -184,6 +185,11 @@ class VolumeBinding(PreFilterPlugin[VolumeBindingArgs], RowwiseFilter, PreScoreP
         #: What was found last: a cycle asks for the same several times, and preemption once a node.
         self._last: tuple[Hashable, VolumeFindings] | None = None
         forgets_unasked(self)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the last findings, as far as a cache would keep them."""
+        return bytes_of(self._last)
 
     def forget_unasked(self) -> None:
         """Forget what was found last: its claims may be gone."""

@@ -1,0 +1,68 @@
+"""The bytes that objects take, estimated from a sample of each store once a minute at most, and only while metrics are scraped.
+
+One walk over the sizes of all pods finds the large ones. The loop has turns between any two values that are counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from placewright.api.bytecount import DERIVED_BYTES, UNENDING, bytes_of, sample
+from placewright.api.objects import Pod
+from placewright.api.pods import PodInfo
+from placewright.engine.engine import Engine
+
+#: Seconds for which an estimate is told.
+LASTS_SECONDS: Final = 60.0
+#: Bytes of JSON that a pod whose extent is not counted has, about.
+_SMALL_POD: Final = 1024
+
+
+class ObjectBytes:
+    """Estimates the bytes of each store.
+
+    Attributes:
+        by_resource: bytes, by resource; empty until the first estimate.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        """Estimate nothing yet.
+
+        Args:
+            engine: whose objects are counted.
+        """
+        self.by_resource: dict[str, int] = {}
+        self._engine = engine
+        self._counted_at = -math.inf
+
+    async def refresh(self) -> None:
+        """Estimate anew if the last estimate is older than `LASTS_SECONDS`. While one call does so, others return at once."""
+        if time.monotonic() - self._counted_at >= LASTS_SECONDS:
+            self._counted_at = time.monotonic()
+            self.by_resource = {resource: await _sum_of(drawn, derived) for resource, drawn, derived in self._samples()}
+
+    def _samples(self) -> Iterator[tuple[str, list[tuple[Any, float]], int]]:
+        """For each resource the values to count, and the bytes of all that is derived from its objects."""
+        for reflector in tuple(self._engine.reflectors):  # they may come and go meanwhile
+            if reflector.source.kind is not Pod:
+                yield reflector.source.resource, sample(list(reflector.store.values())), 0
+        yield "pods", *_of_pods([place.pod for place in self._engine.cluster.placements()])
+        yield "waiting pods", *_of_pods([queued.pod for _, queued in self._engine.queue.pods()])
+
+
+async def _sum_of(drawn: list[tuple[Any, float]], derived: int) -> int:
+    total = float(derived)
+    for item, number in drawn:
+        total += number * bytes_of(item, UNENDING)
+        await asyncio.sleep(0)
+    return round(total)
+
+
+def _of_pods(pods: Sequence[PodInfo]) -> tuple[list[tuple[Any, float]], int]:
+    drawn = sample(pods, [each.extent.nbytes or _SMALL_POD for each in pods])
+    # Indexes have labels and affinity once more.
+    return [((each.pod, each.pairwise_key), number) for each, number in drawn], DERIVED_BYTES * len(pods)
