@@ -215,9 +215,11 @@ def _webhook() -> str:
 
 
 def _profile_assignment() -> str:
-    policy = [*_manifests("components/profile-assignment/policy.yaml"), *_manifests("components/profile-assignment/binding.yaml")]
+    files = ("policy", "binding", "use-policy", "use-binding")
+    policy = [each for name in files for each in _manifests(f"components/profile-assignment/{name}.yaml")]
     for manifest in policy:
-        manifest["apiVersion"] = "{{ .Values.profileAssignment.apiVersion }}"
+        if manifest["kind"].startswith("Mutating"):
+            manifest["apiVersion"] = "{{ .Values.profileAssignment.apiVersion }}"
     webhook = _plain(_manifest("components/profile-assignment-webhook/configuration.yaml"))
     served = '{{- if not .Values.webhook.enabled }}\n{{- fail "profileAssignment.by=Webhook needs webhook.enabled=true" }}\n{{- end }}\n'
     return _where("Policy", "---\n".join(map(_plain, policy))) + _where("Webhook", served + webhook)

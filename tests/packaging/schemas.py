@@ -17,7 +17,9 @@ from referencing import Registry, Resource
 Manifest = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 #: Kinds of components that older API servers do not serve; the newest schemas alone judge them.
-YOUNG = frozenset({"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"})
+YOUNG = frozenset({
+    "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+})  # fmt: skip
 #: Groups whose schemas are nowhere in here; what is of them is only parsed.
 FOREIGN = frozenset({
     "argoproj.io", "cert-manager.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io",

@@ -168,24 +168,33 @@ def test_profiles_are_assigned_as_by_the_components(render: Render, tmp_path: Pa
     theirs = by_key(manifests_of(with_components("single", ["webhook", "profile-assignment", "profile-assignment-webhook"], tmp_path)))
     by_policy = render({"profileAssignment": {"by": "Policy"}})
     by_webhook = render({"profileAssignment": {"by": "Webhook"}, "webhook": {"enabled": True}})
-    kinds = {"MutatingAdmissionPolicy": by_policy, "MutatingAdmissionPolicyBinding": by_policy, "MutatingWebhookConfiguration": by_webhook}
+    policies = (
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    )
+    kinds = {**dict.fromkeys(policies, by_policy), "MutatingWebhookConfiguration": by_webhook}
     for kind, ours in kinds.items():
         ((key, expected),) = ((key, each) for key, each in theirs.items() if key[0] == kind)
         assert without_labels(ours[key]) == without_labels(expected)
     assert not {kind for kind, _ in by_policy} & {"MutatingWebhookConfiguration"}
-    assert not {kind for kind, _ in by_webhook} & {"MutatingAdmissionPolicy"}
+    assert not {kind for kind, _ in by_webhook} & set(policies)
     assert not {kind for kind, _ in render({})} & set(kinds)
 
 
 def test_an_older_api_server_serves_the_policy_as_beta(render: Render) -> None:
     ours = render({"profileAssignment": {"by": "Policy", "apiVersion": "admissionregistration.k8s.io/v1beta1"}}, namespace="elsewhere")
-    made = {kind: manifest for (kind, _), manifest in ours.items() if kind.startswith("MutatingAdmission")}
+    made = {kind: manifest for (kind, _), manifest in ours.items() if "AdmissionPolicy" in kind}
     assert {kind: manifest["apiVersion"] for kind, manifest in made.items()} == {
         "MutatingAdmissionPolicy": "admissionregistration.k8s.io/v1beta1",
         "MutatingAdmissionPolicyBinding": "admissionregistration.k8s.io/v1beta1",
+        "ValidatingAdmissionPolicy": "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicyBinding": "admissionregistration.k8s.io/v1",
     }
-    spared = made["MutatingAdmissionPolicy"]["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"][0]
-    assert spared["values"] == ["kube-system", "elsewhere"]
+    for kind in ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"):
+        spared = made[kind]["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"][0]
+        assert spared["values"] == ["kube-system", "elsewhere"]
 
 
 def test_a_webhook_that_is_not_served_assigns_no_profiles(render: Render) -> None:

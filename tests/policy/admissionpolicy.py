@@ -1,8 +1,8 @@
-"""Evaluates a MutatingAdmissionPolicy as an API server does, on plain objects, with the tree's own CEL.
+"""Evaluates the shipped admission policies as an API server does, on plain objects, with the tree's own CEL.
 
 As kubernetes/kubernetes' `plugin/policy/mutating` does: selectors first, then match conditions, then each mutation with the variables, and
 the next parameter sees the object as this one left it. An expression that fails leaves the object alone (`failurePolicy: Ignore`). A
-variable whose evaluation fails counts only where it is used.
+variable whose evaluation fails counts only where it is used. A ValidatingAdmissionPolicy is evaluated alike, after all mutations.
 """
 
 from __future__ import annotations
@@ -42,16 +42,46 @@ MUTATIONS: Final = Environment(
 )
 
 
-class AdmissionPolicy:
-    """One policy whose parameters are given by the caller. It has one mutation, a JSON patch."""
+class _Policy:
+    """The parts that both kinds of policies have. The caller gives the parameters."""
 
     def __init__(self, manifest: Object) -> None:
         spec = manifest["spec"]
+        assert spec["failurePolicy"] == "Ignore"
         self.constraints = spec["matchConstraints"]
         self.conditions = [_program(each, CONDITIONS) for each in spec["matchConditions"]]
         self.variables = [(each["name"], _program(each, MUTATIONS)) for each in spec["variables"]]
-        (mutation,) = spec["mutations"]
-        assert (mutation["patchType"], spec["failurePolicy"]) == ("JSONPatch", "Ignore")
+
+    def selects(self, pod: Object, namespace: Object) -> bool:
+        """Whether the policy is evaluated for the pod at all."""
+        selectors = (("namespaceSelector", namespace), ("objectSelector", pod))
+        return all(_selects(self.constraints[name], content) for name, content in selectors if name in self.constraints)
+
+    def known(self, pod: Object, namespace: Object, params: Object) -> Object | None:
+        """Return all that expressions may name; None if a condition does not hold.
+
+        Raises:
+            ExpressionError: a condition fails.
+        """
+        known = {"object": pod, "params": params, "request": {"namespace": namespace["metadata"]["name"]}}
+        if not all(condition.evaluate(known) is True for condition in self.conditions):
+            return None
+        known |= {"namespaceObject": namespace, "variables": {}}
+        for name, program in self.variables:
+            try:
+                known["variables"] = {**known["variables"], name: program.evaluate(known)}
+            except ExpressionError:
+                continue
+        return known
+
+
+class AdmissionPolicy(_Policy):
+    """A MutatingAdmissionPolicy. It has one mutation, a JSON patch."""
+
+    def __init__(self, manifest: Object) -> None:
+        super().__init__(manifest)
+        (mutation,) = manifest["spec"]["mutations"]
+        assert mutation["patchType"] == "JSONPatch"
         self.mutation = _program(mutation["jsonPatch"], MUTATIONS)
 
     def admitted(self, pod: Object, namespace: Object, parameters: Iterable[Object]) -> Object:
@@ -63,31 +93,53 @@ class AdmissionPolicy:
             parameters: the policy's.
         """
         # An API server looks at the selectors once, with the object as it came.
-        if _selects(self.constraints["namespaceSelector"], namespace) and _selects(self.constraints["objectSelector"], pod):
+        if self.selects(pod, namespace):
             for params in parameters:
                 pod = self._evaluated(pod, namespace, params)
         return pod
 
     def _evaluated(self, pod: Object, namespace: Object, params: Object) -> Object:
-        known = {"object": pod, "params": params, "request": {"namespace": namespace["metadata"]["name"]}}
         try:
-            if not all(condition.evaluate(known) is True for condition in self.conditions):
+            known = self.known(pod, namespace, params)
+            if known is None:
                 return pod
-            known |= {"namespaceObject": namespace, "variables": {}}
-            for name, program in self.variables:
-                try:
-                    known["variables"] = {**known["variables"], name: program.evaluate(known)}
-                except ExpressionError:
-                    continue
             patched: Object = apply_json_patch(pod, self.mutation.evaluate(known))
         except ExpressionError:
             return pod
         return patched
 
 
+class ValidatingPolicy(_Policy):
+    """A ValidatingAdmissionPolicy. It has one validation, whose message is an expression."""
+
+    def __init__(self, manifest: Object) -> None:
+        super().__init__(manifest)
+        (validation,) = manifest["spec"]["validations"]
+        self.validation = _program(validation, MUTATIONS)
+        self.message = _program({"expression": validation["messageExpression"]}, MUTATIONS)
+
+    def messages(self, pod: Object, namespace: Object, parameters: Iterable[Object]) -> list[str]:
+        """The messages of all parameters whose validation fails.
+
+        Args:
+            pod: at its creation, after all mutations.
+            namespace: of the pod.
+            parameters: the policy's.
+        """
+        if not self.selects(pod, namespace):
+            return []
+        every = (self.known(pod, namespace, params) for params in parameters)
+        return [self.message.evaluate(known) for known in every if known is not None and self.validation.evaluate(known) is not True]
+
+
 def the_policy() -> AdmissionPolicy:
-    """The policy that is shipped."""
+    """The policy that gives profiles, as shipped."""
     return AdmissionPolicy(yaml.safe_load((COMPONENTS / "profile-assignment" / "policy.yaml").read_text()))
+
+
+def the_use_policy() -> ValidatingPolicy:
+    """The policy that warns of profiles that a namespace may not use, as shipped."""
+    return ValidatingPolicy(yaml.safe_load((COMPONENTS / "profile-assignment" / "use-policy.yaml").read_text()))
 
 
 def _program(each: Object, environment: Environment) -> Program:

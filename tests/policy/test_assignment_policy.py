@@ -1,4 +1,4 @@
-"""The CEL of the shipped MutatingAdmissionPolicy, and the function of the webhook and of `profiles who`: the same profile for every pod."""
+"""The CEL of the shipped policies, and the functions of the webhook and of `profiles who`: the same profile and warning for every pod."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from placewright.api.objects import Pod
 from placewright.api.profile import SchedulingProfile
 from placewright.api.profileaccess import facts_of
 from placewright.api.workloads import Namespace
-from placewright.profiles.assignment import assigned_profile, new_pod, patch_of, value_of
+from placewright.profiles.assignment import assigned_profile, new_pod, patch_of, refusal, value_of
+from placewright.profiles.whogets import placing_profile
 
-from .admissionpolicy import COMPONENTS, AdmissionPolicy, Object, the_policy
+from .admissionpolicy import COMPONENTS, AdmissionPolicy, Object, the_policy, the_use_policy
 
 KEYS: Final = ("app", "tier", "e.x/team")
 VALUES: Final = ("web", "db", "")
@@ -97,6 +98,16 @@ class Drawn:
             spec["nodeName"] = self.dice.choice(("", "node-0"))
         return {"metadata": metadata, "spec": spec}
 
+    def naming(self, profiles: list[Object]) -> Object:
+        """A pod that mostly names a profile's scheduler, and profiles with more rules about namespaces."""
+        for profile in profiles:
+            if "pods" in profile["spec"] and self.dice.random() < 0.5:
+                profile["spec"]["pods"]["allowedNamespaceSelector"] = {"matchExpressions": [self.expression()]}
+        pod = self.pod(profiles)
+        if self.dice.random() < 0.7:
+            pod["spec"]["schedulerName"] = self.dice.choice(profiles)["spec"]["schedulerName"]
+        return pod
+
     def noted(self, profiles: list[Object]) -> str:
         """An annotation as an earlier evaluation leaves it, or one that a user made up."""
         values = [value_of(convert(profile, SchedulingProfile)) for profile in profiles]
@@ -144,6 +155,30 @@ def test_the_drawn_pods_meet_everything_that_decides(policy: AdmissionPolicy) ->
     assert replaced > 5
 
 
+def warned_by_the_function(pod: Object, namespace: Object, profiles: list[Object]) -> list[str]:
+    """The sentence that the pod will wait with; none for a pod that waits for nothing of that kind."""
+    name = namespace["metadata"]["name"]
+    subject = new_pod(convert(pod, Pod), facts_of(name, {name: convert(namespace, Namespace)}))
+    mine = placing_profile(subject.scheduler_name, [convert(profile, SchedulingProfile) for profile in profiles])
+    if mine is None or subject.node_name or name in NEVER_IN:
+        return []
+    return [said] if (said := refusal(subject.namespace, mine)) else []
+
+
+def test_the_policy_warns_with_the_sentence_that_the_pod_will_wait_with(policy: AdmissionPolicy) -> None:
+    uses, met = the_use_policy(), set()
+    for seed in range(SEEDS):
+        drawn = Drawn(seed)
+        for _ in range(120):
+            profiles = [drawn.profile(name) for name in ("a", "b", "c", "d")]
+            namespace = drawn.namespace()
+            pod = policy.admitted(drawn.naming(profiles), namespace, profiles)
+            expected = warned_by_the_function(pod, namespace, profiles)
+            assert uses.messages(pod, namespace, profiles) == expected
+            met |= {said.split(": ")[1] for said in expected}
+    assert len(met) == 4, "every reason was met, else the comparison compares nothing"
+
+
 def test_the_fixed_manifests_are_about_creations_of_pods_alone_and_take_every_profile() -> None:
     policy, binding = (yaml.safe_load((COMPONENTS / "profile-assignment" / f"{name}.yaml").read_text()) for name in ("policy", "binding"))
     spec: dict[str, Any] = policy["spec"]
@@ -154,3 +189,18 @@ def test_the_fixed_manifests_are_about_creations_of_pods_alone_and_take_every_pr
     assert (never["key"], never["operator"], set(never["values"])) == ("kubernetes.io/metadata.name", "NotIn", NEVER_IN)
     assert spec["failurePolicy"] == "Ignore"
     assert binding["spec"] == {"policyName": policy["metadata"]["name"], "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"}}
+
+
+def test_the_policy_about_uses_warns_and_refuses_nothing() -> None:
+    given, policy, binding = (
+        yaml.safe_load((COMPONENTS / "profile-assignment" / f"{name}.yaml").read_text()) for name in ("policy", "use-policy", "use-binding")
+    )
+    assert policy["spec"]["paramKind"] == given["spec"]["paramKind"]
+    mine, theirs = (each["spec"]["matchConstraints"] for each in (policy, given))
+    assert mine == {key: value for key, value in theirs.items() if key != "objectSelector"}, "a pod that opted out may name a profile"
+    assert policy["spec"]["failurePolicy"] == "Ignore"
+    assert binding["spec"] == {
+        "policyName": policy["metadata"]["name"],
+        "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"},
+        "validationActions": ["Warn"],
+    }
