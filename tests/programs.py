@@ -88,5 +88,16 @@ def not_on_this_server(why: str) -> NoReturn:
     pytest.skip(f"not on this real API server: {why}")
 
 
+def needs_alpha_gates(minor: int, since: int) -> None:
+    """Skips a test of what is alpha if the programs at hand are older than that: no second server is started for it.
+
+    Args:
+        minor: of the programs, 20 for 1.20.
+        since: the first minor version that has the gates.
+    """
+    if minor < since:
+        not_on_this_server(f"the second server with alpha gates was not started (programs 1.{minor} < 1.{since})")
+
+
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="this is not Linux, whose /proc, signals and socket options it needs")
 """Marks tests that look at processes as only Linux lets them."""

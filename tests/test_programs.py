@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import contract.conftest
+import e2e.test_same_sequences
 import programs
-from programs import PROGRAMS, find, missing, needs, not_on_this_server, optional_module, program
+from programs import PROGRAMS, find, missing, needs, needs_alpha_gates, not_on_this_server, optional_module, program
 
 TESTS = Path(__file__).parent
 
@@ -73,6 +75,39 @@ def test_a_module_that_is_missing_is_missed_in_the_same_way() -> None:
 def test_what_a_real_server_cannot_be_asked_names_the_server() -> None:
     with pytest.raises(pytest.skip.Exception, match=r"^not on this real API server: it is old$"):
         not_on_this_server("it is old")
+
+
+@pytest.mark.parametrize(
+    ("module", "fixture", "asks", "version", "since"),
+    [
+        (contract.conftest.__name__, "alpha_plane", "control_plane", "SimpleNamespace(assets=SimpleNamespace(minor=20))", 33),
+        (e2e.test_same_sequences.__name__, "groups", "minor", "20", 36),
+    ],
+    ids=["contract", "e2e"],
+)
+def test_on_older_programs_one_line_says_that_the_second_server_was_not_started(
+    module: str, fixture: str, asks: str, version: str, since: int, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(f"""
+        from types import SimpleNamespace
+        import pytest
+        from {module} import {fixture} as second
+
+        @pytest.fixture(scope="session")
+        def {asks}(): return {version}
+
+        def test_of_what_is_alpha(second): pass
+        def test_of_more_that_is_alpha(second): pass
+    """)
+    ran = pytester.runpytest_inprocess("-q", "-rs", "-p", "no:cacheprovider")
+    said = {line.partition(": ")[2] for line in ran.outlines if line.startswith("SKIPPED")}
+    assert said == {f"not on this real API server: the second server with alpha gates was not started (programs 1.20 < 1.{since})"}
+    assert set(ran.parseoutcomes()) == {"skipped"}
+
+
+def test_programs_with_the_gates_skip_nothing() -> None:
+    needs_alpha_gates(33, 33)
 
 
 def test_the_page_on_tests_says_what_goes_without_each_program() -> None:

@@ -19,7 +19,7 @@ from kubesandbox.controllers.kubelet import KubeletTimes
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright_lab.controlplane.flags import Features
 from placewright_lab.controlplane.server import ControlPlane, Options
-from programs import not_on_this_server
+from programs import needs_alpha_gates
 
 #: Gates that are off in some version and that tests of the contract need, with the first minor version that has them.
 GATES = {
@@ -69,8 +69,7 @@ def alpha_plane(control_plane: ControlPlane | None) -> Iterator[ControlPlane | N
         yield None
         return
     minor = control_plane.assets.minor
-    if minor < ALPHA_FROM:
-        not_on_this_server(f"a second one with alpha gates is started from 1.{ALPHA_FROM} on, and it is 1.{minor}")
+    needs_alpha_gates(minor, ALPHA_FROM)
     gates = ",".join(f"{name}=true" for name, since in GATES.items() if since <= minor)
     with ControlPlane(control_plane.assets, Options(audit=False, features=Features(gates, "api/all=true"))) as running:
         yield running

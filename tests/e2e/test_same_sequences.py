@@ -17,7 +17,7 @@ from e2e.answers.grouped import COUNT, FEATURES, GROUPS, GroupStep, run_groups
 from e2e.answers.sequences import PODS, SAME_RULES, Step, run_sequence
 from placewright_lab.controlplane.assets import VARIABLE, from_environment
 from placewright_lab.controlplane.server import ControlPlane, Options
-from programs import not_on_this_server
+from programs import needs_alpha_gates, not_on_this_server
 
 
 def seeds() -> range:
@@ -94,8 +94,7 @@ def test_the_sequence_was_worth_comparing(steps: list[Step]) -> None:
 
 @pytest.fixture(scope="module", params=seeds(), ids="seed {}".format)
 def groups(request: pytest.FixtureRequest, minor: int) -> Iterator[list[GroupStep]]:
-    if minor < GROUPS:
-        not_on_this_server(f"1.{minor} has no groups of pods")
+    needs_alpha_gates(minor, GROUPS)
     assets = from_environment(os.environ)
     assert assets is not None, "minor has looked"
     with ControlPlane(assets, Options(audit=False, features=FEATURES)) as plane:
