@@ -137,6 +137,7 @@ LONG: Final = frozenset(
         "kubectl/test_sandbox_page.py",
         "kubectl/test_tutorial.py",
         "kubectl/test_uninstalling.py",
+        "packaging/test_new_fields.py",
         "packaging/test_contributing.py::test_a_walk_as_it_is_written_ends_with_tests_that_failed_before_and_pass",
     }
 )

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from packaging.checkout import Checkout
 from programs import needs
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
-#: What a walk may touch, and what its commands read.
-COPIED = ("operator", "tests", "docs", "crds", "manifests", "examples", "pyproject.toml", "Makefile", "README.md", "CHANGELOG.md")
 DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HUNK = re.compile(r"^@@ (\S+) @@\n(.*?)(?=^@@ |\Z)", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^ {8}(\S.*)$", re.MULTILINE)
@@ -64,28 +59,6 @@ def walks() -> Iterator[tuple[str, str]]:
 
 def hunks(text: str) -> list[Hunk]:
     return [Hunk(*found) for block in DIFF.findall(text) for found in HUNK.findall(block)]
-
-
-class Checkout:
-    """A copy of this tree, with the environment of this one."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        for name in COPIED:
-            if (ROOT / name).is_dir():
-                shutil.copytree(ROOT / name, root / name)  # with compiled modules, which are as old as their sources there, too
-            elif (ROOT / name).exists():
-                shutil.copy2(ROOT / name, root / name)
-        (root / ".venv").symlink_to(sys.prefix)
-        ours = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "MAKE"))}
-        self._environment = {**ours, "PYTHONPATH": str(root / "operator"), "PYTEST_ADDOPTS": "-p no:cacheprovider"}
-
-    def run(self, command: str) -> subprocess.CompletedProcess[str]:
-        """As a shell would in this checkout. make is told that the environment is up to date: it is somebody else's."""
-        told = command.replace("make ", "make --old-file=.venv/installed ", 1) if command.startswith("make ") else command
-        return subprocess.run(
-            ["bash", "-c", told], cwd=self.root, env=self._environment, capture_output=True, text=True, timeout=300, check=False
-        )
 
 
 def test_there_are_three_walks_or_more() -> None:

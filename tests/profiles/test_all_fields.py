@@ -24,13 +24,19 @@ from placewright.profiles.reference import reference
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import openapi_schema
 
+_MERGED: Final = "if it is merged with defaults, resolve in operator/placewright/profiles/resolve.py and an attribute of ResolvedProfile"
 #: By check, the file and the constant or function where a new field of `spec` is added; docs/contributing.md has a row for each file.
 PLACES: Final[Mapping[str, str]] = {
-    "shown": "as_document in operator/placewright/profiles/effective.py, and the attribute of ResolvedProfile that resolve.py fills",
-    "differs": "differences in operator/placewright/profiles/difference.py",
-    "listed": "to_configuration in operator/placewright/profiles/kubescheduler/writer.py, or HELD in tests/profiles/test_all_fields.py",
+    "shown": f"SETTINGS in operator/placewright/api/profile.py; {_MERGED}, and as_document in operator/placewright/profiles/effective.py",
+    "differs": f"SETTINGS in operator/placewright/api/profile.py; {_MERGED}, and _settings in operator/placewright/profiles/difference.py",
+    "listed": (
+        "HELD in tests/profiles/test_all_fields.py, or take it out of _HELD_FIELDS in operator/placewright/profiles/kubescheduler/writer.py"
+    ),
     "taken over": "DECIDING in operator/placewright/api/profile.py, or STAYS in operator/placewright/cli/profiles/promote.py",
 }
+#: By type in the schema, the facets of which a field of `spec` has one.
+BOUNDS: Final[Mapping[str, tuple[str, ...]]] = {"string": ("maxLength", "enum"), "array": ("maxItems",), "object": ("maxProperties",)}
+DECLARED: Final = "operator/placewright/api/profile.py"
 FIELDS: Final = ProfileSpec.__struct_encode_fields__
 SPEC: Final = openapi_schema()["properties"]["spec"]["properties"]
 PAGE: Final = reference(in_tree())
@@ -123,9 +129,24 @@ def test_the_conversion_to_kube_scheduler_lists_it(field: str) -> None:
     assert all("\n" not in text and text.endswith("kube-scheduler has no such setting") for text in about)
 
 
-def test_promote_takes_it_over_or_says_why_not() -> None:
-    for field in FIELDS:
-        assert (field in DECIDING) != (field in STAYS), asks(field, "taken over")
+@pytest.mark.parametrize("field", FIELDS)
+def test_promote_takes_it_over_or_says_why_not(field: str) -> None:
+    assert (field in DECIDING) != (field in STAYS), asks(field, "taken over")
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_the_schema_bounds_its_texts_lists_and_maps(field: str) -> None:
+    def bounded(path: str, schema: Mapping[str, Any]) -> None:
+        for name, part in schema.get("properties", {}).items():
+            bounded(f"{path}.{name}", part)
+        inner = schema.get("items", schema.get("additionalProperties"))
+        if inner is not None:
+            bounded(f"{path}[]", inner)
+        if "properties" not in schema and "x-kubernetes-preserve-unknown-fields" not in schema:
+            facets = BOUNDS.get(schema["type"], ())
+            assert not facets or not schema.keys().isdisjoint(facets), f"{path}: add {facets[0]} to its means(…) in {DECLARED}"
+
+    bounded(f"spec.{field}", SPEC[field])
 
 
 @pytest.mark.parametrize("field", sorted(set(FIELDS) - set(DECIDING) - {"schedulerName", "paused", "mode", "shadows", "shadow"}))
@@ -143,7 +164,7 @@ def test_a_field_of_the_shadow_that_promote_leaves_is_named(field: str) -> None:
         ("shown", test_the_effective_profile_shows_it, {"as_document": lambda profile: {}}),
         ("differs", test_two_profiles_that_differ_in_it_differ, {"differences": lambda one, other: []}),
         ("listed", test_the_conversion_to_kube_scheduler_lists_it, {"to_configuration": lambda profiles, catalogue: ("", [])}),
-        ("taken over", lambda field: test_promote_takes_it_over_or_says_why_not(), {"STAYS": {}}),
+        ("taken over", test_promote_takes_it_over_or_says_why_not, {"STAYS": {}}),
     ],
 )
 def test_a_field_that_a_place_lacks_is_red_with_the_name_of_the_place(
@@ -162,5 +183,5 @@ def test_the_table_for_contributors_names_each_place() -> None:
     for place in PLACES.values():
         for file in re.findall(r"operator/\S+\.py", place):
             assert f"`{file}`" in table, file
-    for constant in ("STAYS", "DECIDING", "SETTINGS", "_DETAIL_COLUMNS", "CASES", "max_length"):
+    for constant in ("STAYS", "DECIDING", "SETTINGS", "_DETAIL_COLUMNS", "BREAKS", "maxLength", "maxItems", "maxProperties"):
         assert constant in table, constant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placewright.api.profile import Backoff
+from placewright.api.profile import Backoff, ProfileSpec
 from placewright.profiles.config import read_profiles
 from placewright.profiles.problem import ProfileError
 
@@ -67,8 +67,7 @@ CASES = {
     "an unknown field of spec": (
         MANIFEST + "spec: {weigths: {}}",
         (
-            "a.yaml: spec.weigths: found an unknown field; allowed schedulerName, preset, plugins, pluginConfig, percentageOfNodesToScore, "
-            "weights, backoff, giveUpAfterSeconds, fairness, extenders, pods, preemption, paused, mode, shadows, shadow "
+            f"a.yaml: spec.weigths: found an unknown field; allowed {', '.join(ProfileSpec.__struct_encode_fields__)} "
             "(did you mean 'weights'?)"
         ),
     ),

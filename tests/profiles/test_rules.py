@@ -122,16 +122,18 @@ def said_by_our_checks(new: Spec, old: Spec | None) -> str:
 
 def test_every_rule_is_broken_by_a_case_here() -> None:
     messages = [rule.message for rules in RULES.values() for rule in rules]
-    assert len(messages) == len(BREAKS)
     for message in messages:
-        assert sum(message.startswith(begin) for begin in BREAKS) == 1, message
+        assert sum(message.startswith(begin) for begin in BREAKS) == 1, (
+            f"{message}: add an object that breaks it to BREAKS in tests/profiles/test_rules.py"
+        )
+    assert len(messages) == len(BREAKS)
 
 
 @pytest.mark.parametrize("begin", BREAKS)
 def test_what_a_rule_forbids_both_sides_refuse(begin: str, resource: CustomResource) -> None:
     new, old = BREAKS[begin]
     assert begin in said_by_the_api_server(resource, new, old)
-    assert said_by_our_checks(new, old)
+    assert said_by_our_checks(new, old), f"{begin}: add it to check_spec in operator/placewright/profiles/check.py"
 
 
 @pytest.mark.parametrize("case", range(len(FINE)))

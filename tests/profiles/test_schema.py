@@ -34,7 +34,7 @@ def parts(schema: dict[str, Any], path: str = "") -> list[tuple[str, dict[str, A
 
 
 def test_the_file_in_crds_is_the_one_that_the_code_generates() -> None:
-    assert (CRDS / "schedulingprofiles.yaml").read_text() == crd_yaml(), "run `make generate`"
+    assert (CRDS / "schedulingprofiles.yaml").read_text() == crd_yaml(), "crds/schedulingprofiles.yaml: run `make generate`"
 
 
 def test_the_schema_is_structural_and_every_field_is_described() -> None:
@@ -44,7 +44,7 @@ def test_the_schema_is_structural_and_every_field_is_described() -> None:
             assert schema.get("description"), path
         if schema["type"] == "array":
             assert "items" in schema, path
-            assert "x-kubernetes-list-type" in schema, path
+            assert "x-kubernetes-list-type" in schema, f"{path}: add **ATOMIC or **keyed_by(…) to its means(…)"
 
 
 def test_list_keys_are_required_in_the_items() -> None:
@@ -57,7 +57,7 @@ def test_list_keys_are_required_in_the_items() -> None:
 def test_defaults_of_spec_hold_to_their_own_schema_and_status_has_none() -> None:
     schemas = parts(openapi_schema())
     defaults = {path: schema["default"] for path, schema in schemas if "default" in schema}
-    assert defaults == {
+    known = {
         ".spec.backoff": {},
         ".spec.backoff.initialSeconds": 1.0,
         ".spec.backoff.maxSeconds": 10.0,
@@ -71,6 +71,9 @@ def test_defaults_of_spec_hold_to_their_own_schema_and_status_has_none() -> None
         ".spec.mode": "Live",
         ".spec.shadow.budgetPercent": 5.0,
     }
+    new = defaults.keys() - known.keys()
+    assert not new, f"{', '.join(sorted(new))}: add the default to the list in tests/profiles/test_schema.py"
+    assert defaults == known
     for _path, schema in schemas:
         if "default" in schema:
             jsonschema.validate(schema["default"], schema)
