@@ -23,7 +23,7 @@ CLUSTER = """\
 ---
 {apiVersion: v1, kind: Node, metadata: {name: b, labels: {}}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}
 ---
-{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {schedulerName: s, containers: [{name: main, image: main}]}}
+{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {app: web}}, spec: {schedulerName: s, containers: [{name: main, image: main}]}}
 """
 PROFILE = """\
 apiVersion: placewright.dev/v1alpha1
@@ -95,6 +95,46 @@ def test_simulate_says_why_pods_are_pending_and_ends_with_2(
     assert 'running Filter plugin "Boom": ValueError: kaboom' in outcome["fates"][0]["message"]
     (line,) = said.err.splitlines()
     assert re.fullmatch(r'placewright: error: p .*: Filter plugin "Boom" failed \d+ times?, last: ValueError: kaboom', line)
+
+
+class ScribblesOnPods(ScalarFilter):
+    name = "Boom"
+
+    def filter_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> Status:
+        pod.pod.metadata.labels["app"] = "other"  # type: ignore[index]
+        return SUCCESS
+
+
+class Reads(ScalarFilter):
+    name = "Aloof"
+
+    def filter_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> Status:
+        return SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("plugins", "said"),
+    [
+        ([Scribbles], 'plugin Boom: it wrote into node a: metadata.labels.seen was absent and is "yes"; allowed is only to read objects'),
+        (
+            [Reads, ScribblesOnPods],
+            "one of the plugins Aloof, Boom: it wrote into pod default/web: "
+            'metadata.labels.app was "web" and is "other"; allowed is only to read objects',
+        ),
+        ([Reads], ""),
+    ],
+)
+def test_a_simulation_whose_plugin_writes_into_objects_is_not_a_success(
+    plugins: list[type[Plugin]], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster, profile = files(tmp_path)
+    names = ", ".join(f"{{name: {plugin.name}}}" for plugin in plugins)
+    Path(profile).write_text(PROFILE.replace("{name: Boom}", names))
+    monkeypatch.setattr(simulate, "installed_plugins", lambda: plugins)
+    assert main(["simulate", "-f", cluster, "--profile", profile, "-o", "json"]) == (2 if said else 0)
+    found = capsys.readouterr()
+    assert json.loads(found.out)["profiles"][0]["pluginFailures"] == ([said] if said else [])
+    assert found.err == (f"placewright: error: p: {said}\n" if said else "")
 
 
 @pytest.mark.parametrize(

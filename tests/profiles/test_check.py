@@ -32,7 +32,10 @@ CASES = [
         enabled("filter", {"name": "NodeNames"}),
         "spec.plugins.filter.enabled[0].name: found \"NodeNames\"; allowed a known plugin (did you mean 'NodeName'?)",
     ),
-    (enabled("filter", {"name": "Zzz"}), 'spec.plugins.filter.enabled[0].name: found "Zzz"; allowed a known plugin'),
+    (
+        enabled("filter", {"name": "Zzz"}),
+        'spec.plugins.filter.enabled[0].name: found "Zzz"; allowed a known plugin; is its package installed here?',
+    ),
     (
         enabled("multiPoint", {"name": "PodTopologySpread"}),
         (

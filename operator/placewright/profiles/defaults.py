@@ -88,4 +88,4 @@ def known_plugin(name: str, catalogue: Catalogue, on_disk: InstalledPlugins) -> 
     if name in PACKAGES:
         package = f"{name} is in the package {PACKAGES[name]}"
         return f"a known plugin; {package}: install it where placewright runs, then restart (docs/upgrade.md)"
-    return f"a known plugin{did_you_mean(name, catalogue)}"
+    return f"a known plugin{did_you_mean(name, catalogue) or '; is its package installed here?'}"

@@ -13,7 +13,7 @@ import heapq
 import math
 import random
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -27,8 +27,10 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.preemption.evictions import MINUTE
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.guard import is_ours
 from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.framework.runtime.snapshot import Snapshot
 from placewright.offline.world import read_object
 from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
 from placewright.scheduler.attempts import Observers
@@ -150,6 +152,8 @@ class Simulation:
         self._scheduler = Scheduler(self._cluster, self._queue, self._evaluator, cycle, ports, loop.time)
         self._server.intake = ClusterEventHandlers(self._cluster, self._queue, self._scheduler.binding)
         self._build(profiles, registry, together)
+        self._outsiders = sorted({name for profile in profiles for name in profile.plugin_names if not is_ours(registry[name])})
+        self._shown: Snapshot | None = None
         self._patience = PATIENCE_SECONDS + max((_stated_waits(profile) for profile in profiles), default=0.0)
 
     def outcome(self, profile: str, seed: int) -> Outcome:
@@ -168,8 +172,16 @@ class Simulation:
             ended=self._loop.time(),
             evicted=self._fates.evicted,
             passed_over=passed_over,
-            plugin_failures=[told for evaluator in self._evaluators.values() for told in evaluator.runtime.failures.sentences()],
+            plugin_failures=[*self._written(), *self._failures()],
         )
+
+    def _written(self) -> Iterator[str]:
+        """Say whether a plugin wrote into an object of the beginning; of several plugins any may have."""
+        if self._shown is not None and (written := self._shown.written()):
+            yield f"{'one of the plugins' if self._outsiders[1:] else 'plugin'} {', '.join(self._outsiders)}: {written}"
+
+    def _failures(self) -> Iterator[str]:
+        return (told for evaluator in self._evaluators.values() for told in evaluator.runtime.failures.sentences())
 
     async def run(self) -> None:
         """Run from the beginning until nothing can change any more."""
@@ -220,6 +232,8 @@ class Simulation:
     def _begin(self) -> None:
         """The cluster as it stands: nodes in the order given, then pods on nodes, then waiting pods, oldest first."""
         found = [read_object(manifest, self._scenario.source) for manifest in self._scenario.objects]
+        if self._outsiders:  # once for all calls: at every call, as in `evaluate`, it would take longer than the simulation
+            self._shown = Snapshot(self._cluster, found)
         pods = [item for item in found if isinstance(item, PodInfo) and not item.finished]
         nodes = [item for item in found if isinstance(item, Node)]
         to_place = {pod.uid for pod in pods if self._to_place(pod)}

@@ -1,6 +1,7 @@
 """`Snapshot` finds out whether a plugin wrote into objects that it was shown.
 
-It looks at every object at every call, so it is for tests, for `placewright evaluate` and for `run --check-plugins`, never for work.
+It looks at every object, so one at every call is for tests, for `placewright evaluate` and for `run --check-plugins`, never for work.
+A simulation has one for all its calls.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright.api.objects import NodeName
+from placewright.api.objects import KubeObject, Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 
@@ -24,7 +25,7 @@ class Snapshot:
 
     Args:
         cluster: whose objects and columns the plugin is shown.
-        asked: what the call is made with.
+        asked: arguments of the call; pods and objects among them are compared, too.
         columns: compare columns, too. Not for a call that is awaited: others change columns before it ends.
     """
 
@@ -63,16 +64,19 @@ class Snapshot:
 
 
 def _objects(cluster: Cluster, asked: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    for each in asked:
-        if isinstance(each, PodInfo):
-            yield f"pod {each.key}", each.pod
+    yield from (_named(each) for each in asked if isinstance(each, PodInfo | KubeObject))
     for row in cluster.rows():
         node = cluster.node(row)
-        yield f"node {node.metadata.name}", node
-        for pod in cluster.pods_on(NodeName(node.metadata.name)):
-            yield f"pod {pod.key}", pod.pod
-    for item in cluster.objects.shown():
-        yield f"{type(item).__name__} {item.metadata.namespace}/{item.metadata.name}".replace(" /", " "), item
+        yield _named(node)
+        yield from map(_named, cluster.pods_on(NodeName(node.metadata.name)))
+    yield from map(_named, cluster.objects.shown())
+
+
+def _named(item: Any) -> tuple[str, Any]:
+    if isinstance(item, PodInfo):
+        return f"pod {item.key}", item.pod
+    kind = "node" if isinstance(item, Node) else type(item).__name__
+    return f"{kind} {item.metadata.namespace}/{item.metadata.name}".replace(" /", " "), item
 
 
 def _columns(cluster: Cluster) -> Iterator[tuple[str, NDArray[Any]]]:
