@@ -6,7 +6,7 @@ across fields, which the arguments' own `validate` has, and whole numbers that a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from itertools import islice
 from typing import Any, Final, cast
@@ -188,7 +188,19 @@ def broken_constraints(value: object, *, worded: bool = False) -> Iterator[Probl
     Yields:
         A problem for each field, with its path in documents.
     """
-    return _broken(value, type_of(cast(Hashable, type(value))), "", worded=worded)
+    return _broken(value, type_of(cast(Hashable, type(value))), "", _worded if worded else _every)
+
+
+def too_long_texts(value: object) -> Iterator[Problem]:
+    """Find the texts that are longer than their annotation allows, in words or not.
+
+    Args:
+        value: an instance of a struct or a dataclass.
+
+    Yields:
+        A problem for each field, with its path in documents.
+    """
+    return _broken(value, type_of(cast(Hashable, type(value))), "", _length)
 
 
 def _fields(kind: inspect.Type) -> Mapping[str, inspect.Field]:
@@ -199,22 +211,39 @@ def _fields(kind: inspect.Type) -> Mapping[str, inspect.Field]:
 # --- the check ---------------------------------------------------------------------------------------------------------------------
 
 
-def _broken(value: Any, kind: inspect.Type, path: str, *, worded: bool) -> Iterator[Problem]:
+def _every(kind: inspect.Metadata) -> tuple[Mapping[str, Any], str]:
+    return kind.extra_json_schema or {}, (kind.extra or {}).get(ALLOWED) or "something else"
+
+
+def _worded(kind: inspect.Metadata) -> tuple[Mapping[str, Any], str]:
+    allowed = (kind.extra or {}).get(ALLOWED, "")
+    return (kind.extra_json_schema or {}) if allowed else {}, allowed
+
+
+def _length(kind: inspect.Metadata) -> tuple[Mapping[str, Any], str]:
+    most = (kind.extra_json_schema or {}).get("maxLength")
+    return ({}, "") if most is None else ({"maxLength": most}, f"at most {most} characters")
+
+
+def _broken(
+    value: Any, kind: inspect.Type, path: str, held: Callable[[inspect.Metadata], tuple[Mapping[str, Any], str]]
+) -> Iterator[Problem]:
+    """The problems of a value and all inside it; `held` chooses the facets of an annotation that are held, and has words for them."""
     kind = _present(kind)
     if isinstance(kind, inspect.Metadata):
-        allowed = (kind.extra or {}).get(ALLOWED)
-        if (allowed or not worded) and not holds(value, kind.extra_json_schema or {}):
-            yield Problem(path, in_json(value), allowed or "something else")
+        facets, allowed = held(kind)
+        if not holds(value, facets):
+            yield Problem(path, in_json(value), allowed)
             return
         kind = _present(kind.type)
     if value is None:
         return
     if isinstance(kind, OBJECTS):
         for name, field in _fields(kind).items():
-            yield from _broken(getattr(value, field.name), field.type, f"{path}.{name}" if path else name, worded=worded)
+            yield from _broken(getattr(value, field.name), field.type, f"{path}.{name}" if path else name, held)
     elif isinstance(kind, LISTS):
         for i, item in enumerate(value):
-            yield from _broken(item, kind.item_type, f"{path}[{i}]", worded=worded)
+            yield from _broken(item, kind.item_type, f"{path}[{i}]", held)
 
 
 def _present(kind: inspect.Type) -> inspect.Type:

@@ -37,7 +37,7 @@ from placewright.api.requests import is_extended_resource
 from placewright.framework.interface import MAX_NODE_SCORE
 from placewright.framework.registry import InstalledPlugins
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
-from placewright.profiles.arguments import broken_constraints
+from placewright.profiles.arguments import broken_constraints, too_long_texts
 from placewright.profiles.defaults import DEFAULT_PLUGINS, PACKAGES, Catalogue, known_plugin
 from placewright.profiles.fairnesscheck import check_fairness
 from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
@@ -63,16 +63,24 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> Iterator[Problem]:
         Problems, in the order of the document.
     """
     on_disk = InstalledPlugins()  # reads the disk when it is first asked, once for all names
-    yield from _check_scheduler_name(spec)
-    yield from _check_plugins(spec, catalogue, on_disk)
-    yield from (problem.inside("spec") for problem in broken_constraints(spec, worded=True))
-    yield from _check_weights(spec.weights or {}, catalogue, on_disk)
-    yield from _check_backoff(spec.backoff)
-    yield from check_fairness(spec.fairness)
-    yield from check_extenders(spec.extenders)
-    yield from check_pods(spec)
-    yield from check_preemption(spec.preemption)
-    yield from _check_mode(spec)
+    told: list[str] = []
+    for problem in chain(
+        _check_scheduler_name(spec),
+        _check_plugins(spec, catalogue, on_disk),
+        (problem.inside("spec") for problem in broken_constraints(spec, worded=True)),
+        _check_weights(spec.weights or {}, catalogue, on_disk),
+        _check_backoff(spec.backoff),
+        check_fairness(spec.fairness),
+        check_extenders(spec.extenders),
+        check_pods(spec),
+        check_preemption(spec.preemption),
+        _check_mode(spec),
+    ):
+        told.append(problem.path)
+        yield problem
+    # Last, because the checks above say more about a text than that it is too long.
+    too_long = (problem.inside("spec") for problem in too_long_texts(spec))
+    yield from (problem for problem in too_long if not problem.path.startswith(tuple(told)))
 
 
 def check_size(spec: ProfileSpec) -> Iterator[Problem]:
