@@ -17,7 +17,17 @@ import { timePage } from "./timepage.js";
 import { whatIfPage } from "./whatifpage.js";
 import { count, moment, percent } from "./words.js";
 
-const PAGES = { cluster: clusterPage, queue: queuePage, pod: podPage, group: groupPage, claim: claimPage, time: timePage, shadows: shadowPage, whatif: whatIfPage, comparison: comparisonPage };
+const PAGES = {
+  cluster: clusterPage,
+  queue: queuePage,
+  pod: podPage,
+  group: groupPage,
+  claim: claimPage,
+  time: timePage,
+  shadows: shadowPage,
+  whatif: whatIfPage,
+  comparison: comparisonPage,
+};
 /** The place in the navigation of pages that are not in it. */
 const WITHIN = { group: "queue", claim: "queue" };
 const main = document.getElementById("page");
@@ -66,7 +76,10 @@ function decoded(parts) {
 /** What was seen goes from the page with the right to see it. */
 async function refused({ status, told, byToken, wrong }) {
   if (!byToken) {
-    stop("The console is closed to this browser", "Open the address that placewright console printed. It works once, in one browser; start the command again for another.");
+    stop(
+      "The console is closed to this browser",
+      "Open the address that placewright console printed. It works once, in one browser; start the command again for another.",
+    );
     return new Promise(() => {});
   }
   close();
@@ -78,13 +91,24 @@ async function refused({ status, told, byToken, wrong }) {
 
 /** A file that is still being read, or that cannot be: how far it is, instead of a page. */
 function awaited(about) {
-  const failed = about.get("failed"), [read, all] = about.get("opening") ?? [0, 1];
+  const failed = about.get("failed"),
+    [read, all] = about.get("opening") ?? [0, 1];
   if (!document.getElementById("opening")) {
     current?.leave?.();
     current = null;
-    fill(main, el("div", { class: "panel empty", id: "opening" }, el("h1", {}, `Reading ${about.get("source")}`), el("progress", { max: 1, "aria-label": "Objects read" }), el("p", {})));
+    fill(
+      main,
+      el(
+        "div",
+        { class: "panel empty", id: "opening" },
+        el("h1", {}, `Reading ${about.get("source")}`),
+        el("progress", { max: 1, "aria-label": "Objects read" }),
+        el("p", {}),
+      ),
+    );
   }
-  const panel = document.getElementById("opening"), bar = panel.querySelector("progress");
+  const panel = document.getElementById("opening"),
+    bar = panel.querySelector("progress");
   if (bar) bar.value = read / (all || 1);
   if (failed) fill(panel, el("h1", {}, `${about.get("source")} cannot be opened`), el("p", {}, failed));
   else panel.querySelector("p").textContent = `${percent(read / (all || 1))} of ${count(all)} objects`;
@@ -122,7 +146,15 @@ function offered(name) {
 /** Until the first state is there: that it is on its way, or what keeps it. */
 function hold(told) {
   current = null;
-  fill(main, el("div", { class: "panel empty" }, el("h1", {}, told ? "Not connected yet" : "Connecting"), el("p", {}, told ? "The page tries again by itself." : "The state of the cluster is on its way.")));
+  fill(
+    main,
+    el(
+      "div",
+      { class: "panel empty" },
+      el("h1", {}, told ? "Not connected yet" : "Connecting"),
+      el("p", {}, told ? "The page tries again by itself." : "The state of the cluster is on its way."),
+    ),
+  );
 }
 
 /** A wrong address says so: another page in its place would be taken for the one that was asked for. */
@@ -142,7 +174,15 @@ function nowhere(name) {
 }
 
 function notOffered() {
-  fill(main, el("div", { class: "panel empty" }, el("h1", {}, "There is no such page here"), el("p", {}, "What this console shows has no figures for it.")));
+  fill(
+    main,
+    el(
+      "div",
+      { class: "panel empty" },
+      el("h1", {}, "There is no such page here"),
+      el("p", {}, "What this console shows has no figures for it."),
+    ),
+  );
   return { update() {} };
 }
 
@@ -166,7 +206,8 @@ function changed(next, delta) {
   badge.hidden = !waiting;
   reconcile(badge, count(waiting), el("span", { class: "out" }, waiting === 1 ? " waiting pod" : " waiting pods"));
   if (!delta || delta.put?.about?.notes) {
-    const notes = document.getElementById("notes"), told = about.get("notes") ?? [];
+    const notes = document.getElementById("notes"),
+      told = about.get("notes") ?? [];
     notes.hidden = !told.length;
     reconcile(
       notes,
@@ -182,7 +223,8 @@ function changed(next, delta) {
 
 /** Pages beyond the first ones are in the navigation where the server offers them. A comparison has a page of its own and no cluster. */
 function offer(about) {
-  const can = about.get("can") ?? [], alone = about.get("kind") === "comparison";
+  const can = about.get("can") ?? [],
+    alone = about.get("kind") === "comparison";
   for (const link of document.querySelectorAll("nav a")) link.hidden = link.dataset.needs ? !can.includes(link.dataset.needs) : alone;
   if (alone && !location.hash.startsWith("#/comparison")) location.replace("#/comparison");
 }
@@ -216,8 +258,7 @@ function tell() {
   const stale = standing === "live" && silence < SILENT ? state?.about.get("stale") : null;
   const old = Boolean(stale) || (standing === "away" ? Boolean(why) || silence > 0 : standing === "live" && silence >= SILENT);
   const since = moment(stale ? stale[0] : heardAt / 1000).slice(11);
-  const cause =
-    stale?.[1] ?? (why || (standing === "away" ? "The console does not answer." : "The console is connected, and silent."));
+  const cause = stale?.[1] ?? (why || (standing === "away" ? "The console does not answer." : "The console is connected, and silent."));
   const text = !old ? "" : state ? `Nothing new since ${since}. ${cause} This is how things stood then.` : cause;
   const notice = document.getElementById("told");
   if (notice.textContent !== text) {
@@ -241,7 +282,10 @@ function isPlayed(about) {
 if (await enter()) {
   addEventListener("hashchange", go);
   // The address names the page, so a link within the page must not change it.
-  document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
   route();
   follow(changed, status, refused, heard);
   setInterval(() => {

@@ -82,9 +82,12 @@ export function clusterPage(root, _, params) {
     yield* sum();
   });
   const adding = new Job(sum);
-  const layer = new VerdictLayer(() => {
-    if (state) judged();
-  }, () => about("now"));
+  const layer = new VerdictLayer(
+    () => {
+      if (state) judged();
+    },
+    () => about("now"),
+  );
   const none = el("p", { class: "empty", hidden: true }, "No nodes: no pod can be placed.");
   const watch = new ResizeObserver(() => {
     if (state && base.parentElement.clientWidth !== map.width) building.start();
@@ -211,11 +214,23 @@ export function clusterPage(root, _, params) {
       fullest.length
         ? table(
             `Fullest nodes, ${called(chosen.resource)} ${used(chosen.resource)}`,
-            [{ name: "Node", mono: true }, { name: "Share", number: true }],
+            [
+              { name: "Node", mono: true },
+              { name: "Share", number: true },
+            ],
             fullest.map(([name, share]) => [nodeLink(name), percent(share)]),
           )
         : null,
-      waits.length ? table("Longest waits, one pod of each reason", [{ name: "Pod", mono: true }, { name: "Waits", number: true }], waits) : null,
+      waits.length
+        ? table(
+            "Longest waits, one pod of each reason",
+            [
+              { name: "Pod", mono: true },
+              { name: "Waits", number: true },
+            ],
+            waits,
+          )
+        : null,
     );
   }
 
@@ -382,7 +397,9 @@ export function clusterPage(root, _, params) {
           ? `${called(chosen.resource)} ${used(chosen.resource)}:`
           : `level: ${called(chosen.resource)} ${used(chosen.resource)}; colour: profile of the pods:`,
       ),
-      chosen.colour === "room" ? [...steps, key("--load-full", `full (from ${FULL * 100} %)`)] : [...profiles, key("--kind-none", "other schedulers")],
+      chosen.colour === "room"
+        ? [...steps, key("--load-full", `full (from ${FULL * 100} %)`)]
+        : [...profiles, key("--kind-none", "other schedulers")],
       key(null, "more than offered", "over"),
       key(null, `offers no ${called(chosen.resource)}`, "hollow"),
       key(null, "cordoned", "cordoned"),
@@ -723,7 +740,11 @@ function meter(name, asks, offered) {
     "div",
     { class: "meter" },
     el("span", {}, called(name)),
-    el("span", { class: "track" }, el("i", { class: share > 1 ? "full over" : share >= FULL ? "full" : "", style: { width: `${Math.min(share, 1) * 100}%` } })),
+    el(
+      "span",
+      { class: "track" },
+      el("i", { class: share > 1 ? "full over" : share >= FULL ? "full" : "", style: { width: `${Math.min(share, 1) * 100}%` } }),
+    ),
     el("span", { class: "number" }, `${amount(name, asks)} of ${amount(name, offered)}`),
   );
 }

@@ -137,15 +137,11 @@ export function podPage(root, [namespace, name]) {
               ),
             )
           : null,
-        found.best.length ? section(`Best ${plural(found.best.length, "node")} now, by score`, "scores", scores(found.best, found.ties)) : null,
-        found.decision ? section("Why this node", "decision", decision(found.decision)) : null,
-        found.attempts?.length
-          ? section(
-              whichAttempts(found.attempts),
-              "attempts",
-              attempts(found.attempts),
-            )
+        found.best.length
+          ? section(`Best ${plural(found.best.length, "node")} now, by score`, "scores", scores(found.best, found.ties))
           : null,
+        found.decision ? section("Why this node", "decision", decision(found.decision)) : null,
+        found.attempts?.length ? section(whichAttempts(found.attempts), "attempts", attempts(found.attempts)) : null,
       ),
     );
   }

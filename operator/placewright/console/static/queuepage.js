@@ -32,7 +32,12 @@ export function reasonText([plugin, text, least, most]) {
 function pluginTag(plugin, choose) {
   const { token, shape } = look(plugin);
   const click = () => choose(plugin);
-  return el("button", { class: "tag", title: "Show pods that this plugin rejected from a node", on: { click } }, el("i", { class: `swatch ${swatchClass(shape)}`, style: { "--colour": `var(${token})` } }), plugin);
+  return el(
+    "button",
+    { class: "tag", title: "Show pods that this plugin rejected from a node", on: { click } },
+    el("i", { class: `swatch ${swatchClass(shape)}`, style: { "--colour": `var(${token})` } }),
+    plugin,
+  );
 }
 
 /** What an operator's queue knows of a pod beside its age. */

@@ -16,7 +16,11 @@ export function identify(text) {
 
 /** Exchange the one-time secret of a console on this machine for its token, and send that from now on. Returns the answer. */
 export async function enterWith(secret) {
-  const answer = await request("api/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ secret }) });
+  const answer = await request("api/session", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ secret }),
+  });
   if (answer.ok) {
     identify(await answer.text());
     stored((storage) => storage.setItem(SESSION, token));

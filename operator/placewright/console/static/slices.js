@@ -65,7 +65,8 @@ export function* sorted(items, compare) {
   }
   while (runs.length > 1) {
     const merged = [];
-    for (let at = 0; at < runs.length; at += 2) merged.push(at + 1 < runs.length ? yield* merge(runs[at], runs[at + 1], compare) : runs[at]);
+    for (let at = 0; at < runs.length; at += 2)
+      merged.push(at + 1 < runs.length ? yield* merge(runs[at], runs[at + 1], compare) : runs[at]);
     runs = merged;
   }
   return runs[0] ?? [];
