@@ -284,7 +284,8 @@ async def test_latest_decisions_are_one_row_for_the_same_and_lead_to_nodes(chrom
             for name in ("refused", "other"):
                 said = SeenDecision(f"u-{name}", "shop", name, "", "default-scheduler", float(at), REFUSED, 1, (), "Insufficient cpu")
                 server._source.world.placements.add(said)  # type: ignore[attr-defined]
-        server._source.world.put(read_object(pod("web", "a", cpu=1000), "test"))  # type: ignore[attr-defined]
+        for on in ("", "a"):
+            server._source.world.put(read_object(pod("web", on, cpu=1000), "test"))  # type: ignore[attr-defined]
         rows = "[...document.querySelectorAll('#latest tbody tr')].map((each) => each.innerText)"
         await page.until(f"{rows}.length === 3")
         assert "Insufficient cpu" in (await page.run(rows))[1]
