@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from placewright.console import waitinggroups, waitingrows
+from placewright.api.decode import DecodeError
+from placewright.console import waitinggroups, waitingpage, waitingrows
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.console.waitinggroups import WaitingGroups
-from placewright.console.waitingrows import PendingPod, WaitReason, waiting_rows
+from placewright.console.waitingpage import PodsAsked, pods_of_rows, waiting_page
+from placewright.console.waitingrows import PendingPod, WaitReason, alike, row_key, waiting_rows
 
 READERS = (ALL_NAMESPACES, Rights.of(["ml"]), Rights.of(["ml", "shop"]), Rights.of([]))
 
@@ -47,6 +49,46 @@ def test_rows_kept_pod_by_pod_are_those_made_of_all_pods(seed: int, groups: int,
                 for rights in READERS:
                     assert kept.rows(rights) == waiting_rows(pods.values(), rights)
         assert len(kept) == len(pods)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 7))
+def test_page_after_page_each_pod_of_the_rows_comes_once_and_the_oldest_first(seed: int, many: int) -> None:
+    draw, kept, pods = random.Random(seed), WaitingGroups(), dict[str, PendingPod]()
+    for number in range(draw.randint(1, 60)):
+        made = drawn(draw, f"p{draw.randrange(20)}")
+        if all((each.namespace, each.name) != (made.namespace, made.name) for each in pods.values()):
+            pods[f"u{number}"] = made
+            kept.put(f"u{number}", made)
+    kept.settle(1000)
+    for rights in READERS:
+        rows = draw.sample(sorted(kept.rows(rights)), draw.randint(1, min(4, len(kept.rows(rights))))) if kept.rows(rights) else ["none"]
+        wanted = [each for each in pods.values() if rights.may_see(each.namespace) and row_key(alike(each)) in rows]
+        order = sorted((each.since, each.name, each.namespace) for each in wanted)
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (waitingpage, waitinggroups):
+                patch.setattr(module, "MOST_PODS", many)
+            found, after = list[tuple[float, str, str]](), ""
+            while True:
+                asked = PodsAsked.of(",".join(rows), after)
+                page = kept.page(asked, rights)
+                assert page == waiting_page(pods_of_rows(pods.values(), asked.rows, rights), asked.after)
+                assert len(page["pods"]) <= many
+                found += [(since, name, namespace) for namespace, name, since, *_ in page["pods"]]
+                if not page["more"]:
+                    break
+                namespace, name, since, *_ = page["pods"][-1]
+                after = f"{since!r}/{namespace}/{name}"
+        assert found == order
+
+
+@pytest.mark.parametrize(
+    ("rows", "after"),
+    [("", ""), (",".join(map(str, range(51))), ""), ("a", "x/ns/name"), ("a", "1.5"), ("a", "nan/ns/p"), ("a", "inf/n/p")],
+)
+def test_a_question_that_is_none_is_refused_in_words(rows: str, after: str) -> None:
+    with pytest.raises(DecodeError, match=r"^(rows|after): found "):
+        PodsAsked.of(rows, after)
 
 
 def test_settling_makes_no_more_rows_than_it_is_told_to() -> None:

@@ -14,6 +14,7 @@ from placewright.console.companypages import CompanyPages
 from placewright.console.rights import Rights
 from placewright.console.statedelta import Sections
 from placewright.console.verdictdesk import TooManyQuestionsError
+from placewright.console.waitingpage import PodsAsked
 from placewright.kube.errors import ApiError
 from placewright.serving.access import OnlyEverybody
 from placewright.serving.console import Console
@@ -128,6 +129,10 @@ class FakeSource:
     def pod(self, namespace: str, name: str, rights: Rights) -> dict[str, Any] | None:
         known = {("shop", "web"), ("bank", "ledger")}
         return {"name": name} if (namespace, name) in known and rights.may_see(namespace) else None
+
+    def waiting(self, asked: PodsAsked, rights: Rights) -> dict[str, Any]:
+        pods = [["shop", "web", 1.0], ["bank", "ledger", 2.0]]
+        return {"pods": [each for each in pods if rights.may_see(str(each[0]))], "more": asked.after is not None}
 
 
 class Site:

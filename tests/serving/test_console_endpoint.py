@@ -143,6 +143,15 @@ async def test_pages_of_groups_claims_and_verdicts_are_asked_for_by_namespace_an
     assert (await here.read("/console/api/verdicts?pod=shop/crowded", token))[0] == 503
 
 
+async def test_pages_of_waiting_pods_are_for_who_may_see_them_and_a_wrong_question_is_one_line(here: Site) -> None:
+    token = here.judge.person("bob", "enter", "shop")
+    status, body, _ = await here.read("/console/api/waiting?rows=a,b&after=1.5/shop/web", token)
+    assert (status, json.loads(body)) == (200, {"pods": [["shop", "web", 1.0]], "more": True})
+    for wrong in ("", "?rows=", "?rows=a&after=x", f"?rows={'x' * 2000}", f"?rows=a&after=1/{'x' * 500}/p"):
+        status, body, _ = await here.read(f"/console/api/waiting{wrong}", token)
+        assert (status, body.count(b"\n")) == (400, 1), wrong
+
+
 @pytest.mark.parametrize(
     "path", ["node", "node?name=", f"node?name={'x' * 300}", "pod", "pod?pod=", "node?name=gone", "pod?pod=shop", "pod?pod=shop/"]
 )

@@ -145,7 +145,10 @@ def test_gated_suspect_and_untaken_pods_are_told_apart() -> None:
     poison.suspicion = Suspicion(1, 1e9)
     next(queue.profile_queues()).enter(poison, Requeue.IMMEDIATELY, console.world.now)
     rows = {row["pods"][0][0]: row for row in console.settled()["queue"].values()}
-    assert (rows["gated"]["place"], rows["gated"]["reasons"]) == ("gated", [["SchedulingGates", "", 0, 0]])
+    assert (rows["gated"]["place"], rows["gated"]["reasons"]) == (
+        "gated",
+        [["SchedulingGates", "waiting for scheduling gates: [quota]", 0, 0]],
+    )
     assert rows["poison"]["place"] == "suspect"
     assert rows["lost"]["profile"] == ""
     assert "defualt-scheduler" in rows["lost"]["reasons"][0][1]

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from placewright.console.companypages import CompanyPages
 from placewright.console.feed import StateSource
 from placewright.console.rights import Rights
+from placewright.console.waitingpage import PodsAsked
 
 
 class ConsoleSource(StateSource, Protocol):
@@ -49,6 +50,17 @@ class ConsoleSource(StateSource, Protocol):
 
         Returns:
             None for an unknown pod, and for a pod that the reader may not see.
+        """
+
+    def waiting(self, asked: PodsAsked, rights: Rights) -> dict[str, Any]:
+        """Return a page of the pods of rows of the queue (`waitingpage`).
+
+        Args:
+            asked: the question.
+            rights: of the reader. Pods of other namespaces are left out.
+
+        Returns:
+            The page; empty for rows that are not there any more.
         """
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from placewright.console.rights import Rights
+from placewright.console.waitingpage import MOST_PODS, PodsAsked, waiting_page
 from placewright.console.waitingrows import (
     MOST_NAMED,
     Alike,
@@ -152,6 +154,24 @@ class WaitingGroups:
         for kind, sums in hidden.items():
             rows[row_key(kind)] = hidden_row(kind, sum(count for count, _ in sums), min(oldest for _, oldest in sums))
         return bounded(rows)
+
+    def page(self, asked: PodsAsked, rights: Rights) -> dict[str, Any]:
+        """Return a page of the pods of rows, as `waiting_page` makes it of all pods. O(groups + pods of the page).
+
+        Args:
+            asked: the question.
+            rights: of the reader. Pods of other namespaces are left out.
+        """
+        return waiting_page(self._candidates(asked, rights), asked.after)
+
+    def _candidates(self, asked: PodsAsked, rights: Rights) -> Iterator[PendingPod]:
+        """The pods of rows among which the page is: of each row, as many as a page has."""
+        for group in self._groups.values():
+            if group.key in asked.rows and rights.may_see(group.like.namespace):
+                begin = 0 if asked.after is None else bisect_left(group.turns, (*asked.after[:2], ""))
+                # The last pod before the page may be among them, and one more tells whether there are more.
+                for _, _, uid in group.turns[begin : begin + MOST_PODS + 2]:
+                    yield self._pods[uid]
 
     def _leave(self, uid: str, pod: PendingPod) -> None:
         kind = alike(pod)

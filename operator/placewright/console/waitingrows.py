@@ -15,7 +15,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from placewright.api.pods import PodInfo
 from placewright.console.rights import Rights
+from placewright.plugins.schedulinggates import NAME as SCHEDULING_GATES
+from placewright.plugins.schedulinggates import gates_line
 from placewright.scheduler.decisiondetail import cut
 
 #: Rows, and pods that a row names. Further rows are summed up in one.
@@ -64,6 +67,21 @@ class PendingPod(msgspec.Struct, frozen=True, gc=False, order=True):
     since: float
     group: str = ""
     facts: tuple[int | float, ...] = ()
+
+
+def gate_reason(pod: PodInfo, plugin: str, told: str = "") -> WaitReason:
+    """Say which gate keeps a pod. Of the pod's own gates the reason is the same live and in a file.
+
+    Args:
+        pod: that is gated.
+        plugin: that gates it; empty if it is not known.
+        told: the plugin's reason; empty if it is not known. Another plugin's reason may be about other objects, so it is not made here.
+
+    Returns:
+        The reason.
+    """
+    own = cut(gates_line(pod))
+    return WaitReason(SCHEDULING_GATES, own) if plugin == SCHEDULING_GATES or told == own != "" else WaitReason(plugin, told)
 
 
 #: Pods whose tuples are equal share a row.

@@ -21,14 +21,18 @@ class SchedulingGates(PreEnqueuePlugin):
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Reject while any gate is left; the reason lists them."""
-        gates = pod.pod.spec.scheduling_gates
-        if not gates:
-            return SUCCESS
-        return unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")
+        told = gates_line(pod)
+        return unresolvable(told) if told else SUCCESS
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """Only the removal of the pod's own gates helps."""
         return (interest(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED, _is_same_pod, is_itself),)
+
+
+def gates_line(pod: PodInfo) -> str:
+    """Return the reason of a pod that its scheduling gates keep, which lists them; empty for a pod without gates."""
+    gates = pod.pod.spec.scheduling_gates
+    return f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]" if gates else ""
 
 
 def _is_same_pod(pod: PodInfo, _old: PodInfo | None, new: PodInfo | None) -> QueueingHint:

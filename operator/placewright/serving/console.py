@@ -14,10 +14,12 @@ from typing import Any, Final
 
 import msgspec
 
+from placewright.api.decode import DecodeError
 from placewright.console.companypages import CompanyPages
 from placewright.console.source import ConsoleSource
 from placewright.console.staticpages import SECURITY_HEADERS, static_pages
 from placewright.console.verdictdesk import TooManyQuestionsError
+from placewright.console.waitingpage import LONGEST_AFTER, LONGEST_ROWS, PodsAsked
 from placewright.engine.engine import Engine
 from placewright.leadership.election import Alone
 from placewright.serving.consolerights import ConsoleRights, Visitor
@@ -80,7 +82,13 @@ class Console:
         self._rights = rights
         self._elsewhere = elsewhere
         self._turn = _Turn()
-        self._made: Mapping[str, _Making] = {"node": self._node, "pod": self._pod, "group": self._group, "claim": self._claim}
+        self._made: Mapping[str, _Making] = {
+            "node": self._node,
+            "pod": self._pod,
+            "group": self._group,
+            "claim": self._claim,
+            "waiting": self._waiting,
+        }
 
     @property
     def endpoint(self) -> Endpoint:
@@ -141,6 +149,16 @@ class Console:
 
     def _claim(self, question: Question, visitor: Visitor) -> dict[str, Any] | None:
         return self._company.claim(*_pair(question, "claim", visitor), visitor.rights)
+
+    def _waiting(self, question: Question, visitor: Visitor) -> dict[str, Any]:
+        rows, after = [question.query.get(name, ("",))[-1] for name in ("rows", "after")]
+        if len(rows) > LONGEST_ROWS or len(after) > LONGEST_AFTER:
+            raise RequestRefused(_BAD_REQUEST, "the question is too long")
+        try:
+            asked = PodsAsked.of(rows, after)
+        except DecodeError as problem:
+            raise RequestRefused(_BAD_REQUEST, str(problem)) from None
+        return self._source.waiting(asked, visitor.rights)
 
     async def _verdicts(self, question: Question, visitor: Visitor) -> bytes | None:
         try:

@@ -22,7 +22,8 @@ from placewright.console.rights import Rights
 from placewright.console.statedelta import Section, Sections
 from placewright.console.turnrows import WaitingTenants, turn_rows, waiting_tenants
 from placewright.console.waitinggroups import WaitingGroups
-from placewright.console.waitingrows import PendingPod, WaitReason
+from placewright.console.waitingpage import PodsAsked, waiting_page
+from placewright.console.waitingrows import PendingPod, WaitReason, gate_reason
 from placewright.engine.engine import Engine
 from placewright.explain.records import AttemptRecord, Records
 from placewright.profiles.problem import did_you_mean
@@ -182,6 +183,15 @@ class LiveSource:
         pod = self._engine.queue.latest(found.uid) if placed is None else placed.pod
         return pod_page(found, None if active is None else active.evaluator, rights, pod)
 
+    def waiting(self, asked: PodsAsked, rights: Rights) -> dict[str, Any]:
+        """Return a page of the pods of rows of the queue; empty without readers of the feed, who alone know rows.
+
+        Args:
+            asked: the question.
+            rights: of the reader.
+        """
+        return waiting_page((), None) if self._kept is None else self._kept.waiting.page(asked, rights)
+
     # --- inside ------------------------------------------------------------------------------------------------------------------
 
     def _about(self, kept: _Kept) -> dict[str, Any]:
@@ -241,15 +251,17 @@ class LiveSource:
     def _reasons(self, kept: _Kept, queued: QueuedPod) -> tuple[WaitReason, ...]:
         """The reasons of the last attempt that ended."""
         if queued.gated:
-            return (WaitReason(queued.gating_plugin, ""),)
+            gate = gate_reason(queued.pod, queued.gating_plugin)
+            return self._shared(kept, ((gate.plugin, gate.reason, 0),))
         record = self._records.last_failed(queued.uid)
         if record is not None:
             told = self._shared(kept, tuple([(each.plugin, each.reason, each.nodes) for each in record.refusals]))
             return told or (WaitReason("", cut(record.message)) if record.message else _BROKE,)
         if queued.rejecting_plugins:
             known = kept.waiting.get(queued.uid)
-            if known is not None and {each.plugin for each in known.rejections} >= queued.rejecting_plugins:
-                return known.rejections
+            told = () if known is None else tuple([each for each in known.rejections if each.nodes])  # a gate's reason ends with the gate
+            if {each.plugin for each in told} >= queued.rejecting_plugins:
+                return told
             return tuple([WaitReason(plugin, "") for plugin in sorted(queued.rejecting_plugins)])
         return (_BROKE if queued.consecutive_errors else _UNTRIED,)
 

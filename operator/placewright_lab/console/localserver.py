@@ -17,6 +17,7 @@ from placewright.console.rights import ALL_NAMESPACES
 from placewright.console.source import CompanySource
 from placewright.console.staticpages import SECURITY_HEADERS, static_pages
 from placewright.console.verdictdesk import TooManyQuestionsError
+from placewright.console.waitingpage import PodsAsked
 from placewright.engine.singlerequest import CANCELLED_WHEN_GONE
 from placewright_lab.console.doorkeeper import DATA, SESSION, Doorkeeper
 from placewright_lab.console.handthrough import WRITE_SECONDS, HandThrough, dropped_when_it_ends
@@ -88,6 +89,7 @@ class ConsoleServer:
                 self._data("group", self._group),
                 self._data("claim", self._claim),
                 self._data("verdicts", self._verdicts),
+                self._data("waiting", self._waiting),
                 *(() if self._what_if is None else self._what_if.routes()),
                 web.get("/{page}", self._page),
                 web.get("/", self._page),
@@ -195,6 +197,10 @@ class ConsoleServer:
         except TooManyQuestionsError:
             return web.Response(status=_NO_ROOM, text="too many questions\n")
         return _json(None if found is None else msgspec.Raw(found), "no such pod waits: it may have got its node since")
+
+    async def _waiting(self, request: web.Request) -> web.Response:
+        asked = PodsAsked.of(request.query.get("rows", ""), request.query.get("after", ""))
+        return _json(self._source.waiting(asked, ALL_NAMESPACES), "")
 
 
 def _named(request: web.Request, what: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from placewright.api.pods import PodInfo
 from placewright.console.pendingpods import WaitingPlace
-from placewright.console.waitingrows import PendingPod, WaitReason
+from placewright.console.waitingrows import PendingPod, WaitReason, gate_reason
 from placewright.explain.explanation import Now, evaluated
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.profiles.problem import did_you_mean
@@ -135,7 +135,7 @@ class WaitingVerdicts:
     def _with_profile(self, evaluator: Evaluator, pod: PodInfo) -> tuple[str, tuple[WaitReason, ...]]:
         now = evaluated(evaluator, self._world.cluster, pod, briefly=True)
         if now.gated:
-            return SubQueue.GATED.value, (WaitReason("", now.gated),)
+            return SubQueue.GATED.value, (gate_reason(pod, "", now.gated),)
         if now.feasible:
             return SubQueue.ACTIVE.value, (WaitReason("", "fits", now.feasible),)
         return SubQueue.UNSCHEDULABLE.value, rejections_of(now)

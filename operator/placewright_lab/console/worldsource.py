@@ -13,6 +13,7 @@ from placewright.console.podpage import BEST_NODES, pod_page
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.console.shadowrows import shadow_rows, shadows_of
 from placewright.console.statedelta import Section, Sections
+from placewright.console.waitingpage import PodsAsked, pods_of_rows, waiting_page
 from placewright.console.waitingrows import waiting_rows
 from placewright.explain.explanation import Explanation
 from placewright.explain.observed import with_company, with_decision, with_verdicts, without_profile
@@ -115,6 +116,15 @@ class WorldSource:
         """
         nominated = (pod for pod in self.world.pending.values() if pod.nominated_node == name)
         return node_page(self.world.cluster, NodeName(name), nominated, rights)
+
+    def waiting(self, asked: PodsAsked, rights: Rights = ALL_NAMESPACES) -> dict[str, Any]:
+        """Return a page of the pods of rows of the queue. O(waiting pods).
+
+        Args:
+            asked: the question.
+            rights: of the reader.
+        """
+        return waiting_page(pods_of_rows(self.verdicts.waiting(), asked.rows, rights), asked.after)
 
     def pod(self, namespace: str, name: str, rights: Rights = ALL_NAMESPACES) -> dict[str, Any] | None:
         """Explain a pod as `placewright explain` does.
