@@ -311,6 +311,28 @@ async def test_the_table_of_nodes_sorts_by_its_headers(chromium: int, tmp_path: 
         await page.until(f"{first} !== 'a-1' && document.querySelector('#nodes th[aria-sort=ascending]')")
 
 
+async def test_every_pod_of_a_reason_is_reached_page_by_page(chromium: int, tmp_path: Path) -> None:
+    created = "2026-11-23T10:{:02}:{:02}Z"
+    waits = [pod(f"w-{at:03}", namespace=("ml", "shop")[at % 2], cpu=64000, created=created.format(at // 60, at % 60)) for at in range(250)]
+    async with console(chromium, file_of(tmp_path / "s", [node("a"), *waits, claim_profile()])) as (page, _):
+        await visit(page, "#/queue")
+        await page.until("document.querySelector('#reasons .count')?.textContent.startsWith('250')")
+        await page.until("document.querySelector('#reasons').textContent.includes('Insufficient')")
+        await page.run("document.querySelector('#reasons details').open = true")
+        names = "[...document.querySelectorAll('#reasons tbody td:first-child')].map((each) => each.textContent.split('/')[1])"
+        press = "[...document.querySelectorAll('#reasons .pager button')].find((each) => each.textContent === {!r}).click()"
+        seen = await page.run(names)
+        assert len(seen) == 20
+        for length in (100, 100, 30):
+            await page.run(press.format("Later pods"))
+            await page.until(f"(({names})[0] ?? '') > {seen[-1]!r} && ({names}).length === {length}")
+            seen += await page.run(names)
+        assert seen == [f"w-{at:03}" for at in range(250)], "each once, the oldest first, over both namespaces"
+        assert "Later pods" not in [each.strip() for each in (await text(page, "#reasons .pager")).split("\n")]
+        await page.run(press.format("The oldest"))
+        await page.until(f"({names}).length === 20 && ({names})[0] === 'w-000'")
+
+
 async def test_a_card_of_the_queue_names_namespaces_and_its_plugins_filter(chromium: int, tmp_path: Path) -> None:
     async with console(chromium, shop(tmp_path / "s")) as (page, _):
         await visit(page, "#/queue")

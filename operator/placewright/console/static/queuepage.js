@@ -1,10 +1,12 @@
 // The page of the queue: waiting pods by the reason that keeps them, oldest first, with filters.
 
-import { el, fill, table } from "./element.js";
+import { el, fill, shown, table } from "./element.js";
+import { failure } from "./failure.js";
 import { groupLink, mapLink, podLink } from "./links.js";
 import { reconcile } from "./live.js";
 import { look, swatchClass } from "./plugincolours.js";
-import { count, plural, span } from "./words.js";
+import { request } from "./request.js";
+import { clock, count, plural, span } from "./words.js";
 
 const PLACES = {
   unschedulable: "unschedulable",
@@ -20,6 +22,14 @@ const chosen = { place: "*", namespace: "*", profile: "*", plugin: "*" };
 const open = new Set();
 /** Namespaces that a card names; all of them are in what it unfolds. */
 const SPACES = 3;
+/** Pods of a group that the state names, and rows that a question for further ones may name. */
+const OLDEST = 20;
+const MOST_ROWS = 50;
+/** Pages of further pods by the key of their group: what was asked for last, as of when, and what kept it from being answered. */
+const pages = new Map();
+/** Order of a group's pods, which is the server's. */
+const inTurn = (one, other) => one.since - other.since || order(one.name, other.name) || order(one.namespace, other.namespace);
+const order = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
 
 /** "Insufficient cpu on 40 nodes" */
 export function reasonText([plugin, text, least, most]) {
@@ -40,17 +50,27 @@ function pluginTag(plugin, choose) {
   );
 }
 
-/** What an operator's queue knows of a pod beside its age. */
-function queued([priority = 0, attempts = 0, until = 0], now) {
-  const said = [
-    priority ? `priority ${count(priority)}` : "",
-    attempts ? plural(attempts, "attempt") : "",
-    until > now ? `tried again in ${span(until - now)}` : "",
-  ];
-  return said
-    .filter(Boolean)
-    .map((each) => `, ${each}`)
-    .join("");
+/** Pods as a table. An operator's queue knows more of them than their age. */
+function podTable(caption, label, pods, now) {
+  const known = pods.some((pod) => pod.known.length);
+  const number = (name) => ({ name, number: true });
+  const made = table(
+    caption,
+    [
+      { name: "Pod", mono: true },
+      number("Waits"),
+      ...(known ? [number("Priority"), number("Attempts"), number("Tried again in")] : []),
+      { name: "Each node" },
+    ],
+    pods.map(({ namespace, name, since, known: [priority = 0, attempts = 0, until = 0] }) => [
+      podLink(namespace, name),
+      span(now - since),
+      ...(known ? [count(priority), count(attempts), until > now ? span(until - now) : "–"] : []),
+      mapLink(namespace, name),
+    ]),
+  );
+  made.setAttribute("aria-label", shown(label));
+  return made;
 }
 
 export function queuePage(root) {
@@ -126,7 +146,7 @@ export function queuePage(root) {
   }
 
   function write() {
-    const rows = [...state.queue.values()];
+    const rows = [...state.queue].map(([id, row]) => ({ id, ...row }));
     const now = state.about.get("now");
     const places = new Map();
     for (const row of rows) places.set(row.place, (places.get(row.place) ?? 0) + row.count);
@@ -201,6 +221,59 @@ export function queuePage(root) {
     );
   }
 
+  /** Ask for the pods after the last one that is shown. */
+  async function turn(group, last) {
+    const rows = group.rows.filter((row) => row.pods.length).sort((one, other) => one.oldest - other.oldest);
+    const asked = rows.slice(0, MOST_ROWS).map((row) => row.id);
+    const after = `${last.since}/${last.namespace}/${last.name}`;
+    const answer = await request(`api/waiting?rows=${asked.join(",")}&after=${encodeURIComponent(after)}`).catch(() => null);
+    if (answer?.ok) {
+      const { pods, more } = await answer.json();
+      const found = pods.map(([namespace, name, since, ...known]) => ({ namespace, name, since, known }));
+      pages.set(group.key, { pods: found, more, at: state.about.get("now"), left: rows.length > MOST_ROWS, told: "" });
+    } else pages.set(group.key, { ...pages.get(group.key), told: await failure(answer) });
+    if (state) write();
+  }
+
+  /** The pods of a group: the oldest, as they are now, or a page of further ones, as of when it was asked for. */
+  function podsOf(group, now) {
+    const named = group.rows
+      .flatMap((row) => row.pods.map(([name, since, ...known]) => ({ namespace: row.namespace, name, since, known })))
+      .sort(inTurn)
+      .slice(0, OLDEST);
+    if (!named.length) return { title: "where", content: [] };
+    const page = pages.get(group.key);
+    const listed = page?.pods ?? named;
+    const all = group.rows.reduce((sum, row) => sum + (row.pods.length ? row.count : 0), 0);
+    const more = page?.pods ? page.more : all > named.length;
+    const button = (text, press) => el("button", { data: { key: text }, on: { click: press } }, text);
+    const first = () => {
+      pages.delete(group.key);
+      write();
+    };
+    const caption = page?.pods ? `Later pods, as of ${clock(page.at)} UTC` : more ? "The oldest pods" : "All pods, the oldest first";
+    const label = [caption, ...group.reasons.map(reasonText), PLACES[group.place] ?? group.place].join("; ");
+    return {
+      title: named.length === all ? (all === 1 ? "the pod" : `the ${all} pods`) : `pods, the oldest ${named.length} first`,
+      content: [
+        listed.length ? podTable(caption, label, listed, now) : el("p", { class: "muted small" }, "No more pods wait for this."),
+        page?.left
+          ? el("p", { class: "muted small" }, `Of the ${MOST_ROWS} namespaces with the oldest pods; choose a namespace for others.`)
+          : null,
+        page?.told ? el("p", { class: "small" }, page.told) : null,
+        more || page?.pods
+          ? el(
+              "div",
+              { class: "pager" },
+              page?.pods ? button("The oldest", first) : null,
+              more ? button("Later pods", () => turn(group, listed.at(-1))) : null,
+              `${plural(all, "pod")} in all`,
+            )
+          : null,
+      ],
+    };
+  }
+
   function item(group, now) {
     const [first, ...more] = group.reasons;
     const spaces = [
@@ -212,34 +285,15 @@ export function queuePage(root) {
       ),
     ];
     const gangs = group.rows.flatMap((row) => (row.groups ?? []).map(([name, many]) => [row.namespace, name, many]));
-    const pods = group.rows
-      .flatMap((row) => row.pods.map(([name, since, ...known]) => ({ namespace: row.namespace, name, since, known })))
-      .sort((one, other) => one.since - other.since)
-      .slice(0, 20);
+    const pods = podsOf(group, now);
     const unfold = el(
       "details",
       {
         open: open.has(group.key),
         on: { toggle: (event) => (event.target.open ? open.add(group.key) : open.delete(group.key)) },
       },
-      el(
-        "summary",
-        { data: { key: group.key } },
-        pods.length ? `the oldest ${pods.length === 1 ? "pod" : `${pods.length} pods`}` : "where",
-      ),
-      el(
-        "ul",
-        { class: "lines small" },
-        pods.map((pod) =>
-          el(
-            "li",
-            {},
-            podLink(pod.namespace, pod.name),
-            el("span", { class: "muted" }, ` waits ${span(now - pod.since)}${queued(pod.known, now)}, `),
-            mapLink(pod.namespace, pod.name),
-          ),
-        ),
-      ),
+      el("summary", { data: { key: group.key } }, pods.title),
+      pods.content,
       el(
         "div",
         { class: "tags" },
