@@ -333,6 +333,17 @@ async def test_every_pod_of_a_reason_is_reached_page_by_page(chromium: int, tmp_
         await page.until(f"({names}).length === 20 && ({names})[0] === 'w-000'")
 
 
+async def test_pods_of_the_contexts_namespace_come_first(chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, shop(tmp_path / "s")) as (page, server):
+        await visit(page, "#/queue")
+        await page.until("document.querySelectorAll('#reasons > li').length === 5")
+        assert "ml: 3" in await text(page, "#reasons > li"), "the oldest, as no namespace is the reader's"
+        server._source._about["own"] = "shop"  # type: ignore[attr-defined]  # as ClusterSource tells it
+        server._source.world.put(read_object(pod("one-more"), "test"))  # type: ignore[attr-defined]
+        await page.until("document.querySelector('#reasons > li:last-child')?.textContent.includes('ml: 3')")
+        assert "namespace shop first" in await text(page, "#page")
+
+
 async def test_a_card_of_the_queue_names_namespaces_and_its_plugins_filter(chromium: int, tmp_path: Path) -> None:
     async with console(chromium, shop(tmp_path / "s")) as (page, _):
         await visit(page, "#/queue")

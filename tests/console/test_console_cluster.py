@@ -26,7 +26,7 @@ def without_kubectl(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_without_an_operator_the_cluster_is_shown_live_with_the_reason(stage: Stage) -> None:
     stage.profile().node("a", cpu="2", zone="z1").node("b", zone="z2").pod("big", cpu="8").pod("lost", scheduler="placewrigth")
-    async with live_console(stage) as (browser, _):
+    async with live_console(stage) as (browser, source):
         await browser.until(lambda: "big" in browser.reasons and browser.state["about"]["notEvaluated"] == 0)
         assert browser.state["nodes"].keys() == {"a", "b"}
         assert browser.reasons["big"] == ("unschedulable", [["NodeResourcesFit", "Insufficient cpu", 2, 2]])
@@ -34,6 +34,7 @@ async def test_without_an_operator_the_cluster_is_shown_live_with_the_reason(sta
         assert "evaluated here: there is no kubectl to forward its port" in browser.notes
         assert "from the API server's objects" in browser.notes
         assert browser.state["about"]["kind"] == "cluster"
+        assert browser.state["about"]["own"] == source._own == "default", "the namespace that kubectl would use"
         assert browser.state["about"]["profiles"] == ["placewright"]
         stage.node("c", cpu="16")
         await browser.until(lambda: browser.place("big") == "active")

@@ -121,7 +121,7 @@ async def choose(page: Page, select: str, value: str) -> None:
 async def test_charts_say_what_their_tables_say_and_one_moment_is_shown_in_all(chromium: int, tmp_path: Path) -> None:
     operator = Operator(open_file(shop(tmp_path / "s"), 2**24))
     async with opened(chromium, operator, "time") as page:
-        await page.until("document.querySelectorAll('#charts figure').length === 5")
+        await page.until("document.querySelectorAll('#charts figure').length === 6")
         await fits(page)
         # The table of a chart has a row for each of its steps, and the line is as high as the number says.
         await page.run("void [...document.querySelectorAll('#charts details')].forEach((each) => { each.open = true; })")
@@ -129,8 +129,8 @@ async def test_charts_say_what_their_tables_say_and_one_moment_is_shown_in_all(c
         rows = await cells(page, "#chart-bound")
         assert {row[2] for row in rows} == {"11"}
         assert {row[3] for row in rows} == {"10"}
-        decided = await cells(page, "#chart-decisions")
-        assert {tuple(row[2:]) for row in decided} == {("11", "10", "1")}
+        for chart, figures in (("#chart-decisions", ("11", "10", "1")), ("#chart-refusals", ("0.2", "0.2", "0"))):
+            assert {tuple(row[2:]) for row in await cells(page, chart)} == {figures}
         steps = await page.run("document.querySelector('#chart-bound .chart .line').getAttribute('d').match(/H/g).length")
         assert steps == len(rows)
         waits = [float(row[4]) for row in await cells(page, "#chart-waiting")]
@@ -145,7 +145,7 @@ async def test_charts_say_what_their_tables_say_and_one_moment_is_shown_in_all(c
         assert "12:00:00" in await page.run("document.getElementById('reading').textContent")
         said = await page.run("document.getElementById('when').getAttribute('aria-valuetext')")
         assert re.search(r"Bound pods a second: all profiles 11\b.*unschedulable 30\b", said)
-        assert await page.run("document.querySelectorAll('.hair[visibility=visible]').length") == 5
+        assert await page.run("document.querySelectorAll('.hair[visibility=visible]').length") == 6
         await page.press("Escape")
         assert await page.run("document.querySelectorAll('.hair[visibility=visible]').length") == 0
         # By pointer the same.
@@ -175,7 +175,7 @@ async def test_charts_say_what_their_tables_say_and_one_moment_is_shown_in_all(c
         await page.until("document.querySelector('#chart-bound tbody td').textContent === '12:15:15'")
         assert await page.run("document.getElementById('by-profile').value") == "default-scheduler"
         unfolded = await page.run("[...document.querySelectorAll('#charts details')].map((each) => each.open)")
-        assert unfolded == [True, True, False, True, True]
+        assert unfolded == [True, True, True, False, True, True]
         assert await page.run(f"Math.abs({height} - seen) < 2 && document.activeElement === {region}"), "the row that is read"
 
 

@@ -41,7 +41,7 @@ class Console:
         live = SimpleNamespace(active={}, by_scheduler_name=self._profile_of)
         self.engine = SimpleNamespace(
             cluster=self.world.cluster, queue=self.world.queue, live=live, replica=SimpleNamespace(identity="replica-0"),
-            access=SimpleNamespace(server="https://api"), client=SimpleNamespace(away=SimpleNamespace(away_since=None)),
+            access=SimpleNamespace(server="https://api", context=""), client=SimpleNamespace(away=SimpleNamespace(away_since=None)),
         )  # fmt: skip
         self.adopt()
         self.source = LiveSource(cast("Engine", self.engine), self.records, clock=self.world.time, wall=self.wall)
@@ -133,6 +133,14 @@ def test_a_pod_that_backs_off_is_told_with_the_end_of_its_backoff() -> None:
     (row,) = console.settled()["queue"].values()
     assert row["place"] == "backoff"
     assert row["pods"][0][4] - console.wall() == pytest.approx(1.5, abs=0.6)
+
+
+def test_the_source_is_named_by_its_cluster_and_not_by_the_host() -> None:
+    console = Console()
+    about = console.settled()["about"]
+    assert (about["source"], about["replica"]) == ("https://api", "replica-0")
+    console.engine.access.context = "prod-eu"
+    assert console.settled()["about"]["source"] == "prod-eu"
 
 
 def test_gated_suspect_and_untaken_pods_are_told_apart() -> None:

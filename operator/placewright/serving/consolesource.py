@@ -204,7 +204,9 @@ class LiveSource:
             **opening,
             **stale,
             "kind": "operator",
-            "source": engine.replica.identity.partition("/")[0],
+            # A cluster has no name of its own; in a pod there is no context, and the API server's address is all that tells clusters apart.
+            "source": engine.access.context or engine.access.server,
+            "replica": engine.replica.identity.partition("/")[0],
             "server": engine.access.server,
             "now": round(self._wall(), 1),
             "behind": behind,

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from placewright.api.bad_input import InputError
+from placewright.cli.explain.fromoperator import current_namespace
 from placewright.cli.operatorport import OperatorPlace
 from placewright.framework.registry import Registry
 from placewright.kube.client import ApiClient
@@ -61,7 +62,10 @@ class ClusterSource(WorldSource):
             say: takes a line for the terminal when another source is shown.
         """
         self._watched = WatchedCluster(place.client, registry)
-        about = {"kind": "cluster", "source": place.client.access.context or place.client.access.server, "began": self._watched.world.began}
+        #: Told to the page, which shows pods of the context's namespace first.
+        self._own = current_namespace(place.kubeconfig, place.context)
+        source = place.client.access.context or place.client.access.server
+        about = {"kind": "cluster", "source": source, "own": self._own, "began": self._watched.world.began}
         super().__init__(self._watched.world, about, time.monotonic, _REST)
         self._client = place.client
         self._link = OperatorLink(place, server, token, self._stands_now)
@@ -128,7 +132,7 @@ class ClusterSource(WorldSource):
         return {**super().moment(), "notes": list(self._notes()), "now": float(int(time.time())), "server": self._watched.server}
 
     def _local(self) -> dict[str, Any]:
-        return {"can": list(self.can), "source": self._about["source"], "notes": list(self._notes())}
+        return {"can": list(self.can), "source": self._about["source"], "own": self._own, "notes": list(self._notes())}
 
     def _notes(self) -> Sequence[str]:
         if not self._shows_objects():

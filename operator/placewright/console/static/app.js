@@ -197,7 +197,9 @@ function go() {
 function changed(next, delta) {
   state = next;
   const about = state.about;
-  document.getElementById("source").replaceChildren(shown(about.get("source") ?? ""));
+  const source = document.getElementById("source");
+  source.replaceChildren(shown(about.get("source") ?? ""));
+  source.title = about.has("replica") ? `told by replica ${shown(about.get("replica"))}` : "";
   const [applied, all] = about.get("changes") ?? [0, 0];
   const played = all ? ` · ${count(applied)} of ${count(all)} changes` : "";
   document.getElementById("moment").textContent = about.get("now") ? moment(about.get("now")) + played : "";

@@ -93,6 +93,7 @@ export function queuePage(root) {
     ),
   );
 
+  const own = () => state.about.get("own");
   const visible = (row, but) => Object.entries(chosen).every(([key, value]) => value === "*" || key === but || has(row, key, value));
   const has = (row, key, value) => (key === "plugin" ? row.reasons.some(([plugin]) => plugin === value) : (row[key] ?? "") === value);
   const valuesOf = (row, key) => (key === "plugin" ? row.reasons.map(([plugin]) => plugin).filter(Boolean) : [row[key] ?? ""]);
@@ -115,9 +116,9 @@ export function queuePage(root) {
         group.reasons[at][3] = Math.max(group.reasons[at][3], most);
       });
     }
-    // What a reader may see by name is theirs to act on, and stands before the sums of others.
-    const others = (group) => Number(group.rows[0].namespace === null);
-    return [...found.values()].sort((one, other) => others(one) - others(other) || one.oldest - other.oldest || other.count - one.count);
+    // The kubeconfig's own namespace is first; what a reader may see by name is theirs to act on, and stands before the sums of others.
+    const rank = (group) => (group.rows[0].namespace === null ? 2 : group.rows.some((row) => row.namespace === own()) ? 0 : 1);
+    return [...found.values()].sort((one, other) => rank(one) - rank(other) || one.oldest - other.oldest || other.count - one.count);
   }
 
   function choice(label, key, names) {
@@ -145,6 +146,12 @@ export function queuePage(root) {
     return el("label", { class: "field" }, label, select);
   }
 
+  /** Which namespaces are shown before others, in words. */
+  function firsts(rows) {
+    if (rows.some((row) => row.namespace === own())) return `namespace ${own()} first, `;
+    return rows.some((row) => row.namespace === null) ? "your namespaces first, " : "";
+  }
+
   function write() {
     const rows = [...state.queue].map(([id, row]) => ({ id, ...row }));
     const now = state.about.get("now");
@@ -169,7 +176,7 @@ export function queuePage(root) {
     const seen = grouped(rows.filter((row) => visible(row)));
     const pods = seen.reduce((sum, group) => sum + group.count, 0);
     const left = state.about.get("notEvaluated") ?? 0;
-    said.textContent = `${plural(pods, "pod")} in ${plural(seen.length, "group")}, ${rows.some((row) => row.namespace === null) ? "your namespaces first, " : ""}oldest first${left ? `; ${plural(left, "pod")} not evaluated yet` : ""}`;
+    said.textContent = `${plural(pods, "pod")} in ${plural(seen.length, "group")}, ${firsts(rows)}oldest first${left ? `; ${plural(left, "pod")} not evaluated yet` : ""}`;
     reconcile(
       list,
       seen.length
@@ -318,7 +325,7 @@ export function queuePage(root) {
           el("span", { class: "tag" }, PLACES[group.place] ?? group.place),
           [...new Set(group.reasons.map(([plugin]) => plugin).filter(Boolean))].map((plugin) => pluginTag(plugin, only)),
           spaces
-            .sort(([, one], [, other]) => other - one)
+            .sort(([name, one], [another, other]) => (another === own()) - (name === own()) || other - one)
             .slice(0, SPACES)
             .map(([space, many]) => el("span", { class: "tag" }, space === null ? "other namespaces" : `${space}: ${count(many)}`)),
           spaces.length > SPACES ? el("span", { class: "tag" }, plural(spaces.length - SPACES, "more namespace")) : null,

@@ -13,7 +13,11 @@ const PLACES = [
   ["gated", "--kind-7"],
 ];
 const [DECISIONS, BOUND, WAITING, DECIDE50, DECIDE99, BIND50, BIND99] = [0, 1, 2, 3, 4, 5, 6];
-const EVERYTHING = ["decisions", "bound", "waiting", "places", "deciding", "binding"];
+const decided = (found) => found[DECISIONS];
+const bound = (found) => found[BOUND];
+/** Attempts that bound nothing: no node held the pod, or something broke. */
+const refused = (found) => found[DECISIONS] - found[BOUND];
+const EVERYTHING = ["decisions", "refusals", "bound", "waiting", "places", "deciding", "binding"];
 const KIND_NAMES = { generation: "profile", leader: "leader", away: "API server", still: "standstill", begun: "begun" };
 const RECENT = 600;
 /** Seconds from which on a count is told as a rate. */
@@ -106,7 +110,7 @@ export function timePage(root) {
   }
 
   const steps = (value) => stretches.map((each) => [each.begin, each.end, value(each.figures, each)]);
-  const rate = (place) => (found, each) => (each.length >= SHORTEST ? found[place] / each.length : null);
+  const rate = (many) => (found, each) => (each.length >= SHORTEST ? many(found) / each.length : null);
 
   /** The profiles with most decisions first. */
   function profiles() {
@@ -117,17 +121,17 @@ export function timePage(root) {
     return [...found].sort(([, one], [, other]) => other - one).map(([name]) => name);
   }
 
-  function rates(place) {
+  function rates(many) {
     const names = chosen.profile === ALL ? profiles() : [];
     if (names.length < 2)
       return [
-        { name: chosen.profile === ALL ? "all profiles" : called(chosen.profile), style: look("--kind-0", 0), steps: steps(rate(place)) },
+        { name: chosen.profile === ALL ? "all profiles" : called(chosen.profile), style: look("--kind-0", 0), steps: steps(rate(many)) },
       ];
     const of = (name) =>
-      stretches.map((each) => [each.begin, each.end, rate(place)(joined(each.profiles.filter(([one]) => one === name)), each)]);
+      stretches.map((each) => [each.begin, each.end, rate(many)(joined(each.profiles.filter(([one]) => one === name)), each)]);
     const known = [...names].sort();
     return [
-      { name: "all profiles", style: look("--ink", 0), steps: steps(rate(place)) },
+      { name: "all profiles", style: look("--ink", 0), steps: steps(rate(many)) },
       ...names.slice(0, MOST_LINES).map((name) => ({
         name: called(name),
         style: look(KINDS[known.indexOf(name) % KINDS.length], 1 + known.indexOf(name)),
@@ -149,8 +153,9 @@ export function timePage(root) {
 
   function wanted() {
     const all = [
-      { key: "decisions", title: "Decisions a second", lines: () => rates(DECISIONS), format: few },
-      { key: "bound", title: "Bound pods a second", lines: () => rates(BOUND), format: few },
+      { key: "decisions", title: "Decisions a second", lines: () => rates(decided), format: few },
+      { key: "refusals", title: "Attempts that bound nothing, a second", lines: () => rates(refused), format: few },
+      { key: "bound", title: "Bound pods a second", lines: () => rates(bound), format: few },
       { key: "waiting", title: figures().includes("places") ? "Waiting pods by sub-queue" : "Waiting pods", lines: waiting, format: few },
       { key: "deciding", title: "Time to decide", lines: () => quantiles(DECIDE50, DECIDE99), format: latency, log: true },
       {
