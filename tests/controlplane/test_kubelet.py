@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.controllers.kubelet import RUN_SECONDS, KubeletTimes
+from kubesandbox.controllers.kubelet import RUN_SECONDS, START_SECONDS, TURNS_AWAY, Kubelets, KubeletTimes, simulated_node
 from kubesandbox.faults import Rule
 from kubesandbox.server import Sandbox, SandboxOptions
 from kubesandbox.storage.store import Change
@@ -123,6 +123,29 @@ async def test_a_pod_that_runs_for_a_while_completes(ward: Ward) -> None:
     found = await ward.until_phase("job", "Succeeded")
     assert found is not None
     assert {one["type"]: one["status"] for one in found["status"]["conditions"]}["Ready"] == "False"
+
+
+async def test_annotations_of_nodes_and_pods_mean_what_they_mean_in_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them every pod here waits for an hour."""
+    monkeypatch.setattr(Kubelets, "_adopt", lambda *_: None)  # the sandbox's own would heed them, too
+    async with Sandbox(SandboxOptions(nodes=1)) as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
+        nodes = sandbox.resource("", "v1", "nodes")
+        for number, notes in ((1, {START_SECONDS: "0"}), (2, {TURNS_AWAY: "OutOfcpu"})):
+            node = simulated_node(number, "2023-11-14T22:13:20Z")
+            sandbox.writes.create(nodes, "", {**node, "metadata": {**node["metadata"], "annotations": notes}})
+        ward = Ward(sandbox, Kubelet(client, start_seconds=3600.0))
+        async with background(ward.kubelet.run(), "kubelet"):
+            ward.pod("late", node="node-0000")
+            ward.pod("later", node="node-0001", **{START_SECONDS: "3600"})
+            ward.pod("soon", node="node-0000", **{START_SECONDS: "0"})
+            ward.pod("on-a-soon-node", node="node-0001")
+            ward.pod("turned-away", node="node-0002", **{START_SECONDS: "0"})
+            for name in ("soon", "on-a-soon-node"):
+                await ward.until_phase(name, "Running")
+            failed = await ward.until_phase("turned-away", "Failed")
+            assert failed is not None
+            assert failed["status"]["reason"] == "OutOfcpu"
+            assert [(ward.show(name) or {})["status"]["phase"] for name in ("late", "later")] == ["Pending", "Pending"]
 
 
 async def test_a_server_that_goes_away_is_waited_for(ward: Ward) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -108,8 +108,7 @@ class Kubelets:
         if reason is not None:
             self._later(0, lambda: self._turn_away(pod, reason))
             return
-        slow = [run_seconds(notes[START_SECONDS]) for notes in map(_annotations, (found.object, pod.object)) if START_SECONDS in notes]
-        self._later(max((seconds for seconds in slow if seconds is not None), default=self._times.start), lambda: self._start(pod))
+        self._later(start_seconds(_annotations(found.object), _annotations(pod.object), self._times.start), lambda: self._start(pod))
 
     def _on_node(self, change: Change) -> None:
         if change.previous is None and change.current is not None:
@@ -233,6 +232,18 @@ def run_seconds(text: str) -> float | None:
         return max(0.0, float(text))
     except ValueError:
         return None
+
+
+def start_seconds(node: Mapping[str, str], pod: Mapping[str, str], otherwise: float) -> float:
+    """Return the seconds from a pod's Binding until it runs.
+
+    Args:
+        node: annotations of the node.
+        pod: annotations of the pod; if both have `START_SECONDS`, the longer time counts.
+        otherwise: seconds if neither has a number.
+    """
+    noted = [run_seconds(notes[START_SECONDS]) for notes in (node, pod) if START_SECONDS in notes]
+    return max((seconds for seconds in noted if seconds is not None), default=otherwise)
 
 
 def simulated_node(number: int, now: str) -> Object:

@@ -1,7 +1,7 @@
 """All nodes' kubelets on a real API server, in one task: assigned pods run after a moment, deleted ones end, some complete.
 
-What `sandbox/kubelet.py` does inside its own server, done by requests: containers are imagined, the annotation
-`sandbox.placewright.dev/run-seconds` ends a pod well, and whether a pod's node exists is not asked. A pod that its node cannot take is
+What `kubesandbox/controllers/kubelet.py` does inside its own server, done by requests: containers are imagined, and its annotations
+(`sandbox.placewright.dev/…`) mean the same here. Whether a pod's node exists is not asked. A pod that its node cannot take is
 refused, as kubelets do (`admission.py`): it is Failed, and its message says why. A preStop hook that sleeps delays a pod's end.
 
 Needs the rights to list and watch pods and nodes, to patch the status of pods and to delete them. What is under way when `run` is
@@ -14,13 +14,23 @@ import asyncio
 import itertools
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 
-from kubesandbox.controllers.kubelet import RUN_SECONDS, completed_status, pod_address, run_seconds, running_status
+from kubesandbox.controllers.kubelet import (
+    RUN_SECONDS,
+    TURNS_AWAY,
+    completed_status,
+    pod_address,
+    run_seconds,
+    running_status,
+    start_seconds,
+    turned_away_status,
+)
 from placewright.api.decode import convert, decode
 from placewright.api.objects import Node, NodeName, ObjectMeta, Pod
 from placewright.api.pods import FINISHED_PHASES
@@ -143,7 +153,11 @@ class Kubelet:
     # --- steps ---
 
     async def _take(self, pod: AssignedPod, step: Step) -> None:
-        await asyncio.sleep(step_delay(pod, step, self._start_seconds))
+        await self._nodes.known.wait()
+        delay = step_delay(pod, step, self._start_seconds)
+        if step is Step.START:
+            delay = start_seconds(self._nodes.notes_of(pod.node), pod.metadata.annotations or {}, delay)
+        await asyncio.sleep(delay)
         act = {Step.START: self._start, Step.COMPLETE: self._complete, Step.END: self._end}[step]
         try:
             async with self._slots:
@@ -155,6 +169,10 @@ class Kubelet:
             self.counts[taken] += 1
 
     async def _start(self, pod: AssignedPod) -> Step:
+        turned_away = self._nodes.notes_of(pod.node).get(TURNS_AWAY)
+        if turned_away is not None:
+            await self._patch(pod, turned_away_status(_as_json(pod), _now(), turned_away))
+            return Step.REFUSE
         refusal = await self._refusal(pod)
         if refusal is not None:
             await self._patch(pod, refused_status(_as_json(pod), refusal))
@@ -171,7 +189,6 @@ class Kubelet:
 
     async def _refusal(self, pod: AssignedPod) -> Refusal | None:
         """The reason to refuse a pod. The scheduler may know a change of the node before we do, so no pod is refused for that."""
-        await self._nodes.known.wait()
         asked = _as_pod(pod)
         refusal = self._admission.admit(asked)
         if refusal is None:
@@ -201,7 +218,7 @@ class Kubelet:
 
 
 class _Nodes:
-    """Tells admission the nodes.
+    """Tells admission the nodes, and keeps their annotations.
 
     Attributes:
         known: set once all of them were told.
@@ -209,14 +226,21 @@ class _Nodes:
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
+        self._notes: dict[NodeName, Mapping[str, str]] = {}
         self.known = asyncio.Event()
+
+    def notes_of(self, node: NodeName) -> Mapping[str, str]:
+        """Return the annotations of a node; none of one that is not there."""
+        return self._notes.get(node, {})
 
     def changed(self, old: Node | None, new: Node) -> None:
         """A node came, or is another now."""
+        self._notes[NodeName(new.metadata.name)] = new.metadata.annotations or {}
         self._admission.node_is(new)
 
     def deleted(self, old: Node) -> None:
-        """Forget a pod that is gone."""
+        """Forget a node that is gone."""
+        self._notes.pop(NodeName(old.metadata.name), None)
         self._admission.node_is_gone(NodeName(old.metadata.name))
 
     def synced(self) -> None:
