@@ -47,10 +47,9 @@ class Desk:
 
     def environment(self) -> Mapping[str, str]:
         """Nothing of who runs the tests, but for the search path."""
-        who = {f"GIT_{role}_{what}": "reader" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         path = f"{self.home / 'bin'}:{os.environ['PATH']}"
         # Python's own output is not held back, as in a terminal.
-        return {"HOME": str(self.home), "PATH": path, "PYTHONUNBUFFERED": "1", "COLUMNS": "160", **who}
+        return {"HOME": str(self.home), "PATH": path, "PYTHONUNBUFFERED": "1", "COLUMNS": "160"}
 
 
 @asynccontextmanager
