@@ -107,10 +107,12 @@ TAKEOVER_SECONDS: Final = gauge(
 )
 COLUMN_BYTES: Final = gauge("placewright_column_bytes", "Memory that is taken by what is kept of nodes for pods that look alike, in bytes.")
 COLUMN_BYTES_LIMIT: Final = gauge("placewright_column_bytes_limit", "How much of it may be taken, in bytes: a quarter of the memory limit.")
-KEPT_BYTES: Final = gauge("placewright_kept_bytes", "Memory that all caches of what follows from objects take, the columns too, in bytes.")
+KEPT_BYTES: Final = gauge(
+    "placewright_kept_bytes", "Memory that caches (the columns too), records, queues of writes and events to be told take, in bytes."
+)
 OBJECT_BYTES: Final = gauge(
     "placewright_object_bytes",
-    "Memory that objects take as they were read, in bytes, estimated from a sample; as resource 'waiting pods' those without a node.",
+    "Memory that objects take as they were read, in bytes, estimated from samples of a minute ago at most; 'waiting pods' have no node.",
     "resource",
 )
 SUSPECTS: Final = gauge(
