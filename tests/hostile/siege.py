@@ -128,7 +128,10 @@ class Siege:
 
     async def counted(self) -> float:
         """Memory that the operator counts, MiB: objects, and all that it keeps because of them."""
-        return sum(float(value) for value in _COUNTED.findall(await self.scraped())) / 2**20
+        answer = await self.scraped()
+        told = _COUNTED.findall(answer)
+        assert told, answer[:1000]
+        return sum(map(float, told)) / 2**20
 
     async def scraped(self) -> str:
         """Its metrics. Scraped as Prometheus does, with a token and ten seconds of patience, which waits for no answer about another."""

@@ -17,7 +17,7 @@ from placewright.engine.engine import Engine
 from placewright.observability.metrics import groups, own, scrape, shadows
 from placewright.observability.metrics.attempts import AttemptSeries
 from placewright.observability.metrics.groups import ClaimSeries, GroupSeries
-from placewright.observability.metrics.objectbytes import ObjectBytes
+from placewright.observability.metrics.objectbytes import ObjectSizes
 from placewright.observability.metrics.series import CounterSeries, Histograms, Series, counted, told
 from placewright.observability.metrics.timings import EventTimes, HintTimes, RequestTimes
 
@@ -63,7 +63,7 @@ class EngineMetrics:
         """
         self._engine: Final = engine
         self._series: Final = series
-        self._object_bytes = ObjectBytes(engine)
+        self._object_sizes = ObjectSizes(engine)
         self._build = told(own.BUILD, (version("placewright"), platform.python_version()))
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Read(self._others))
@@ -73,7 +73,7 @@ class EngineMetrics:
 
     async def refresh(self) -> None:
         """Bring up to date what takes several turns of the loop to count."""
-        await self._object_bytes.refresh()
+        await self._object_sizes.refresh()
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All metrics as text, and its content type: OpenMetrics where the Accept header asks for it, else Prometheus' own format."""
@@ -88,7 +88,7 @@ class EngineMetrics:
         yield from (one.metric() for one in self._series if isinstance(one, CounterSeries))
         yield self._build
         yield from scrape.gauges(self._engine)
-        yield counted(own.OBJECT_BYTES, {(resource,): float(nbytes) for resource, nbytes in self._object_bytes.by_resource.items()})
+        yield counted(own.OBJECT_BYTES, {(resource,): float(nbytes) for resource, nbytes in self._object_sizes.by_resource.items()})
         yield from groups.standing(self._engine)
         yield from scrape.profiles(self._engine)
         yield from shadows.compared(self._engine.shadows.by_name)

@@ -1,6 +1,6 @@
 """The bytes that objects take, estimated from a sample of each store once a minute at most, and only while metrics are scraped.
 
-One walk over the sizes of all pods finds the large ones. The loop has turns between any two values that are counted.
+One walk over the sizes of all pods finds the large ones. The loop has a turn whenever the count has taken a few milliseconds.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from placewright.engine.engine import Engine
 
 #: Seconds for which an estimate is told.
 LASTS_SECONDS: Final = 60.0
+#: The loop has a turn after so many seconds. Not after each value: a scrape would wait for hundreds of turns of a busy loop.
+TURN_SECONDS: Final = 0.005
 #: Bytes of JSON that a pod whose extent is not counted has, about.
 _SMALL_POD: Final = 1024
 
 
-class ObjectBytes:
+class ObjectSizes:
     """Estimates the bytes of each store.
 
     Attributes:
@@ -43,7 +45,20 @@ class ObjectBytes:
         """Estimate anew if the last estimate is older than `LASTS_SECONDS`. While one call does so, others return at once."""
         if time.monotonic() - self._counted_at >= LASTS_SECONDS:
             self._counted_at = time.monotonic()
-            self.by_resource = {resource: await _sum_of(drawn, derived) for resource, drawn, derived in self._samples()}
+            self.by_resource = await self._estimate()
+
+    async def _estimate(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        began = time.perf_counter()
+        for resource, drawn, derived in self._samples():
+            total = float(derived)
+            for item, number in drawn:
+                if time.perf_counter() - began > TURN_SECONDS:
+                    await asyncio.sleep(0)
+                    began = time.perf_counter()
+                total += number * bytes_of(item, UNENDING)
+            found[resource] = round(total)
+        return found
 
     def _samples(self) -> Iterator[tuple[str, list[tuple[Any, float]], int]]:
         """For each resource the values to count, and the bytes of all that is derived from its objects."""
@@ -52,14 +67,6 @@ class ObjectBytes:
                 yield reflector.source.resource, sample(list(reflector.store.values())), 0
         yield "pods", *_of_pods([place.pod for place in self._engine.cluster.placements()])
         yield "waiting pods", *_of_pods([queued.pod for _, queued in self._engine.queue.pods()])
-
-
-async def _sum_of(drawn: list[tuple[Any, float]], derived: int) -> int:
-    total = float(derived)
-    for item, number in drawn:
-        total += number * bytes_of(item, UNENDING)
-        await asyncio.sleep(0)
-    return round(total)
 
 
 def _of_pods(pods: Sequence[PodInfo]) -> tuple[list[tuple[Any, float]], int]:
