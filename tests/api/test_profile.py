@@ -132,13 +132,15 @@ def test_a_status_says_only_what_is_so() -> None:
 
 def test_what_a_shadow_found_is_written_whole_with_its_zeros() -> None:
     """A patch that leaves a zero out would leave the number of before in place."""
-    written = as_json(ShadowStatus(since="2026-01-01T00:00:00Z", resources=[ShadowUse(name="cpu")]))
+    uses = [ShadowUse(name="cpu", shadow=Allocation(), live=Allocation()), ShadowUse(name="example.com/gpu")]
+    written = as_json(ShadowStatus(since="2026-01-01T00:00:00Z", resources=uses))
     zeros = {"decisions": 0, "meanPoints": 0.0, "maxPoints": 0.0, "meanPercent": 0.0}
     share = {"meanPercent": 0.0, "deviationPercent": 0.0}
+    resources = [{"name": "cpu", "shadow": share, "live": share}, {"name": "example.com/gpu", "shadow": None, "live": None}]
     assert written == {
         "since": "2026-01-01T00:00:00Z", "liveGeneration": 0, "pods": 0, "decided": 0, "sampledPercent": 100.0, "agreementPercent": None,
         "same": 0, "other": 0, "liveOnly": 0, "shadowOnly": 0, "neither": 0, "notFeasible": 0, "regret": zeros, "liveRegret": zeros,
-        "emptyNodes": {"shadow": 0, "live": 0}, "resources": [{"name": "cpu", "shadow": share, "live": share}], "pending": 0, "backlog": 0,
+        "emptyNodes": {"shadow": 0, "live": 0}, "resources": resources, "pending": 0, "backlog": 0,
         "restarts": 0, "timePercent": 0.0, "errors": 0, "lastError": "",
     }  # fmt: skip
     assert (as_json(Regret()), as_json(Allocation()), as_json(EmptyNodes())) == (zeros, share, {"shadow": 0, "live": 0})

@@ -71,7 +71,8 @@ class Reflected:
         """
         terms = self.optional
         labels, fields = (terms.label_selector, terms.field_selector) if terms else ("", "")
-        return Source(found.path, self.kind, fields, labels, upgrade=self.upgrades.get(found.version), optional=terms)
+        upgrade = self.upgrades.get(found.version)
+        return Source(found.path, self.kind, field_selector=fields, label_selector=labels, upgrade=upgrade, optional=terms)
 
 
 def upgraded_budget(budget: PodDisruptionBudget) -> PodDisruptionBudget:
