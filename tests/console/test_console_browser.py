@@ -333,6 +333,20 @@ async def test_every_pod_of_a_reason_is_reached_page_by_page(chromium: int, tmp_
         await page.until(f"({names}).length === 20 && ({names})[0] === 'w-000'")
 
 
+async def test_nodes_without_room_are_shaded_by_what_they_lack_and_the_nearest_are_listed(chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, shop(tmp_path / "s")) as (page, _):
+        await page.run("void (location.hash = '#/cluster?pod=ml%2Ftrain-0')")
+        await page.until("document.querySelector('#nearest tbody td:nth-child(3)')")
+        cells = "[...document.querySelectorAll('#nearest tbody tr')].map((each) => each.innerText)"
+        assert await page.run(cells) == ["1\tgpu-1\t2 example.com/gpu"], "the others offer none"
+        legend = await text(page, ".legend")
+        assert "lacks up to 50 % of a request: 1" in legend
+        assert "offers none of it: 2" in legend
+        await page.run("document.querySelector('#nearest a').click()")
+        await page.until("document.querySelector('#meets')?.textContent.includes('nearest miss 1')")
+        assert "Insufficient example.com/gpu; lacks up to 50 % of a request" in await text(page, "#meets")
+
+
 async def test_pods_of_the_contexts_namespace_come_first(chromium: int, tmp_path: Path) -> None:
     async with console(chromium, shop(tmp_path / "s")) as (page, server):
         await visit(page, "#/queue")

@@ -62,7 +62,7 @@ async def test_from_the_queue_to_a_group_to_its_pod_and_to_the_map_by_keyboard(c
         await page.run("document.getElementById('map').focus()")
         await page.press("ArrowRight")
         heard = await page.run("document.getElementById('heard').textContent")
-        assert heard == "n0: rejected by NodeResourcesFit: Insufficient cpu; 76 % of CPU requested"
+        assert heard == "n0: rejected by NodeResourcesFit: Insufficient cpu; lacks over 50 % of a request; 76 % of CPU requested"
         await page.press("ArrowRight")
         await page.press("Enter")
         await page.until("document.querySelector('#meets')?.textContent.includes('fits, rank 1 of 3')")

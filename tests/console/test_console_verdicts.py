@@ -59,6 +59,36 @@ async def test_each_node_has_its_verdict_and_those_that_fit_their_rank(tmp_path:
     assert small["verdicts"][0] == ["", "", 2]
 
 
+@pytest.mark.parametrize("seed", range(cases(40)))
+async def test_what_nodes_without_room_lack_is_what_a_naive_judge_finds(seed: int, tmp_path: Path) -> None:
+    nodes, waiting = crowd(random.Random(seed))
+    waiting["spec"]["nodeSelector"] = {}
+    waiting["spec"]["tolerations"] = [{"key": f"example.com/{key}", "operator": "Exists"} for key in "ab"]
+    answer = await asked(open_file(file_of(tmp_path / "s", [*nodes, waiting, claim_profile()]), 2**20), "shop", "w")
+    requests = waiting["spec"]["containers"][0]["resources"]["requests"]
+    wants = {"cpu": int(requests["cpu"].removesuffix("m")), "example.com/gpu": int(requests.get("example.com/gpu", 0))}
+    lacks = dict[str, dict[str, int]]()
+    levels = dict[str, int]()
+    for each in nodes:
+        has = each["status"]["allocatable"]
+        offers = {"cpu": 1000 * int(has["cpu"]), "example.com/gpu": int(has.get("example.com/gpu", 0))}
+        missing = {name: wants[name] - offers[name] for name in wants if wants[name] > offers[name]}
+        if missing and not each["spec"].get("unschedulable"):
+            name = each["metadata"]["name"]
+            lacks[name] = missing
+            share = max(missing[resource] / wants[resource] for resource in missing)
+            none = any(not offers[resource] for resource in missing)
+            levels[name] = 4 if none else sum(share > step for step in (0.1, 0.25, 0.5))
+    told = {name: int(level) for level, names in answer["lacking"].items() for name in names}
+    most = max(range(len(answer["lacks"])), key=lambda level: answer["lacks"][level]) if lacks else -1
+    assert {name: told.get(name, most) for name in lacks} == levels
+    assert answer["lacks"] == ([list(levels.values()).count(level) for level in range(5)] if lacks else [])
+    near = {name: missing for name, missing in lacks.items() if levels[name] < 4}
+    order = sorted(sum(missing[name] / wants[name] for name in missing) for missing in near.values())
+    assert [sum(missing[name] / wants[name] for name in missing) for _, missing in answer["nearest"]] == pytest.approx(order[:10])
+    assert all(near[name] == missing for name, missing in answer["nearest"])
+
+
 async def test_a_pod_without_verdicts_says_why(tmp_path: Path) -> None:
     source = open_file(shop(tmp_path / "s"), 2**20)
     held, lost = await asked(source, "shop", "held"), await asked(source, "shop", "lost")

@@ -15,12 +15,14 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.console.nearmisses import NONE_LACK, near_misses
 from placewright.console.podpage import filter_order
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.interface import Diagnosis, Rows
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import why
 from placewright.framework.status import Status
+from placewright.plugins.noderesources.fit import NodeResourcesFit
 from placewright.scheduler.decisiondetail import NO_REASON, OTHER_REASONS, cut
 
 #: Kinds of verdict that an answer tells; the nodes of further reasons of a plugin share one, and so do those of further plugins.
@@ -47,8 +49,8 @@ def node_verdicts(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Judgi
 
     Returns:
         `verdicts`: plugin, reason and number of nodes of each, the first for nodes that fit; `rest`: the place of the verdict of all nodes
-        that are not named; `named`: by the place of any other verdict, its nodes; `best`: the best nodes with their scores. `told` says
-        why there are no verdicts.
+        that are not named; `named`: by the place of any other verdict, its nodes; `best`: the best nodes with their scores; and what nodes
+        without room lack (`nearmisses`). `told` says why there are no verdicts.
     """
     profile = evaluator.runtime.profile.name
     try:
@@ -63,7 +65,7 @@ def node_verdicts(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Judgi
         raise
     except Exception as problem:  # noqa: BLE001 - a plugin may be out-of-tree code
         return _nothing(profile, cluster, f"something breaks: {cut(why(problem))}")
-    groups, best, names = judged
+    groups, best, names, lacks = judged
     yield
     rest = max(range(len(groups)), key=lambda at: len(groups[at][2]))
     named: dict[str, list[str]] = {}
@@ -81,6 +83,7 @@ def node_verdicts(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Judgi
         "rest": rest,
         "named": named,
         "best": best,
+        **lacks,
         "unasked": [extender.settings.name for extender in evaluator.runtime.extenders_for(pod)],
     }
 
@@ -103,7 +106,7 @@ def unjudged(cluster: Cluster, told: str) -> Judging:
 
 
 def _nothing(profile: str, cluster: Cluster, told: str) -> dict[str, Any]:
-    nowhere: dict[str, Any] = {"verdicts": [], "rest": -1, "named": {}, "best": [], "unasked": []}
+    nowhere: dict[str, Any] = {"verdicts": [], "rest": -1, "named": {}, "best": [], **NONE_LACK, "unasked": []}
     return {"profile": profile, "told": told, "nodes": cluster.node_count, **nowhere}
 
 
@@ -111,8 +114,8 @@ def _nothing(profile: str, cluster: Cluster, told: str) -> dict[str, Any]:
 _Group = tuple[str, str, Rows]
 
 
-def _judged(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> tuple[list[_Group], list[list[Any]], list[str | None]]:
-    """The groups of rows with one verdict, first the rows that fit; the best nodes; and the names of all rows as they are now."""
+def _judged(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> tuple[list[_Group], list[list[Any]], list[str | None], dict[str, Any]]:
+    """The groups of rows with one verdict, first the rows that fit; the best nodes; the names of all rows now; and what nodes lack."""
     evaluation = evaluator.evaluate(pod)
     diagnosis = evaluator.diagnose(evaluation)
     fits = np.flatnonzero(evaluation.feasible)
@@ -121,8 +124,10 @@ def _judged(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> tuple[list[
         totals = evaluator.score(evaluation)[fits]
         order = np.argsort(-totals, kind="stable")[:MOST_RANKED]
         best = [[cluster.names[row], total] for row, total in zip(fits[order].tolist(), totals[order].tolist(), strict=True)]
-    rejected = _bounded(_rejected(cluster, diagnosis, fits), filter_order(evaluator))
-    return [("", "", fits), *rejected], best, list(cluster.names)
+    rejected = _rejected(cluster, diagnosis, fits)
+    small = [each for (plugin, _), rows in rejected.items() if plugin == NodeResourcesFit.name for each in rows]
+    lacks = near_misses(evaluator, cluster, pod, np.concatenate(small)) if small else NONE_LACK
+    return [("", "", fits), *_bounded(rejected, filter_order(evaluator))], best, list(cluster.names), lacks
 
 
 def _rejected(cluster: Cluster, diagnosis: Diagnosis, fits: Rows) -> dict[tuple[str, str], list[Rows]]:

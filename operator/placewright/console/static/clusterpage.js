@@ -8,7 +8,7 @@ import { reconcile } from "./live.js";
 import { FULL, KINDS, LOADS, NodeMap } from "./nodemap.js";
 import { look, swatchClass } from "./plugincolours.js";
 import { Job, each, sorted } from "./slices.js";
-import { VerdictLayer } from "./verdictlayer.js";
+import { FIT, LACKS, VerdictLayer } from "./verdictlayer.js";
 import { amount, clock, count, percent, plural, span } from "./words.js";
 
 const ROWS = 100;
@@ -314,6 +314,24 @@ export function clusterPage(root, _, params) {
         el("button", { on: { click: () => layer.ask(() => state.nodes.keys()) } }, "Ask again"),
       ),
       answer?.unasked?.length ? el("p", { class: "muted small" }, `Extenders are not asked: ${answer.unasked.join(", ")}.`) : null,
+      answer?.nearest?.length && !layer.fitting
+        ? el(
+            "details",
+            { open: true, id: "nearest" },
+            el("summary", {}, "The nearest misses"),
+            table(
+              "Nodes that lack least, by number on the map",
+              [{ name: "Number", number: true }, { name: "Node", mono: true }, { name: "Lacks" }],
+              answer.nearest.map(([name, missing], at) => [
+                count(at + 1),
+                nodeLink(name),
+                Object.entries(missing)
+                  .map(([resource, many]) => `${amount(resource, many)} ${called(resource)}`)
+                  .join(", ") || "too many pods",
+              ]),
+            ),
+          )
+        : null,
       rows.length
         ? el(
             "details",
@@ -409,14 +427,18 @@ export function clusterPage(root, _, params) {
   function writeVerdictLegend(key) {
     const nodes = new Map();
     (layer.answer?.verdicts ?? []).slice(1).forEach(([plugin, , many]) => nodes.set(plugin, (nodes.get(plugin) ?? 0) + many));
-    const plugins = [...nodes].map(([plugin, many]) => {
+    const plugins = [...nodes].flatMap(([plugin, many]) => {
       const { token, shape } = look(plugin);
-      return el(
-        "span",
-        { class: "key" },
-        el("i", { class: `swatch ${swatchClass(shape)}`, style: { "--colour": `var(${token})` } }),
-        `${plugin || "without a plugin"}: ${count(many)}`,
-      );
+      const sample = (text, opacity) =>
+        el(
+          "span",
+          { class: "key" },
+          el("i", { class: `swatch ${swatchClass(shape)}`, style: { "--colour": `var(${token})`, opacity } }),
+          text,
+        );
+      const lacks = plugin === FIT ? (layer.answer.lacks ?? []) : [];
+      const levels = lacks.map((nodes, level) => nodes && sample(`${LACKS[level][0]}: ${count(nodes)}`, LACKS[level][1]));
+      return [sample(`${plugin || "without a plugin"}: ${count(many)}`, 1), ...levels.filter(Boolean)];
     });
     reconcile(
       legend,

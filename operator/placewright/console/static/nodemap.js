@@ -280,10 +280,11 @@ export class NodeMap {
 
   /** A box by what a pod would meet: whole where the pod fits, a part of it in the plugin's colour where it does not. */
   judged(context, box, x, y, side) {
-    const { token: name, shape, rank } = box.verdict;
+    const { token: name, shape, rank, strength = 1 } = box.verdict;
     context.fillStyle = this.colours["--cell"];
     context.fillRect(x, y, side, side);
     context.fillStyle = this.colours[name];
+    context.globalAlpha = strength;
     if (shape === "whole" || side < 6) context.fillRect(x, y, side, side);
     else if (PARTS[shape]) {
       const [left, top, wide, tall] = PARTS[shape];
@@ -303,6 +304,7 @@ export class NodeMap {
           context.lineTo(x + middle + right * reach, y + middle + low * reach);
       context.fill();
     }
+    context.globalAlpha = 1;
     if (rank && side >= 13) {
       context.fillStyle = this.colours["--surface"];
       context.font = `700 ${Math.min(16, side * 0.6)}px ${token("--font")}`;

@@ -7,6 +7,15 @@ import { look } from "./plugincolours.js";
 /** Milliseconds between two questions that nobody asked for. */
 const REST = 20000;
 const BEST = 10;
+/** What a node without room lacks of a request, by level, and how strong its colour is: the nearest stand out. */
+export const LACKS = [
+  ["lacks up to 10 % of a request", 1],
+  ["lacks up to 25 % of a request", 0.7],
+  ["lacks up to 50 % of a request", 0.45],
+  ["lacks over 50 % of a request", 0.25],
+  ["offers none of it", 0.1],
+];
+export const FIT = "NodeResourcesFit";
 const NOT_ASKED = { token: "--cell", shape: "whole", text: "not evaluated yet" };
 
 export class VerdictLayer {
@@ -55,11 +64,16 @@ export class VerdictLayer {
     document.addEventListener("visibilitychange", () => this.pod && this.ask(nodes), { once: true });
   }
 
-  take(answer, known) {
+  take(told, known) {
+    const answer = { lacks: [], lacking: {}, nearest: [], ...told }; // an operator that is older than these pages does not tell them
     const places = new Map();
     for (const [place, names] of Object.entries(answer.named)) for (const name of names) places.set(name, Number(place));
     const ranks = new Map(answer.best.map(([name, score], at) => [name, [at + 1, score]]));
-    this.answer = { ...answer, places, ranks, known };
+    const lacking = new Map();
+    for (const [level, names] of Object.entries(answer.lacking)) for (const name of names) lacking.set(name, Number(level));
+    const most = answer.lacks.indexOf(Math.max(...answer.lacks));
+    const near = new Map(answer.nearest.map(([name], at) => [name, at + 1]));
+    this.answer = { ...answer, places, ranks, known, lacking, most, near };
     this.at = this.now();
     this.told = answer.told;
   }
@@ -77,7 +91,17 @@ export class VerdictLayer {
     if (place > 0) {
       const [plugin, reason] = this.answer.verdicts[place];
       const { token, shape } = look(plugin);
-      return { token, shape, text: plugin ? `rejected by ${plugin}: ${reason}` : `rejected: ${reason}` };
+      const text = plugin ? `rejected by ${plugin}: ${reason}` : `rejected: ${reason}`;
+      if (plugin !== FIT || !this.answer.lacks.length) return { token, shape, text };
+      const near = this.fitting ? 0 : (this.answer.near.get(name) ?? 0);
+      const [lacks, strength] = LACKS[this.answer.lacking.get(name) ?? this.answer.most];
+      return {
+        token,
+        shape: near ? "whole" : shape,
+        rank: near,
+        strength: near ? 1 : strength,
+        text: `${text}; ${lacks}${near ? `, nearest miss ${near}` : ""}`,
+      };
     }
     const [rank, score] = this.answer.ranks.get(name) ?? [0, 0];
     const best = rank > 0 && rank <= BEST;

@@ -178,11 +178,27 @@ class NodeResourcesFit(PreFilterPlugin[NodeResourcesFitArgs], RemedyPlugin, PreS
     def nearest_first(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Rows:
         """Implements `RemedyPlugin.nearest_first`: sorts by the missing share of the pod's requests, summed over all resources."""
         lacks = np.zeros(len(rows))
-        for name, asked in pod.requests.items():
-            if asked > 0:
-                column = cluster.resources.column(name)
-                lacks += np.maximum(column.requested[rows] + asked - column.allocatable[rows], 0) / asked
+        for name, missing in self.shortfalls(pod, cluster, rows).items():
+            lacks += missing / pod.requests[name]
         return rows[np.argsort(lacks, kind="stable")]
+
+    def shortfalls(self, pod: PodInfo, cluster: Cluster, rows: Rows) -> dict[str, IntColumn]:
+        """Return what rows lack of each requested resource.
+
+        Args:
+            pod: with the requests.
+            cluster: with the rows.
+            rows: any.
+
+        Returns:
+            Missing amounts by resource, shape (rows,); 0 on rows with enough, and on rows where devices serve the resource.
+        """
+        found, served = {}, self._served_by_devices(pod)
+        for name, asked in self._demanded(pod):
+            column = cluster.resources.column(name)
+            missing = np.maximum(column.requested[rows] + asked - column.allocatable[rows], 0)
+            found[name] = np.where(column.allocatable[rows] == 0, 0, missing) if name in served else missing
+        return found
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
         """Implements `PreScorePlugin.pre_score`: no fact has to be found out beforehand."""
