@@ -87,7 +87,7 @@ async def test_the_page_without_a_pod_lists_the_waiting_ones_by_namespace(chromi
 async def test_a_group_has_a_headline_and_its_members_in_the_order_of_their_numbers(chromium: int, tmp_path: Path) -> None:
     nodes = [node(f"{pool}-{i}", cpu=8, pool=pool) for pool in ("web", "gpu") for i in range(2 if pool == "web" else 8)]
     members = [member("llm", f"llm-{i}", cpu=6000) for i in range(12)]
-    for most, told in ((8, "It would go to pool gpu, which has room for 8 of 8 members."),
+    for most, told in ((8, "It would go to pool gpu, which has room for all 8 members."),
                        (12, "It waits: no pool has room for all 12 members: gpu has room for 8.")):  # fmt: skip
         path = file_of(tmp_path / f"s{most}", [*nodes, group("llm", most, topology="pool"), *members[:most], claim_profile()])
         async with console(chromium, path) as (page, _):
@@ -105,4 +105,5 @@ async def test_what_is_not_known_of_a_shadow_is_not_zero(chromium: int, tmp_path
         await page.until("document.querySelector('#shadows table')")
         told = await page.run(TEXT.format("#shadows"))
         assert "50 ± 10 %\tnot known" in told
+        assert "empty nodes\t0\tnot known" in told
         assert "0 ± 0 %" not in told

@@ -120,7 +120,7 @@ def _place(facts: GroupFacts, domains: DomainFacts | None) -> str:
         return ""
     fits = next((each for each in domains.found if each.tried and each.fit >= domains.members), None)
     if fits is not None:
-        return f"It would go to {domains.key} {fits.value}, which has room for {fits.fit:,} of {domains.members:,} members"
+        return f"It would go to {domains.key} {fits.value}, which has room for all {domains.members:,} members"
     most = max(domains.found, key=lambda each: each.fit, default=None)
     room = f": {most.value} has room for {most.fit:,}" if most is not None and most.fit else ""
     return "" if facts.preferred else f"It waits: no {domains.key} has room for all {domains.members:,} members{room}"

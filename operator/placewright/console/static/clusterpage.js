@@ -75,6 +75,7 @@ export function clusterPage(root, _, params) {
   const nodesOpen = el("details", { id: "nodes" }, el("summary", {}, "All nodes as a table"), nodeTable);
   nodesOpen.addEventListener("toggle", () => state && adding.start());
   const verdict = el("div", { class: "stack tight", hidden: true, id: "verdicts" });
+  const nearest = el("div");
   const map = new NodeMap(base, over, box, point);
   const building = new Job(build);
   const painting = new Job(function* () {
@@ -111,6 +112,7 @@ export function clusterPage(root, _, params) {
         none,
         heard,
         legend,
+        nearest,
       ),
       side,
       el("div", { class: "stack more" }, latest, el("section", { class: "panel stack tight" }, groupTable, nodesOpen)),
@@ -281,6 +283,7 @@ export function clusterPage(root, _, params) {
 
   function judged() {
     writeVerdict();
+    writeNearest();
     writeLegend();
     repaint();
     if (named !== null && state.nodes.has(named)) say(named);
@@ -314,11 +317,26 @@ export function clusterPage(root, _, params) {
         el("button", { on: { click: () => layer.ask(() => state.nodes.keys()) } }, "Ask again"),
       ),
       answer?.unasked?.length ? el("p", { class: "muted small" }, `Extenders are not asked: ${answer.unasked.join(", ")}.`) : null,
-      answer?.nearest?.length && !layer.fitting
+      rows.length
         ? el(
             "details",
-            { open: true, id: "nearest" },
-            el("summary", {}, "The nearest misses"),
+            {},
+            el("summary", {}, "Verdicts as a table"),
+            table(`What ${chosen.pod} would meet`, [{ name: "Plugin" }, { name: "Reason" }, { name: "Nodes", number: true }], rows),
+          )
+        : null,
+    );
+  }
+
+  /** Below the map, so that it stays where it is: what the numbers on it mean if no node can hold the pod. */
+  function writeNearest() {
+    const { answer } = layer;
+    reconcile(
+      nearest,
+      judging() && answer?.nearest.length && !layer.fitting
+        ? el(
+            "section",
+            { id: "nearest" },
             table(
               "Nodes that lack least, by number on the map",
               [{ name: "Number", number: true }, { name: "Node", mono: true }, { name: "Lacks" }],
@@ -330,14 +348,6 @@ export function clusterPage(root, _, params) {
                   .join(", ") || "too many pods",
               ]),
             ),
-          )
-        : null,
-      rows.length
-        ? el(
-            "details",
-            {},
-            el("summary", {}, "Verdicts as a table"),
-            table(`What ${chosen.pod} would meet`, [{ name: "Plugin" }, { name: "Reason" }, { name: "Nodes", number: true }], rows),
           )
         : null,
     );

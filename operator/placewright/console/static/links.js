@@ -16,5 +16,5 @@ export const mapLink = (namespace, name, text = "") =>
       href: `#/cluster?pod=${encodeURIComponent(`${namespace}/${name}`)}`,
       "aria-label": text ? null : shown(`${namespace}/${name} on the map`),
     },
-    text || "on the map",
+    text || "map",
   );

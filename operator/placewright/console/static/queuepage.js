@@ -60,7 +60,7 @@ function podTable(caption, label, pods, now) {
       { name: "Pod", mono: true },
       number("Waits"),
       ...(known ? [number("Priority"), number("Attempts"), number("Tried again in")] : []),
-      { name: "Each node" },
+      { name: "Map" },
     ],
     pods.map(({ namespace, name, since, known: [priority = 0, attempts = 0, until = 0] }) => [
       podLink(namespace, name),

@@ -131,6 +131,8 @@ function outcomes(row) {
 function resources(row) {
   if (!row.resources.length) return null;
   const told = ([mean, deviation]) => (mean === null ? "not known" : `${tenth(mean)} ± ${tenth(deviation)} %`);
+  /** Nodes that are empty are counted with the use of nodes; without that, 0 would be a number that nobody saw. */
+  const known = (side) => row.resources.some(([, ...shares]) => shares[2 * side] !== null);
   const rows = row.resources.map(([name, ...shares]) => [name, told(shares.slice(0, 2)), told(shares.slice(2))]);
   return table(
     "Requested of the nodes, mean ± deviation",
@@ -139,7 +141,7 @@ function resources(row) {
       { name: "With this shadow", number: true },
       { name: "As it is", number: true },
     ],
-    [...rows, ["empty nodes", count(row.emptyNodes[0]), count(row.emptyNodes[1])]],
+    [...rows, ["empty nodes", ...row.emptyNodes.map((many, side) => (known(side) ? count(many) : "not known"))]],
   );
 }
 

@@ -13,7 +13,7 @@ export const LACKS = [
   ["lacks up to 25 % of a request", 0.7],
   ["lacks up to 50 % of a request", 0.45],
   ["lacks over 50 % of a request", 0.25],
-  ["offers none of it", 0.1],
+  ["offers none of it", 0.16],
 ];
 export const FIT = "NodeResourcesFit";
 const NOT_ASKED = { token: "--cell", shape: "whole", text: "not evaluated yet" };
