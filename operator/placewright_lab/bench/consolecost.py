@@ -151,7 +151,8 @@ class Steady(Side):
         active = {profile.scheduler_name: Active(profile, self.evaluator)}
         live = SimpleNamespace(active=active, by_scheduler_name=active.get)
         parts = SimpleNamespace(
-            cluster=self.cluster, queue=self.queue, live=live, replica=SimpleNamespace(identity="bench"), access=SimpleNamespace(server="")
+            cluster=self.cluster, queue=self.queue, live=live, replica=SimpleNamespace(identity="bench"),
+            access=SimpleNamespace(server="", context=""), client=SimpleNamespace(away=SimpleNamespace(away_since=None)),
         )  # fmt: skip
         self.engine = cast("Engine", parts)
 
