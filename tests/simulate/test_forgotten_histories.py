@@ -34,6 +34,7 @@ NOT_SMALLER = (Phase.explicit, Phase.reuse, Phase.generate)  # a smaller seed ma
 @example(seed=32, in_slices=False)  # a namespace gets a label by which an affinity selects it
 @example(seed=83, in_slices=True)  # a Service selects other pods, and default constraints count these
 @example(seed=94, in_slices=False)  # a pod that counts in a constraint begins to leave
+@example(seed=331339, in_slices=False)  # a pod's own label changes which pods count in its constraints
 @example(seed=123, in_slices=False)  # a CSINode goes that said how many volumes the node takes
 def test_whatever_happens_nobody_is_forgotten(seed: int, in_slices: bool) -> None:
     found = watched(History(seed).scenario(STEPS), in_slices=in_slices).found

@@ -313,7 +313,13 @@ class PodTopologySpread(PreFilterPlugin[PodTopologySpreadArgs], RowwiseFilter, R
     def _pod_changed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
         if not hints.involved(pod, old, new):
             return QueueingHint.SKIP
-        return hints.after_pod_change(self._constraints(pod, HARD, self.handle.cluster), pod, old, new)
+        constraints = self._constraints(pod, HARD, self.handle.cluster)
+        # Its own labels may choose other peers: by `matchLabelKeys`, or by the Services of default constraints.
+        if old is not None and new is not None and new.uid == pod.uid and old.labels != new.labels:
+            before, after = (self._constraints(each, HARD, self.handle.cluster) for each in (old, new))
+            if before != after:
+                return QueueingHint.QUEUE
+        return hints.after_pod_change(constraints, pod, old, new)
 
     def _node_changed(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         return hints.after_node_change(self._constraints(pod, HARD, self.handle.cluster), old, new)
