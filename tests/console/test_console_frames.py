@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from placewright.serving.listener import bind
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.openedfile import OpenedFile
 from programs import needs
-from simulate.browser import tab
+from simulate.browser import Page, tab
 
 from .makers import ZONE, claim_profile, file_of, node, pod, shop
 from .sights import LAPTOP
@@ -86,28 +87,30 @@ CHOOSING = """((name, value, seen) => new Promise((done) => {
 }))"""
 
 
-@pytest.mark.parametrize(("field", "value", "seen"), [("Group by", "", "all nodes"), ("Fill by", "pods", "Groups of nodes, pods")])
-async def test_a_choice_on_a_hundred_thousand_nodes_leaves_the_page_to_the_person(
-    chromium: int, tmp_path: Path, field: str, value: str, seen: str, record_property: Callable[[str, object], None]
-) -> None:
-    source = Metropolis(shop(tmp_path / "s"), 2**24, in_tree().with_installed(installed_plugins()), time.monotonic).whole()
+@asynccontextmanager
+async def metropolis(chromium: int, folder: Path) -> AsyncIterator[Page]:
+    """The map of a hundred thousand nodes, once it is shown."""
+    source = Metropolis(shop(folder / "s"), 2**24, in_tree().with_installed(installed_plugins()), time.monotonic).whole()
     server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"))
     async with server.serving(), tab(chromium) as page:
         await page.look(width=LAPTOP, still=True)
         await page.ask("Page.navigate", url=server.url)
         await page.until("document.querySelector('#groups tbody tr')")
+        yield page
+
+
+@pytest.mark.parametrize(("field", "value", "seen"), [("Group by", "", "all nodes"), ("Fill by", "pods", "Groups of nodes, pods")])
+async def test_a_choice_on_a_hundred_thousand_nodes_leaves_the_page_to_the_person(
+    chromium: int, tmp_path: Path, field: str, value: str, seen: str, record_property: Callable[[str, object], None]
+) -> None:
+    async with metropolis(chromium, tmp_path) as page:
         turns, longest = await page.run(f"{CHOOSING}({field!r}, {value!r}, {seen!r})")
         record_property("longest wait, ms", longest)
         assert turns > 10, "others have their turn while the map is made anew"
 
 
 async def test_a_hundred_thousand_nodes_are_on_the_map_and_reached_by_keyboard(chromium: int, tmp_path: Path) -> None:
-    source = Metropolis(shop(tmp_path / "s"), 2**24, in_tree().with_installed(installed_plugins()), time.monotonic).whole()
-    server = ConsoleServer(source, bind(LOOPBACK, 0, "--port"))
-    async with server.serving(), tab(chromium) as page:
-        await page.look(width=LAPTOP, still=True)
-        await page.ask("Page.navigate", url=server.url)
-        await page.until("document.querySelector('#groups tbody tr')")
+    async with metropolis(chromium, tmp_path) as page:
         assert "100,000nodes" in await page.run("document.querySelector('.facts').textContent")
         await keep_picture(page, "nodes-100000")
         assert await faults_of_layout(page) == []

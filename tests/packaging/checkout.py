@@ -28,7 +28,7 @@ class Checkout:
         self._environment = {**ours, "PYTHONPATH": str(root / "operator"), "PYTEST_ADDOPTS": "-p no:cacheprovider"}
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
-        """As a shell would in this checkout. make is told that the environment is up to date: it is somebody else's."""
+        """Run a command in this checkout. The environment is that of the real checkout, so make is told that it is up to date."""
         told = command.replace("make ", "make --old-file=.venv/installed ", 1) if command.startswith("make ") else command
         return subprocess.run(
             ["bash", "-c", told], cwd=self.root, env=self._environment, capture_output=True, text=True, timeout=300, check=False

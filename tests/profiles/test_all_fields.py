@@ -34,7 +34,7 @@ PLACES: Final[Mapping[str, str]] = {
     ),
     "taken over": "DECIDING in operator/placewright/api/profile.py, or STAYS in operator/placewright/cli/profiles/promote.py",
 }
-#: By type in the schema, the facets of which a field of `spec` has one.
+#: By type in the schema: a field of `spec` of this type must have one of these facets.
 BOUNDS: Final[Mapping[str, tuple[str, ...]]] = {"string": ("maxLength", "enum"), "array": ("maxItems",), "object": ("maxProperties",)}
 DECLARED: Final = "operator/placewright/api/profile.py"
 FIELDS: Final = ProfileSpec.__struct_encode_fields__

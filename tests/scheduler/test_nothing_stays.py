@@ -1,4 +1,4 @@
-"""Nothing that a tenant wrote is held by the scheduler two beats after the tenant's last object is gone, in whatever cache."""
+"""Two beats after a tenant's last object is gone, no cache of the scheduler holds a text that the tenant wrote."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ token, and whether it waits while the server refuses more important requests (`r
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
@@ -481,4 +482,5 @@ def _withheld(method: str, path: str) -> str:
 def _in_words(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    return str(error) or type(error).__name__
+    # aiohttp tells the TLS settings as an object of Python.
+    return re.sub(r" ssl:(<[^>]*>|\S+)", "", str(error)) or type(error).__name__
