@@ -95,6 +95,12 @@ def test_files_are_selected_by_fields_as_by_an_api_server(fields: str, selected:
     assert replace(QUOTAS, field_selector=fields).selects({"metadata": {"name": "q"}, "spec": {"on": True}}) == selected
 
 
+@pytest.mark.parametrize("metadata", [None, 5, {"labels": 5}, {"labels": ["app"]}, {"labels": {"app": ["web"]}}, {"labels": {"app": None}}])
+def test_an_object_in_a_file_with_labels_that_are_no_texts_is_not_selected_by_them(metadata: object) -> None:
+    source = replace(QUOTAS, label_selector=LabelSelector(match_labels={"app": "web"}))
+    assert not source.selects({"metadata": metadata})
+
+
 def test_plugins_that_declare_one_source_alike_share_it() -> None:
     registry = Registry([plugin("A", QUOTAS), plugin("B", replace(QUOTAS))])
     assert registry.sources == {"Quota": (QUOTAS, "A")}

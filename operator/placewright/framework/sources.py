@@ -134,8 +134,9 @@ class ObjectSource(Generic[K]):
         Args:
             manifest: an object that the source `reads`.
         """
-        metadata = manifest.get("metadata")
-        labels = (metadata.get("labels") if isinstance(metadata, Mapping) else None) or {}
+        found = _value_at(manifest, "metadata.labels")
+        # Only texts: the object is not decoded yet, and a malformed one is refused when it is.
+        labels = {key: value for key, value in found.items() if isinstance(value, str)} if isinstance(found, Mapping) else {}
         terms = (match.groups() for match in _FIELD_TERM.finditer(self.field_selector))
         return self.selector.matches(labels) and all((_text_at(manifest, path) == value) != (sign == "!=") for path, sign, value in terms)
 
@@ -149,11 +150,17 @@ class ObjectSource(Generic[K]):
         return kind == self.name and str(api_version).rpartition("/")[0] == self.group
 
 
-def _text_at(manifest: Mapping[str, Any], path: str) -> str:
-    """Return the field's text, as field selectors compare it; empty for a field that is absent."""
+def _value_at(manifest: Mapping[str, Any], path: str) -> Any:
+    """Return the field's value; None for a field that is absent, or whose parent is no object."""
     found: Any = manifest
     for part in path.split("."):
         found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def _text_at(manifest: Mapping[str, Any], path: str) -> str:
+    """Return the field's text, as field selectors compare it; empty for a field that is absent."""
+    found = _value_at(manifest, path)
     return str(found).lower() if isinstance(found, bool) else str("" if found is None else found)
 
 
