@@ -2,9 +2,10 @@
 
 Values that were worked out from objects which are gone are dropped at the same beat (`boundedcache.forget_unasked`).
 
-Two things keep unused memory. Reference cycles (a replaced profile's plugins, a closed connection, a traceback) are freed only when
-Python's collector walks the oldest generation, and with this operator's thresholds it hardly ever does. And the C library returns only
-the end of its heap: one small live object there keeps all freed buffers before it, such as those of TLS connections, of 256 KiB each.
+Three things keep unused memory. Reference cycles (a replaced profile's plugins, a closed connection, a traceback) are freed only when
+Python's collector walks the oldest generation, and with this operator's thresholds it hardly ever does. The C library returns only
+the end of its heap: one small live object there keeps all freed memory before it. And each TLS connection has a buffer of 256 KiB, of
+which it uses a few pages. A buffer cut out of the heap holds pages that others used before, and they stay resident with it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,24 @@ from placewright.api.boundedcache import forget_unasked
 
 #: Least seconds between two collections.
 BEAT_SECONDS: Final = 60.0
+#: Pieces of so many bytes are mapped by themselves: the buffer of a TLS connection (`SSL_READ_MAX_SIZE` of uvloop and asyncio), and larger.
+_MAPPED_FROM: Final = 256 * 1024
+#: `M_MMAP_THRESHOLD` of glibc's malloc.h.
+_MMAP_THRESHOLD: Final = -3
 #: The pause is at least this many times as long as a collection took: the event loop stands still meanwhile, for 0.2 % of the time at most.
 _PAUSE_FACTOR: Final = 500
+
+
+def map_large_pieces() -> bool:
+    """Have the C library map every large piece by itself (`mallopt`), so that only pages in use are resident, until the piece is freed.
+
+    By default it does so until the first mapped piece is freed, and cuts pieces of that size out of the heap from then on. Returns whether
+    the C library took the setting; musl has no such function.
+    """
+    try:
+        return bool(ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _MAPPED_FROM))
+    except (AttributeError, OSError):
+        return False
 
 
 def trim_heap() -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from placewright.engine.beside import StandBeside, nothing_beside
 from placewright.engine.debugsignal import ignore_debug_signal
 from placewright.engine.engine import Engine, build_engine
+from placewright.engine.freedmemory import map_large_pieces
 from placewright.engine.options import EngineOptions
 from placewright.engine.outofmemory import OutOfMemory, is_out_of_memory
 from placewright.handlers.kopftasks import KopfStarted, keep_kopf_running
@@ -53,6 +54,7 @@ def run(
     access = load_config(kubeconfig, context)
     gc.freeze()  # modules and classes stay until the end: the collector need not walk them
     gc.set_threshold(*GC_THRESHOLDS)
+    map_large_pieces()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:
             runner.run(_run_until_signal(access, options, beside))
