@@ -26,7 +26,9 @@ async def test_leader_killed_in_mid_burst(stage: Stage) -> None:
         await stage.until_recovered(killed, heir)
     await stage.until_settled()
     assert stage.history.bound == BURST
-    assert {each.replica for each in stage.requests() if each.at > killed} == {heir.name}
+    senders = [each.replica for each in stage.requests()]
+    # The proxy may still read what the leader had sent before it was killed, so the order counts and not the time.
+    assert leader.name not in senders[senders.index(heir.name) :]
 
 
 async def test_leader_frozen_past_its_lifetime_and_thawed(stage: Stage) -> None:
