@@ -19,6 +19,12 @@ BEGINS = (10, 60)
 A_FEW = 3
 #: Each replica opens some fifteen connections at once after a restart. No more, so that the lead stays where it is.
 RESETS = 10
+#: Seconds in which Kopf attempts each of its requests again and again, and the lead is lost.
+AWAY_SECONDS: Final = 5.0
+#: The absence, what it means for the Lease, and for this replica.
+MOST_LINES = 3
+#: What no reader of a log knows: Kopf's attempts, classes and tuples of Python.
+OBJECTS: Final = re.compile(r" kopf\.|Error\b|\('|<")
 #: In a replica's log: Kopf did not survive, or what the reconciler had to mend for it.
 BLIND: Final = re.compile(r"Kopf's watching ended|reconciler: [1-9]\d* pods were missed|is used by transport")
 
@@ -33,6 +39,26 @@ async def test_api_server_restarted(stage: Stage) -> None:
         await stage.until_recovered(now() + down)
     await stage.until_settled()
     assert stage.history.bound == BURST
+
+
+@pytest.mark.parametrize("refuse", [True, False], ids=["refuses", "resets"])
+async def test_api_server_away_is_logged_in_few_lines(stage: Stage, refuse: bool) -> None:
+    await stage.node("node-0")
+    (replica,) = await stage.replicas_at_work(1)
+    await stage.until(lambda: now() > replica.proxy.last_request + 0.5, "it is at rest")
+    written = len(replica.log.read_text())
+    away = now()
+    if refuse:
+        replica.proxy.cut(refuse=True)
+    else:
+        await replica.proxy.reset()
+    await stage.until(lambda: now() > away + AWAY_SECONDS, "it was away")
+    during = replica.log.read_text()[written:].splitlines()
+    await replica.proxy.heal()
+    await stage.until(lambda: " is back after " in replica.log.read_text(), "it is back")
+    assert len([line for line in during if " is away: " in line]) == 1
+    assert len(during) <= MOST_LINES, during
+    assert [line for line in during if OBJECTS.search(line)] == []
 
 
 @pytest.mark.timeout(600)

@@ -299,6 +299,26 @@ async def test_a_forbidden_collection_is_said_once_and_named_as_not_synced(watch
     assert sum("403 Forbidden" in line for line in caplog.messages) == 1
 
 
+async def test_a_watch_that_breaks_off_once_is_no_trouble(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
+    watching.lists(answer(listing(node("a"))))
+    watching.watches(stream(event("ADDED", node("b", "12")), broken=True))
+    with caplog.at_level(logging.WARNING):
+        watching.group.start()
+        await watching.api.until_asked("WATCH", times=2)
+    assert watching.reflector.counts.failures == 1
+    assert caplog.messages == []
+
+
+async def test_a_list_that_breaks_off_again_and_again_is_said_once_in_words(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:
+    broken = stream(b'{"items": [', broken=True)
+    watching.lists(broken, broken, broken, answer(listing(node("a"))))
+    watching.watches()
+    with caplog.at_level(logging.WARNING):
+        watching.group.start()
+        await watching.sink.until_synced(1)
+    assert caplog.messages == [f"{NODES}: GET {NODES}: the answer broke off; the reflector retries"]
+
+
 async def test_retry_after_is_obeyed_before_the_list_is_asked_for_again() -> None:
     waited: list[float] = []
 

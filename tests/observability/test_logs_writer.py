@@ -14,9 +14,11 @@ import textwrap
 import time
 import warnings
 
+import aiohttp
 import pytest
 
 from observability.logging_makers import Pipe, record
+from placewright.kube.errors import ApiError, Unreachable
 from placewright.observability import logs
 from placewright.observability.logformat import TextFormatter
 from placewright.observability.logrepeats import Repeats
@@ -53,6 +55,56 @@ def test_the_level_is_as_asked_and_as_before_afterwards(pipe: Pipe) -> None:
         logging.getLogger("placewright.any").debug("not told")
     assert [line.split(": ")[1] for line in pipe.lines()] == ["why"]
     assert logging.getLogger().level == before
+
+
+class Refusal(Exception):
+    """Stands for Kopf's error of a server that answers."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("said so")
+        self.status = status
+
+
+def fail_by(problem: Exception) -> None:
+    raise problem
+
+
+ATTEMPTS = [
+    (aiohttp.ServerDisconnectedError(), False), (TimeoutError(), False), (Refusal(503), False),
+    (Refusal(403), True), (Refusal(500), True), (RuntimeError("Session is closed"), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("problem", "written"), ATTEMPTS, ids=repr)
+def test_attempts_of_kopf_at_a_server_that_does_not_answer_are_for_debugging(pipe: Pipe, problem: Exception, written: bool) -> None:
+    kopf = logging.getLogger("kopf.clients")
+    for level in (logging.INFO, logging.DEBUG):
+        with logging_to_stderr(LogOptions(level=level), pipe.writing):
+            try:
+                fail_by(problem)
+            except Exception:  # noqa: BLE001 - of any kind
+                kopf.error("attempt at level %d", level)
+    told = [line.partition(" ")[2] for line in pipe.lines()]
+    debugging = f"{'ERROR' if written else 'DEBUG'} kopf.clients: attempt at level {logging.DEBUG}"
+    assert told == [f"ERROR kopf.clients: attempt at level {logging.INFO}"] * written + [debugging]
+
+
+def test_an_error_that_ends_work_of_kopf_is_written_whatever_it_is(pipe: Pipe) -> None:
+    with logging_to_stderr(LogOptions(), pipe.writing):
+        try:
+            raise aiohttp.ServerDisconnectedError
+        except aiohttp.ClientError:
+            logging.getLogger("kopf.clients").exception("gives up")
+    assert "ERROR kopf.clients: gives up" in pipe.lines()[0]
+
+
+def test_unanswered_requests_without_consequence_are_for_debugging(pipe: Pipe) -> None:
+    log = logging.getLogger("placewright.any")
+    with logging_to_stderr(LogOptions(), pipe.writing):
+        log.info("put off: %s", Unreachable("no answer"))
+        log.info("put off: %s", ApiError(403, "Forbidden", "no right"))
+        log.warning("lost: %s", Unreachable("no answer"))
+    assert [line.partition("any: ")[2] for line in pipe.lines()] == ["put off: 403 Forbidden: no right", "lost: no answer"]
 
 
 def test_lines_stay_in_order(pipe: Pipe) -> None:

@@ -11,6 +11,7 @@ token, and whether it waits while the server refuses more important requests (`r
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -482,5 +483,11 @@ def _withheld(method: str, path: str) -> str:
 def _in_words(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the answer broke off"
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+        # Errors of name resolution have a negative number, or none, and say in words what is wrong.
+        why = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
+        return f"Cannot connect to host {error.host}:{error.port}: {why}"
     # aiohttp tells the TLS settings as an object of Python.
     return re.sub(r" ssl:(<[^>]*>|\S+)", "", str(error)) or type(error).__name__

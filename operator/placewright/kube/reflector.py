@@ -22,7 +22,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from placewright.api.objectbounds import bounded
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import GONE, ApiError, RequestError
+from placewright.kube.errors import GONE, ApiError, RequestError, Unreachable
 from placewright.kube.listwatch import (
     Bad,
     ChangeType,
@@ -219,7 +219,9 @@ class Reflector(Generic[T]):
 
     async def _wait_after(self, error: Exception) -> None:
         self.counts.failures += 1
-        if str(error) != self._complaint and self._client.away.away_since is None:
+        # A connection that breaks once is ordinary, and the next request shows whether the server is away.
+        ordinary = isinstance(error, Unreachable) and self._attempt == 0
+        if not ordinary and str(error) != self._complaint and self._client.away.away_since is None:
             self._complaint = str(error)
             without = f", and {self.source.optional.reader} does without" if self.source.optional else ""
             _log.warning("%s: %s; the reflector retries%s", self.source, error, without)

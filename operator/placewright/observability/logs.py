@@ -21,6 +21,9 @@ from dataclasses import dataclass
 from logging.handlers import QueueHandler, QueueListener
 from typing import Any, Final
 
+import aiohttp
+
+from placewright.kube.errors import AWAY, Unreachable
 from placewright.observability.logformat import JsonFormatter, TextFormatter, exception_of, message_of
 from placewright.observability.logrepeats import Repeats
 
@@ -100,6 +103,7 @@ class BackgroundHandler(QueueHandler):
         waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         super().__init__(waiting)
         self._waiting = waiting
+        self.addFilter(_lower_known_absence)
         self.addFilter(repeats)
         self._most = most
         self._closed = False
@@ -236,6 +240,31 @@ class _Writer(QueueListener):
         except Exception as problem:  # noqa: BLE001 - the thread must live
             why = type(problem).__name__
             return f"{self._formatter.format(_own(logging.ERROR, 'a record of logger %s cannot be written: %s', record.name, why))}\n"
+
+
+def _lower_known_absence(record: logging.LogRecord) -> bool:
+    """Lower a record to `DEBUG` if it says only that the API server did not answer, which `kube.retry.AwayNotice` logs once.
+
+    These are informative lines about a request of ours, and Kopf's lines about each attempt of a request. Kopf logs an attempt while it
+    handles the error, and writes only the text of the error into the record.
+
+    Returns:
+        Whether the record is written.
+    """
+    if record.name.startswith("kopf."):
+        lowered = not record.exc_info and _unanswered(sys.exception())
+    else:
+        lowered = (
+            record.levelno == logging.INFO and isinstance(record.args, tuple) and any(isinstance(each, Unreachable) for each in record.args)
+        )
+    if lowered:
+        record.levelno, record.levelname = logging.DEBUG, logging.getLevelName(logging.DEBUG)
+    return not lowered or logging.getLogger().isEnabledFor(logging.DEBUG)
+
+
+def _unanswered(problem: BaseException | None) -> bool:
+    """Whether a request of Kopf met no API server; a refusal is none of that."""
+    return isinstance(problem, (aiohttp.ClientConnectionError, TimeoutError)) or getattr(problem, "status", None) in AWAY
 
 
 def _formatter(form: LogFormat, descriptor: int) -> logging.Formatter:
