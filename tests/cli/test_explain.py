@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import stat
 import sys
 from collections.abc import AsyncIterator
@@ -212,13 +213,26 @@ async def test_a_leader_that_is_no_pod_is_named_with_the_option_that_asks_it(
         assert "in the queue: unschedulable" in there.out
 
 
-async def test_a_pod_of_a_paused_profile_is_told_so_without_an_operator(capsys: pytest.CaptureFixture[str]) -> None:
-    async with operating() as (stage, _):
+async def test_a_pod_of_a_paused_profile_is_told_who_paused_it_and_how_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    async with operating() as (stage, asked):
         stage.edit_profile(paused=True)
+        await stage.until(lambda: asked.engine.profiles.standings()["default"].active_generation == 2)
         stage.pod("waits")
-        ran = await explain(stage, capsys, "waits", "--here")
-        assert "profile default is paused: its pods wait until spec.paused is false" in ran.out
-        assert "manifests/base" not in ran.out
+        await stage.until(lambda: len(asked.engine.queue))
+        for words in (("--here",), at(asked)):
+            ran = await explain(stage, capsys, "waits", *words)
+            assert "profile default is paused: its pods wait until spec.paused is false\n" in ran.out
+            assert "who paused it: placewright profiles history default\n" in ran.out
+            assert "manifests/base" not in ran.out
+            (line,) = (line for line in ran.out.splitlines() if "kubectl patch" in line)
+        kubectl, patch, kind, name, *_, patched = shlex.split(line.partition(": ")[2])
+        assert (kubectl, patch, kind, name, json.loads(patched)) == (
+            "kubectl",
+            "patch",
+            "schedprof",
+            "default",
+            {"spec": {"paused": False}},
+        )
 
 
 @pytest.mark.parametrize(

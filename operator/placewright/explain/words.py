@@ -104,14 +104,16 @@ def _standing(found: Explanation) -> Iterable[str]:
     elif found.pending:
         asked = f"and {found.leader}, which leads, could not be asked" if found.leader else "and in the queue of no operator that was asked"
         yield f"pending: it is there, on no node, {asked}"
-        if found.paused:
-            yield f"  profile {found.profile} is paused: its pods wait until spec.paused is false"
-        elif found.profile and not found.leader:
-            yield "  an operator places it as soon as one runs and leads: kubectl apply -k manifests/base, or placewright run"
+        if found.profile and not found.leader and not found.paused:
+            yield "  an operator places it as soon as one runs and leads: kubectl apply --server-side -k manifests/base, or placewright run"
     elif found.queue is None:
         yield "on no node" + (" that is known here, nor in the queue: deleted, finished, or of no profile" if found.tried else "")
     if found.queue is not None:
         yield queue_line(found.queue, found.scheduler_name)
+    if found.paused or (found.queue is not None and found.queue.profile == "paused"):
+        yield f"  profile {found.profile} is paused: its pods wait until spec.paused is false"
+        yield f"  who paused it: placewright profiles history {found.profile}"
+        yield f'  to go on: kubectl patch schedprof {found.profile} --type merge -p \'{{"spec":{{"paused":false}}}}\''
 
 
 def _group(found: Explanation) -> Iterable[str]:
@@ -223,8 +225,6 @@ def queue_line(queue: Queued, scheduler_name: str) -> str:
         meant = f" (did you mean {queue.meant!r}?)" if queue.meant else ""
         held = f": {queue.held}" if queue.held else ""
         said.append(f"no profile takes pods of schedulerName {scheduler_name!r}{held or meant}")
-    if queue.profile == "paused":
-        said.append("its profile is paused")
     return "in the queue: " + "; ".join(said)
 
 
