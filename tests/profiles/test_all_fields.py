@@ -16,7 +16,7 @@ from placewright.api.profile import DECIDING, ProfileSpec
 from placewright.cli.profiles.promote import STAYS, not_taken_over
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.config import read_profiles
+from placewright.profiles.config import ConfigProfile, read_profiles
 from placewright.profiles.difference import differences
 from placewright.profiles.effective import as_document
 from placewright.profiles.kubescheduler.writer import to_configuration
@@ -32,6 +32,7 @@ PLACES: Final[Mapping[str, str]] = {
     "listed": (
         "HELD in tests/profiles/test_all_fields.py, or take it out of _HELD_FIELDS in operator/placewright/profiles/kubescheduler/writer.py"
     ),
+    "written": "_profile in operator/placewright/profiles/kubescheduler/writer.py",
     "taken over": "DECIDING in operator/placewright/api/profile.py, or STAYS in operator/placewright/cli/profiles/promote.py",
 }
 #: By type in the schema: a field of `spec` of this type must have one of these facets.
@@ -129,6 +130,12 @@ def test_the_conversion_to_kube_scheduler_lists_it(field: str) -> None:
     assert all("\n" not in text and text.endswith("kube-scheduler has no such setting") for text in about)
 
 
+@pytest.mark.parametrize("field", ConfigProfile.__struct_encode_fields__)
+def test_the_conversion_to_kube_scheduler_writes_it_if_kube_scheduler_has_it(field: str) -> None:
+    document, _ = to_configuration([read(stated(field))], CATALOGUE)
+    assert field in document["profiles"][0], asks(field, "written")
+
+
 @pytest.mark.parametrize("field", FIELDS)
 def test_promote_takes_it_over_or_says_why_not(field: str) -> None:
     assert (field in DECIDING) != (field in STAYS), asks(field, "taken over")
@@ -183,5 +190,16 @@ def test_the_table_for_contributors_names_each_place() -> None:
     for place in PLACES.values():
         for file in re.findall(r"operator/\S+\.py", place):
             assert f"`{file}`" in table, file
-    for constant in ("STAYS", "DECIDING", "SETTINGS", "_DETAIL_COLUMNS", "BREAKS", "maxLength", "maxItems", "maxProperties"):
+    for constant in (
+        "STAYS",
+        "DECIDING",
+        "SETTINGS",
+        "_profile",
+        "_HELD_FIELDS",
+        "_DETAIL_COLUMNS",
+        "BREAKS",
+        "maxLength",
+        "maxItems",
+        "maxProperties",
+    ):
         assert constant in table, constant

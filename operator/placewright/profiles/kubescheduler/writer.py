@@ -28,14 +28,14 @@ from placewright.profiles.resolve import resolve
 
 #: Points with weights.
 _WEIGHED: Final = ("multi_point", SCORE)
-#: Settings of a profile that a configuration has as well, or that have a finding of their own.
-_HELD: Final = frozenset({"paused", "percentageOfNodesToScore", "backoff.initialSeconds", "backoff.maxSeconds"})
-#: Fields of `spec` that a configuration holds or that are folded into it, and the settings above. Every other field is listed where it is
-#: set.
+#: Fields of `spec` that a configuration holds, that are folded into it, or that have a finding of their own. Every other field is listed
+#: where it is set.
 _HELD_FIELDS: Final = frozenset({
     "schedulerName", "preset", "plugins", "pluginConfig", "percentageOfNodesToScore", "weights", "backoff", "extenders", "paused", "mode",
     "shadows", "shadow",
 })  # fmt: skip
+#: The same, and the fields within `backoff` that a configuration holds.
+_HELD: Final = _HELD_FIELDS | {"backoff.initialSeconds", "backoff.maxSeconds"}
 _ADDED: Final = (Origin.WEIGHTS, Origin.PRESET)
 
 
