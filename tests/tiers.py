@@ -67,6 +67,7 @@ PROCESS: Final = frozenset(
         "cli/test_sandbox_command.py",
         "cli/test_scheduler_perf_command.py",
         "console/test_console_browser.py",
+        "console/test_console_map_browser.py",
         "console/test_console_command.py::test_it_prints_its_address_and_why_it_asks_no_operator_and_ends_in_order",
         "console/test_console_company_browser.py",
         "console/test_console_pod_browser.py",

@@ -169,7 +169,8 @@ export function clusterPage(root, _, params) {
     shownGroups = view.groups = yield* groups();
     const height = Math.max(innerWidth < 640 ? 760 : 260, innerHeight - (judging() ? 400 : 300));
     painting.stop();
-    yield* map.show(shownGroups, height);
+    const at = place();
+    yield* map.show(shownGroups, height, chosen.area ? (name) => state.nodes.get(name)?.[1][at] ?? 0 : null);
     yield* sum();
     if (opening === null || !state.nodes.size) return;
     if (map.at.has(opening)) map.choose(opening);
@@ -284,6 +285,7 @@ export function clusterPage(root, _, params) {
     if (!resources.includes(chosen.resource)) chosen.resource = "cpu";
     const set = (key) => (value) => {
       chosen[key] = value;
+      writeChoices();
       writeLegend();
       building.start();
     };
@@ -313,6 +315,15 @@ export function clusterPage(root, _, params) {
       chosen.colour === "verdict"
         ? field("Waiting pod", [["", "choose a pod"], ...offered().map((pod) => [pod, shown(pod)])], chosen.pod, choosePod)
         : null,
+      field(
+        "Area by",
+        [
+          ["", "nothing: equal boxes"],
+          ["capacity", `offered ${called(chosen.resource)}`],
+        ],
+        chosen.area,
+        set("area"),
+      ),
       field(
         "Order by",
         [

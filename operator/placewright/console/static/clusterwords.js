@@ -27,7 +27,7 @@ export function called(resource) {
 export const used = (resource) => (resource.startsWith(PUBLISHED) ? "taken" : "requested");
 
 /** What a person chose, kept while the console is open in this tab. */
-export const chosen = { group: null, resource: "cpu", colour: "room", order: null, pod: "", result: "", sort: "", down: true };
+export const chosen = { group: null, resource: "cpu", colour: "room", area: "", order: null, pod: "", result: "", sort: "", down: true };
 
 /** A choice with its label. */
 export const field = (label, options, value, onChange) => {

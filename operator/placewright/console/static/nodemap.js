@@ -10,12 +10,17 @@ const LARGEST = 112;
 /** Pixels of a box from which on it has its name and its share in words. */
 const WORDY = 64;
 const SMALLEST = 2;
+/** Pixels of the smallest box where boxes have different sizes: it can still be seen and hit. */
+const LEAST = 6;
 const FLASH = 700;
 /** The share from which on a node is called full. */
 export const FULL = 0.97;
 
 /** The part of a box that a pattern fills: left, top, width and height as shares of the side. */
 const PARTS = { square: [0.2, 0.2, 0.6, 0.6], level: [0, 0.3, 1, 0.4], upright: [0.3, 0, 0.4, 1] };
+
+/** Pixels between boxes of this size. */
+const gapOf = (size) => (size >= 24 ? 4 : size >= 10 ? 2 : size >= 5 ? 1 : 0);
 
 /** A token of the design as the canvas takes it. */
 const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -56,8 +61,10 @@ export class NodeMap {
   /**
    * Take new groups of nodes and draw all of them, in slices.
    * @param {{title: string, names: string[]}[]} groups
+   * @param {number} height that the map may have
+   * @param {((name: string) => number)|null} weigh what the area of a box stands for; null for boxes of one size
    */
-  *show(groups, height) {
+  *show(groups, height, weigh) {
     const names = groups.flatMap((group) => group.names),
       at = new Map();
     yield* each(names, (name) => at.set(name, at.size));
@@ -65,8 +72,24 @@ export class NodeMap {
     Object.assign(this, { groups: groups.map(({ title, names }) => ({ title, names })), names, at });
     this.pinned = this.focus = this.at.get(held) ?? -1;
     this.flashes.clear();
+    yield* this.weigh(weigh);
     this.lay(height);
     yield* this.draw();
+  }
+
+  /** Find the side of each box as a share of the largest one's. */
+  *weigh(weigh) {
+    this.shares = null;
+    if (!weigh) return;
+    const weights = [];
+    let most = 0;
+    yield* each(this.names, (name) => {
+      weights.push(weigh(name));
+      most = Math.max(most, weights.at(-1));
+    });
+    this.shares = weights.map((weight) => (most ? Math.sqrt(weight / most) : 1));
+    this.left = new Float32Array(weights.length);
+    this.top = new Float32Array(weights.length);
   }
 
   /** Draw nodes whose load changed. */
@@ -104,10 +127,11 @@ export class NodeMap {
 
   lay(height) {
     const width = this.base.parentElement.clientWidth;
-    let size = LARGEST;
+    const whole = this.shares?.reduce((sum, share) => sum + share * share, 0);
+    // Boxes with more area than the map has need not be tried.
+    let size = whole ? Math.min(2 * LARGEST, Math.ceil(Math.sqrt((width * height) / whole))) : LARGEST;
     while (size > SMALLEST && this.place(width, size) > height) size -= size > 16 ? 2 : 1;
     this.size = size;
-    this.gap = size >= 24 ? 4 : size >= 10 ? 2 : size >= 5 ? 1 : 0;
     const tall = Math.ceil(this.place(width, size));
     const ratio = Math.min(devicePixelRatio || 1, 2);
     for (const canvas of [this.base, this.over]) {
@@ -131,31 +155,72 @@ export class NodeMap {
     // A few groups share the width; many stand in rows, each about as wide as high.
     const beside = groups <= 6 && width / groups > 200,
       free = width - GAP * (groups - 1);
-    const share = (boxes) =>
-      width < 560 ? most : beside ? Math.floor((free * (0.5 / groups + (0.5 * boxes) / this.names.length)) / size) : 0;
+    const boxesOf = (begin, end) => {
+      if (!this.shares) return end - begin;
+      let whole = 0;
+      for (let at = begin; at < end; at++) whole += this.shares[at] ** 2;
+      return whole;
+    };
+    const all = beside && boxesOf(0, this.names.length);
+    const share = (boxes) => (width < 560 ? most : beside ? Math.floor((free * (0.5 / groups + (0.5 * boxes) / all)) / size) : 0);
     for (const group of this.groups) {
-      const boxes = group.names.length;
+      const last = first + group.names.length,
+        boxes = boxesOf(first, last);
       const least = Math.min(most, Math.ceil(140 / size));
       const columns = Math.min(most, Math.max(least, share(boxes) || Math.ceil(Math.sqrt(boxes * 1.8))));
       const wide = columns * size,
-        high = HEADING + Math.ceil(boxes / columns) * size + GAP;
+        high = HEADING + (this.shares ? this.flow(first, last, wide, size) : Math.ceil(boxes / columns) * size) + GAP;
       if (x > 0 && x + wide > width) {
         x = 0;
         y += row;
         row = 0;
       }
       Object.assign(group, { x, y, columns, wide, high, first });
-      first += boxes;
+      first = last;
       x += wide + GAP;
       row = Math.max(row, high);
     }
     return y + row;
   }
 
+  /** Place boxes of different sizes in rows, small ones above each other; returns the height that they take. */
+  flow(first, last, wide, size) {
+    let left = 0,
+      top = 0,
+      row = 0,
+      column = 0,
+      filled = 0;
+    for (let at = first; at < last; at++) {
+      const side = this.side(at, size);
+      if (side > column || filled + side > row) {
+        left += column;
+        if (left + side > wide) {
+          top += row;
+          left = row = 0;
+        }
+        column = side;
+        filled = 0;
+        row = Math.max(row, side);
+      }
+      this.left[at] = left;
+      this.top[at] = top + filled;
+      filled += side;
+    }
+    return top + row;
+  }
+
+  /** Pixels from a box to the next one. */
+  side(index, size = this.size) {
+    return this.shares ? Math.min(size, Math.max(LEAST, Math.round(size * this.shares[index]))) : size;
+  }
+
   where(index, known) {
     const group = known ?? this.groups.find((each) => index < each.first + each.names.length);
-    const within = index - group.first;
-    return [group.x + (within % group.columns) * this.size, group.y + HEADING + Math.floor(within / group.columns) * this.size, group];
+    const within = index - group.first,
+      size = this.size;
+    const left = this.shares ? this.left[index] : (within % group.columns) * size,
+      top = this.shares ? this.top[index] : Math.floor(within / group.columns) * size;
+    return [group.x + left, group.y + HEADING + top];
   }
 
   find(event) {
@@ -163,11 +228,26 @@ export class NodeMap {
     const x = event.clientX - bounds.left,
       y = event.clientY - bounds.top;
     for (const group of this.groups) {
+      if (this.shares) {
+        const at = this.hit(group, x - group.x, y - group.y - HEADING);
+        if (at >= 0) return at;
+        continue;
+      }
       const column = Math.floor((x - group.x) / this.size),
         row = Math.floor((y - group.y - HEADING) / this.size);
       if (column < 0 || column >= group.columns || row < 0) continue;
       const within = row * group.columns + column;
       if (within < group.names.length) return group.first + within;
+    }
+    return -1;
+  }
+
+  /** The box of a group at a place in it, where boxes have different sizes. */
+  hit(group, x, y) {
+    for (let at = group.first; at < group.first + group.names.length; at++) {
+      const right = x - this.left[at],
+        low = y - this.top[at];
+      if (Math.min(right, low) >= 0 && Math.max(right, low) < this.side(at)) return at;
     }
     return -1;
   }
@@ -208,14 +288,14 @@ export class NodeMap {
 
   box(index, group) {
     const [x, y] = this.where(index, group);
-    const context = this.base.getContext("2d");
-    context.clearRect(x, y, this.size, this.size);
-    this.paint(context, this.names[index], x, y);
+    const context = this.base.getContext("2d"),
+      size = this.side(index);
+    context.clearRect(x, y, size, size);
+    this.paint(context, this.names[index], x, y, size - gapOf(size));
   }
 
-  paint(context, name, x, y) {
-    const side = this.size - this.gap,
-      box = this.look(name);
+  paint(context, name, x, y, side) {
+    const box = this.look(name);
     if (box.verdict) {
       this.judged(context, box, x, y, side);
       if (box.cordoned) this.cordon(context, x, y, side);
@@ -334,7 +414,8 @@ export class NodeMap {
 
   ring(context, index, colour, wide, strength) {
     const [x, y] = this.where(index),
-      side = this.size - this.gap;
+      size = this.side(index),
+      side = size - gapOf(size);
     context.globalAlpha = strength;
     context.strokeStyle = colour;
     context.lineWidth = wide;
@@ -368,25 +449,48 @@ export class NodeMap {
     if (index !== undefined) this.point(index, true);
   }
 
+  /** The box so many rows below another one; above, if `rows` is negative. Of several, the nearest. */
+  below(here, rows) {
+    const down = Math.sign(rows);
+    for (let left = Math.abs(rows); left; left--) {
+      const [x, y] = this.where(here),
+        side = this.side(here);
+      let least = Infinity,
+        found = here;
+      for (const group of this.groups)
+        for (let at = group.first; at < group.first + group.names.length; at++) {
+          const [left, top] = this.where(at, group),
+            other = this.side(at);
+          const high = down > 0 ? top - y - side : y - top - other;
+          const far = high + 2 * Math.abs(left + other / 2 - x - side / 2);
+          if (high < 0 || far >= least) continue;
+          least = far;
+          found = at;
+        }
+      here = found;
+    }
+    return here;
+  }
+
   key(event) {
     const last = this.names.length - 1;
     if (last < 0) return;
     const here = this.focus < 0 ? 0 : this.focus;
-    const columns = this.where(here)[2].columns;
-    const to = {
-      ArrowRight: here + 1,
-      ArrowLeft: here - 1,
-      ArrowDown: here + columns,
-      ArrowUp: here - columns,
-      Home: 0,
-      End: last,
-      PageDown: here + columns * 5,
-      PageUp: here - columns * 5,
-      Enter: here,
-      " ": here,
-      Escape: -1,
+    const go = {
+      ArrowRight: () => here + 1,
+      ArrowLeft: () => here - 1,
+      ArrowDown: () => this.below(here, 1),
+      ArrowUp: () => this.below(here, -1),
+      Home: () => 0,
+      End: () => last,
+      PageDown: () => this.below(here, 5),
+      PageUp: () => this.below(here, -5),
+      Enter: () => here,
+      " ": () => here,
+      Escape: () => -1,
     }[event.key];
-    if (to === undefined) return;
+    if (!go) return;
+    const to = go();
     event.preventDefault();
     const chosen = ["Enter", " ", "Escape"].includes(event.key);
     this.point(this.focus < 0 && !chosen ? 0 : event.key === "Escape" ? -1 : Math.max(0, Math.min(last, to)), chosen);

@@ -1,0 +1,54 @@
+"""The page of the cluster in a real browser: boxes by capacity, decisions that wait for a person, and what changed lately."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from programs import needs
+from simulate.browser import Page
+
+from .makers import claim_profile, file_of, node
+from .visits import console, keep_picture
+
+pytestmark = needs("chromium")
+#: Widths of the boxes of a map with one group, from columns of pixels that are not empty.
+SIDES = """(() => { const it = document.querySelector('.map canvas'); const { data, width, height } =
+    it.getContext('2d').getImageData(0, 18, it.width, it.height - 18); const sides = []; let run = 0;
+    for (let x = 0; x < width; x++) { let full = false; for (let y = 0; y < height; y++) full ||= data[(y * width + x) * 4 + 3] > 0;
+        if (full) run++; else { if (run) sides.push(run); run = 0; } }
+    return sides; })()"""
+
+
+async def choose(page: Page, label: str, value: str) -> None:
+    change = "it.dispatchEvent(new Event('change'))"
+    await page.run(f"(() => {{ const it = document.querySelector('[data-key=\"{label}\"] select'); it.value = {value!r}; {change}; }})()")
+
+
+async def test_the_area_of_a_box_is_the_capacity_of_its_node_if_a_person_wants_it(chromium: int, tmp_path: Path) -> None:
+    nodes = [node("a", cpu=4), node("b", cpu=16, gpu=1), node("c", cpu=64, gpu=9), node("d", cpu=4), node("e", cpu=4)]
+    async with console(chromium, file_of(tmp_path / "s", [*nodes, claim_profile()])) as (page, _):
+        equal = await page.run(SIDES)
+        assert len(equal) == 5
+        assert len(set(equal)) == 1, "boxes of one size, unless a person chooses"
+        await choose(page, "Area by", "capacity")
+        await page.until(f"{SIDES}.length === 4")
+        small, middle, large, two = await page.run(SIDES)
+        assert abs(large / small - 4) < 0.3, "sixteen times the area"
+        assert abs(middle / small - 2) < 0.2
+        assert abs(two - small) < 2, "one above the other, as there is room"
+        assert "offered CPU" in await page.run("document.querySelector('[data-key=\"Area by\"]').innerText")
+        await keep_picture(page, "area")
+        # Pointer and keyboard find the boxes where they are drawn.
+        left, top = await page.run("(({ left, top }) => [left, top])(document.getElementById('map').getBoundingClientRect())")
+        await page.click(left + small + 4 + middle + 4 + large / 2, top + 18 + large / 2)
+        await page.until("document.querySelector('#node h2')?.textContent === 'c'")
+        for key, name in (("ArrowRight", "d"), ("ArrowDown", "e"), ("ArrowUp", "d"), ("ArrowUp", "d")):
+            await page.press(key)
+            assert (await page.run("document.getElementById('heard').textContent")).startswith(f"{name}: ")
+        # A resource that nodes do not offer leaves them the smallest box, and the choice outlives the page.
+        await choose(page, "Fill by", "example.com/gpu")
+        await page.until(f"{SIDES}.some((each) => each < 7)")
+        await page.run("void (location.hash = '#/queue')")
+        await page.until("document.querySelector('#reasons > li')")
+        await page.run("void (location.hash = '#/cluster')")
+        await page.until("document.querySelector('[data-key=\"Area by\"] select')?.value === 'capacity'")
