@@ -363,6 +363,14 @@ async def test_a_card_of_the_queue_names_namespaces_and_its_plugins_filter(chrom
         await visit(page, "#/queue")
         await page.until("document.querySelectorAll('#reasons > li').length === 5")
         assert "ml: 3" in await text(page, "#reasons > li")
+        await page.run("[...document.querySelectorAll('#reasons details')].map((each) => (each.open = true)).length")
+        chips = (
+            "[...document.querySelectorAll('#reasons > li')].map((each) => [...each.querySelectorAll('.tag')].map((it) => it.textContent))"
+        )
+        found = await page.run(chips)
+        assert "profile default-scheduler" in found[0]
+        assert found[0].count("NodeUnschedulable") == 1
+        assert [each for each in found if len(each) != len(set(each))] == [], "unfolded, a card tells each thing once"
         await page.run(
             "[...document.querySelectorAll('#reasons button.tag')].find((each) => each.textContent === 'NodeUnschedulable').click()"
         )

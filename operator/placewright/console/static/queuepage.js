@@ -20,7 +20,7 @@ const PLACES = {
 };
 const chosen = { place: "*", namespace: "*", profile: "*", plugin: "*" };
 const open = new Set();
-/** Namespaces that a card names; all of them are in what it unfolds. */
+/** Namespaces that a card names; the others are in what it unfolds. */
 const SPACES = 3;
 /** Pods of a group that the state names, and rows that a question for further ones may name. */
 const OLDEST = 20;
@@ -283,14 +283,11 @@ export function queuePage(root) {
 
   function item(group, now) {
     const [first, ...more] = group.reasons;
-    const spaces = [
-      ...new Map(
-        group.rows.map((row) => [
-          row.namespace,
-          group.rows.filter((each) => each.namespace === row.namespace).reduce((sum, each) => sum + each.count, 0),
-        ]),
-      ),
-    ];
+    const bySpace = new Map();
+    for (const row of group.rows) bySpace.set(row.namespace, (bySpace.get(row.namespace) ?? 0) + row.count);
+    const spaces = [...bySpace]
+      .sort(([name, one], [another, other]) => (another === own()) - (name === own()) || other - one)
+      .map(([space, many]) => el("span", { class: "tag" }, `${space ?? "other namespaces"}: ${count(many)}`));
     const gangs = group.rows.flatMap((row) => (row.groups ?? []).map(([name, many]) => [row.namespace, name, many]));
     const pods = podsOf(group, now);
     const unfold = el(
@@ -304,7 +301,7 @@ export function queuePage(root) {
       el(
         "div",
         { class: "tags" },
-        spaces.map(([space, many]) => el("span", { class: "tag" }, `${space ?? "other namespaces"}: ${count(many)}`)),
+        spaces.slice(SPACES),
         [...new Set(group.rows.map((row) => row.profile))].map((name) =>
           el("span", { class: "tag" }, name ? `profile ${name}` : "no profile"),
         ),
@@ -324,10 +321,7 @@ export function queuePage(root) {
           { class: "tags" },
           el("span", { class: "tag" }, PLACES[group.place] ?? group.place),
           [...new Set(group.reasons.map(([plugin]) => plugin).filter(Boolean))].map((plugin) => pluginTag(plugin, only)),
-          spaces
-            .sort(([name, one], [another, other]) => (another === own()) - (name === own()) || other - one)
-            .slice(0, SPACES)
-            .map(([space, many]) => el("span", { class: "tag" }, space === null ? "other namespaces" : `${space}: ${count(many)}`)),
+          spaces.slice(0, SPACES),
           spaces.length > SPACES ? el("span", { class: "tag" }, plural(spaces.length - SPACES, "more namespace")) : null,
         ),
         gangs.length
