@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from placewright.console.decisionrows import SeenDecision
+from placewright_lab.console.localserver import ConsoleServer
 from programs import needs
 from simulate.browser import Page
 
@@ -52,3 +54,45 @@ async def test_the_area_of_a_box_is_the_capacity_of_its_node_if_a_person_wants_i
         await page.until("document.querySelector('#reasons > li')")
         await page.run("void (location.hash = '#/cluster')")
         await page.until("document.querySelector('[data-key=\"Area by\"] select')?.value === 'capacity'")
+
+
+def decide(server: ConsoleServer, name: str) -> None:
+    """The pod gets its node."""
+    world = server._source.world
+    world.placements.add(SeenDecision(f"u-{name}", "shop", name, "a", "default-scheduler", world.now))
+    world.changes += 1
+
+
+async def press_pause(page: Page) -> None:
+    """By keyboard: a button hears the Enter key as a character."""
+    await page.run("document.getElementById('pause').focus()")
+    await page.ask("Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+    await page.ask("Input.dispatchKeyEvent", type="keyUp", key="Enter", code="Enter", windowsVirtualKeyCode=13)
+
+
+async def test_decisions_stand_still_on_a_pause_and_are_counted(chromium: int, tmp_path: Path) -> None:
+    async with console(chromium, file_of(tmp_path / "s", [node("a"), claim_profile()])) as (page, server):
+        decide(server, "first")
+        rows = "[...document.querySelectorAll('#latest tbody td:first-child')].map((each) => each.textContent)"
+        pressed = "document.getElementById('pause').getAttribute('aria-pressed')"
+        await page.until(f"{rows}.join() === 'shop/first'")
+        assert await page.run(pressed) == "false"
+        await press_pause(page)
+        await page.until(f"{pressed} === 'true'")
+        for number in range(3):
+            decide(server, f"new-{number}")
+            await page.until(
+                f"document.getElementById('came').textContent === 'Paused; {number + 1} new decision{'s' if number else ''} to come.'"
+            )
+        assert await page.run(rows) == ["shop/first"]
+        assert await page.run("document.activeElement.id") == "pause", "news do not take the focus away"
+        await page.run("void (location.hash = '#/pod/shop/nobody')")
+        await page.until("document.querySelector('#pod h1')")
+        await page.run("history.back()")
+        await page.until(f"{rows}.join() === 'shop/first'")
+        await keep_picture(page, "paused")
+        await press_pause(page)
+        assert await page.run(rows) == [f"shop/{name}" for name in ("new-2", "new-1", "new-0", "first")]
+        assert not await page.run("Boolean(document.getElementById('came'))")
+        decide(server, "last")
+        await page.until(f"({rows})[0] === 'shop/last'")

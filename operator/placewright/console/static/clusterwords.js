@@ -28,6 +28,8 @@ export const used = (resource) => (resource.startsWith(PUBLISHED) ? "taken" : "r
 
 /** What a person chose, kept while the console is open in this tab. */
 export const chosen = { group: null, resource: "cpu", colour: "room", area: "", order: null, pod: "", result: "", sort: "", down: true };
+/** The decisions that stay while a person looks at them, the number of the newest one since, and how many came; null without a pause. */
+let paused = null;
 
 /** A choice with its label. */
 export const field = (label, options, value, onChange) => {
@@ -236,11 +238,16 @@ export function clusterWords(view, choose, redo) {
   }
 
   function writeLatest() {
-    const known = [...view.state.decisions]
-      .filter(([key]) => key !== "hidden")
-      .sort(([one], [other]) => other - one)
-      .map(([, row]) => row);
-    const hidden = view.state.decisions.get("hidden") ?? 0;
+    const numbered = [...view.state.decisions].filter(([key]) => key !== "hidden").sort(([one], [other]) => other - one);
+    const latestOnes = { known: numbered.map(([, row]) => row), hidden: view.state.decisions.get("hidden") ?? 0, now: about("now") };
+    const newest = Number(numbered[0]?.[0] ?? 0);
+    if (paused) {
+      // Another replica counts from the beginning.
+      const seen = newest < paused.newest ? 0 : paused.newest;
+      paused.came += numbered.filter(([key]) => key > seen).length;
+      paused.newest = newest;
+    }
+    const { known, hidden, now } = paused ?? latestOnes;
     latest.hidden = !known.length && !hidden;
     // A pod that is refused again and again is one row: the others would be gone before they were seen.
     const found = new Map();
@@ -252,7 +259,10 @@ export function clusterWords(view, choose, redo) {
       else found.set(key, { row, times: 1 });
     }
     const kept = [...found].slice(0, LATEST);
-    const now = about("now");
+    const pause = () => {
+      paused = paused ? null : { ...latestOnes, newest, came: 0 };
+      writeLatest();
+    };
     const show = (value) => {
       chosen.result = value;
       writeLatest();
@@ -264,7 +274,13 @@ export function clusterWords(view, choose, redo) {
     ];
     reconcile(
       latest,
-      el("div", { class: "find" }, field("Decisions", results, chosen.result, show)),
+      el(
+        "div",
+        { class: "find" },
+        field("Decisions", results, chosen.result, show),
+        el("button", { id: "pause", "aria-pressed": String(paused !== null), on: { click: pause } }, "Pause"),
+        paused ? el("p", { class: "muted small", id: "came" }, `Paused; ${plural(paused.came, "new decision")} to come.`) : null,
+      ),
       table(
         `Latest decisions${hidden ? `, and ${plural(hidden, "decision")} about pods of other namespaces` : ""}`,
         [
