@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from placewright.console.decisionrows import SeenDecision
+from placewright.offline.world import read_object
 from placewright_lab.console.localserver import ConsoleServer
 from programs import needs
 from simulate.browser import Page
 
-from .makers import claim_profile, file_of, node
+from .makers import Object, claim_profile, file_of, node
 from .visits import console, keep_picture
 
 pytestmark = needs("chromium")
@@ -96,3 +97,40 @@ async def test_decisions_stand_still_on_a_pause_and_are_counted(chromium: int, t
         assert not await page.run("Boolean(document.getElementById('came'))")
         decide(server, "last")
         await page.until(f"({rows})[0] === 'shop/last'")
+
+
+async def test_recent_changes_stand_beside_the_map(chromium: int, tmp_path: Path) -> None:
+    newer = claim_profile()
+    newer["metadata"]["generation"] = 4
+    path = file_of(tmp_path / "r", [node("a"), node("b"), claim_profile()], [(0.1, "MODIFIED", newer)])
+    async with console(chromium, path) as (page, server):
+        world = server._source.world
+        told = "[...document.querySelectorAll('#node tbody tr td:first-child')].map((each) => each.textContent)"
+        await page.until(f"({told}).join() === 'generation 4 of profile default took effect, after generation 0'")
+
+        async def after(what: str, *items: Object, gone: bool = False) -> None:
+            for manifest in items:
+                item = read_object(manifest, "test")
+                assert item is not None
+                (world.remove if gone else world.put)(item)
+            world.now += 60
+            await page.until(f"({told})[0] === {what!r}")
+
+        await page.run("void (location.hash = '#/queue')")
+        await page.until("document.getElementById('reasons')")
+        world.put(read_object(node("c"), "test"))
+        await page.run("void (location.hash = '#/cluster')")
+        await after("node c came")
+        await after("node a was cordoned", node("a", cordoned=True))
+        await after("node a was uncordoned", node("a"))
+        await after("node c went", node("c"), gone=True)
+        await after("nodes n0, n1, n2 and 6 others came", *[node(f"n{i}") for i in range(9)])
+        assert await page.run(f"({told}).length") == 6, "a short list"
+        links = "[...document.querySelectorAll('#node tbody tr')].map((each) => each.querySelectorAll('a').length)"
+        assert await page.run(links) == [3, 0, 1, 1, 0, 0], "nodes that are there are links"
+        await keep_picture(page, "changes")
+        # A row that changed in another way is none, nor is a state that comes whole after the connection broke.
+        for reader in list(server.feed._classes.values()):
+            for each in reader.readers:
+                each.drop()
+        await after("node n8 was cordoned", node("n7", cpu=8), node("n8", cordoned=True))

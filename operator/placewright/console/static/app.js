@@ -12,6 +12,7 @@ import { groupPage } from "./grouppage.js";
 import { reconcile } from "./live.js";
 import { podPage } from "./podpage.js";
 import { queuePage } from "./queuepage.js";
+import { forgetChanges, lookForChanges } from "./recentchanges.js";
 import { shadowPage } from "./shadowpage.js";
 import { timePage } from "./timepage.js";
 import { whatIfPage } from "./whatifpage.js";
@@ -53,6 +54,7 @@ async function enter() {
 function close() {
   current?.leave?.();
   current = state = null;
+  forgetChanges();
   closed = true;
   for (const each of ["source", "moment", "notes"]) document.getElementById(each).replaceChildren();
   document.getElementById("waiting").hidden = true;
@@ -196,6 +198,7 @@ function go() {
 
 function changed(next, delta) {
   state = next;
+  lookForChanges(state, delta);
   const about = state.about;
   const source = document.getElementById("source");
   source.replaceChildren(shown(about.get("source") ?? ""));

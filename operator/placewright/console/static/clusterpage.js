@@ -405,7 +405,7 @@ export function clusterPage(root, _, params) {
         sumSoon();
         words.loaded(put.loads);
       }
-      if (!delta || put.nodes || gone.nodes || put.queue || gone.queue) {
+      if (!delta || put.nodes || gone.nodes || put.queue || gone.queue || put.marks) {
         words.writeFacts();
         words.writeIdle();
       }

@@ -6,6 +6,7 @@ import { el, fill, shown, table } from "./element.js";
 import { nodeLink, podLink } from "./links.js";
 import { reconcile } from "./live.js";
 import { FULL } from "./nodemap.js";
+import { latestChanges } from "./recentchanges.js";
 import { sorted } from "./slices.js";
 import { amount, count, percent, plural, span } from "./words.js";
 
@@ -59,7 +60,7 @@ export function clusterWords(view, choose, redo) {
   const heard = el("p", { class: "out", "aria-live": "polite", id: "heard" });
   const facts = el("div", { class: "facts" });
   const side = el("aside", { class: "panel side", "aria-label": "Node", id: "node" });
-  const latest = el("section", { class: "panel", hidden: true, id: "latest" });
+  const latest = el("section", { class: "panel stack tight", hidden: true, id: "latest" });
   const groupTable = el("div", { id: "groups" });
   const nodeTable = el("div");
   const nodesOpen = el("details", { id: "nodes" }, el("summary", {}, "All nodes as a table"), nodeTable);
@@ -99,6 +100,7 @@ export function clusterWords(view, choose, redo) {
     if (!idle) return;
     const rows = [...view.state.queue.values()].filter((row) => row.pods.length).sort((one, other) => one.oldest - other.oldest);
     const waits = rows.slice(0, FEW).map((row) => [podLink(row.namespace, row.pods[0][0]), span(about("now") - row.oldest)]);
+    const changes = latestChanges(view.state, FEW).map(([at, what]) => [el("span", {}, what), span(about("now") - at)]);
     reconcile(
       side,
       el("h2", {}, "No node chosen"),
@@ -123,6 +125,7 @@ export function clusterWords(view, choose, redo) {
             waits,
           )
         : null,
+      changes.length ? table("Recent changes", [{ name: "What" }, { name: "Ago", number: true }], changes) : null,
     );
   }
 

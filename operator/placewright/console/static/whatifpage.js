@@ -7,7 +7,6 @@ import { request } from "./request.js";
 import { mergePatch, schemaField } from "./schemaform.js";
 import { Outcome } from "./whatifoutcome.js";
 import { copyLine } from "./whatifpatch.js";
-import { plural } from "./words.js";
 
 /** Fields that decide where a pod goes, and fields of which this page says nothing: they cannot be changed, or the sliders have them. */
 const DECIDING = ["preset", "plugins", "pluginConfig", "percentageOfNodesToScore"];
