@@ -30,6 +30,11 @@ def recording(path: Path, *changes: tuple[float, str, Any]) -> FileSource:
     return source
 
 
+def told(item: Any, reason: str = "Unschedulable") -> Any:
+    """The pod, with the condition that a scheduler writes."""
+    return {**item, "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": reason}]}}
+
+
 def came_and_placed(at: float, name: str, scheduler: str = "default-scheduler", *, after: float = 2.0) -> list[tuple[float, str, Any]]:
     minute, second = divmod(int(at), 60)
     made = {"created": f"2026-11-23T12:{minute:02d}:{second:02d}Z", "schedulerName": scheduler}
@@ -52,6 +57,29 @@ def test_a_recording_tells_what_was_placed_and_what_waited(tmp_path: Path) -> No
     assert rows[-1][2][2][0] == 1.0, "one has waited from the beginning"
     assert rows[-1][0] + rows[-1][1] == pytest.approx(rows[0][0] + 600.0)
     assert source.sections(ALL_NAMESPACES)["about"]["can"] == ["time"]
+
+
+def test_refusals_are_counted_once_for_each_condition_that_tells_one(tmp_path: Path) -> None:
+    waits, gated = told(pod("web")), told(pod("gated"), "SchedulingGated")
+    before, other = told(pod("old", created="2026-11-23T11:00:00Z")), told(pod("db", schedulerName="tenants-own-words"))
+    again = told(pod("web"), "SchedulerError")
+    changes = [(1.0, waits), (2.0, waits), (3.0, gated), (4.0, again), (5.0, before), (6.0, other), (7.0, pod("web", "a")), (90.0, gated)]
+    source = recording(tmp_path / "r", *((at, "MODIFIED", item) for at, item in changes))
+    rows = stretches(source)
+    assert sum(row[2][0] - row[2][1] for row in rows) == 4, "web twice, for two reasons"
+    assert sum(row[2][1] for row in rows) == 1
+    by_profile = sorted((each[0], each[2] - each[3]) for row in rows for each in row[3] if each[2] > each[3])
+    assert by_profile == [(OTHERS, 1), *[("default-scheduler", 1)] * 3]
+    assert "refusals" in source.sections(ALL_NAMESPACES)["about"]["timeFigures"]
+
+
+def test_what_was_refused_before_a_recording_began_is_not_counted(tmp_path: Path) -> None:
+    path = file_of(tmp_path / "r", [node("a"), claim_profile(), told(pod("old"))], [(9.0, "ADDED", pod("late"))])
+    source = open_file(path, 2**24)
+    source._speed = 1e9
+    while source.advance():
+        pass
+    assert sum(row[2][0] for row in stretches(source)) == 0
 
 
 def test_pods_of_schedulers_without_a_profile_are_not_named(tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ from simulate import outcomes as makers
 from simulate.browser import Page, tab
 from simulate.outcomes import outcome
 
-from .makers import HOSTILE, shop
+from .makers import HOSTILE, claim_profile, file_of, node, pod, shop
 from .sights import LAPTOP, WIDTHS
-from .visits import faults_of_layout, violations
+from .visits import faults_of_layout, keep_picture, violations
 
 pytestmark = needs("chromium")
 NOON = 1_795_521_600.0
@@ -177,6 +177,25 @@ async def test_charts_say_what_their_tables_say_and_one_moment_is_shown_in_all(c
         unfolded = await page.run("[...document.querySelectorAll('#charts details')].map((each) => each.open)")
         assert unfolded == [True, True, True, False, True, True]
         assert await page.run(f"Math.abs({height} - seen) < 2 && document.activeElement === {region}"), "the row that is read"
+
+
+async def test_a_recording_has_a_chart_of_the_refusals_that_pods_tell_of(chromium: int, tmp_path: Path) -> None:
+    refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    waits = [{**pod(f"web-{i}", cpu=99_000), "status": refused} for i in range(12)]
+    changes = [(0.1 + 0.1 * i, "ADDED", each) for i, each in enumerate(waits)] + [(120.0, "ADDED", pod("late"))]
+    source = open_file(file_of(tmp_path / "r", [node("a"), claim_profile()], changes), 2**24, 1000)
+    async with opened(chromium, source, "time") as page:
+        await page.until("document.getElementById('connection').textContent === 'the recording has ended'")
+        await page.until("document.querySelector('#chart-refusals .chart')")
+        title = await page.run("document.querySelector('#chart-refusals h2').textContent")
+        assert title == "Refusals that pods tell of, a second"
+        await page.run("document.querySelector('#table-refusals summary').click()")
+        await page.until("document.querySelectorAll('#chart-refusals tbody tr').length > 1")
+        rates = [(row[1], row[2]) for row in await cells(page, "#chart-refusals") if row[2] != "0"]
+        assert {length for length, _ in rates} == {"1 s"}
+        assert sum(float(rate) for _, rate in rates) == 12
+        assert await page.run("document.getElementById('chart-decisions')") is None, "which is more than a recording has"
+        await keep_picture(page, "time-recording")
 
 
 async def test_shadows_are_told_in_figures_with_examples_that_are_text(chromium: int, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
@@ -10,7 +10,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.decode import DecodeError, convert
-from placewright.api.objects import Node, NodeName, Pod
+from placewright.api.objects import Condition, Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import KIND as PROFILE
 from placewright.api.profile import SchedulingProfile, default_profile
@@ -22,10 +22,12 @@ from placewright.explain.observed import ObservedObjects, oldest_of
 from placewright.framework.errors import PluginError
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
+from placewright.kube.writers.podstatus import POD_SCHEDULED, find_condition
 from placewright.offline.grouptrial import Members
 from placewright.offline.world import offline_evaluator, read_object
 from placewright.profiles.config import placing
 from placewright.profiles.resolve import resolve
+from placewright.profiles.unclaimed import looked_at_by_others
 from placewright_lab.simulation.scenario import Act
 from placewright_lab.snapshots.playback import PIECE, SeenChange, SeenCluster, finished
 
@@ -75,6 +77,7 @@ class SeenWorld:
         self._evaluated: dict[str, SchedulingProfile] = {}
         self._unusable: dict[str, str] = {}
         self._placed: deque[tuple[Series, float]] = deque(maxlen=_MOST_UNTOLD)
+        self._refused: Counter[Series] = Counter()
 
     @classmethod
     def of_file(cls, seen: SeenCluster, registry: Registry) -> Self:
@@ -153,6 +156,14 @@ class SeenWorld:
         """Return the placements since the last call: with which profile each is counted, and the seconds since the pod's creation."""
         taken = list(self._placed)
         self._placed.clear()
+        return taken
+
+    def take_refused(self) -> Counter[Series]:
+        """Return the refusals since the last call, by the profile that each is counted with.
+
+        A pod tells of a refusal by its condition. Another attempt that writes the same condition cannot be seen.
+        """
+        taken, self._refused = self._refused, Counter()
         return taken
 
     def apply(self, change: SeenChange) -> None:
@@ -240,6 +251,9 @@ class SeenWorld:
         if pod.finished:
             self._remove_pod(pod.uid)
         elif not pod.node_name:
+            refusal = _refusal(pod)
+            if refusal is not None and refusal != _refusal(self.pending.get(pod.uid)):
+                self._refused[self.series(pod.scheduler_name)] += 1
             self._wait_no_more(pod.uid)
             self.pending[pod.uid] = pod
             self.members.add(pod)
@@ -259,6 +273,13 @@ class SeenWorld:
         if pod is not None:
             self.members.remove(pod)
         return pod is not None
+
+
+def _refusal(pod: PodInfo | None) -> Condition | None:
+    """The condition by which a scheduler tells that a waiting pod has no node."""
+    if pod is None or not looked_at_by_others(pod.pod.status.conditions):
+        return None
+    return find_condition(pod.pod, POD_SCHEDULED)
 
 
 def _read(change: SeenChange, where: str) -> Item | None:

@@ -1,6 +1,6 @@
-"""The time line of a world: pods that got their nodes, by profile, how long that took, and pods that waited.
+"""The time line of a world: refusals, pods that got their nodes, by profile, how long that took, and pods that waited.
 
-A world has no decisions and no sub-queues, so it tells less than an operator does.
+A world has no attempts and no sub-queues, so it tells less than an operator does. Of attempts it has the conditions of refused pods.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from placewright.console.timeline import PlacementTally, Series, Spans, Timeline
 from placewright_lab.console.seenworld import SeenWorld
 
 #: The figures that there are, for the pages.
-FIGURES: Final = ("bound", "waiting", "binding")
+FIGURES: Final = ("refusals", "bound", "waiting", "binding")
 #: Seconds of a stretch of a world that goes on as it is looked at.
 _STEP: Final = 5.0
 _HOUR: Final = Spans()
@@ -44,6 +44,7 @@ class WorldTimeline:
         self._generations = GenerationMarks(self._marks)
         self._last = 0.0
         world.take_placed()
+        world.take_refused()
         self._timeline.tick(0.0, world.began, {}, {})
         self._generations.look(0.0, world.in_effect)
 
@@ -108,6 +109,8 @@ class WorldTimeline:
             durations[series].append(seconds)
         for (name, generation), each in durations.items():
             tally.placed(name, generation, np.array([]), np.array(each))
+        for series in self._world.take_refused().elements():
+            tally.failed(*series)
         waiting = Counter(self._world.series(pod.scheduler_name) for pod in self._world.pending.values())
         waits = {series: Waiting(active=pods) for series, pods in waiting.items()}
         self._timeline.tick(at, self._world.began + at, tally.take(), waits)

@@ -154,7 +154,12 @@ export function timePage(root) {
   function wanted() {
     const all = [
       { key: "decisions", title: "Decisions a second", lines: () => rates(decided), format: few },
-      { key: "refusals", title: "Attempts that bound nothing, a second", lines: () => rates(refused), format: few },
+      {
+        key: "refusals",
+        title: figures().includes("decisions") ? "Attempts that bound nothing, a second" : "Refusals that pods tell of, a second",
+        lines: () => rates(refused),
+        format: few,
+      },
       { key: "bound", title: "Bound pods a second", lines: () => rates(bound), format: few },
       { key: "waiting", title: figures().includes("places") ? "Waiting pods by sub-queue" : "Waiting pods", lines: waiting, format: few },
       { key: "deciding", title: "Time to decide", lines: () => quantiles(DECIDE50, DECIDE99), format: latency, log: true },
