@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from console.makers import HOSTILE
-from console.visits import violations
+from console.visits import keep_picture, violations
 from simulate.browser import Page, running, tab
 
 from .consolecast import COME_IN, READ, SECRET, at_work
@@ -126,3 +126,19 @@ async def test_an_api_server_that_stops_is_told_with_its_cause_and_since_when_an
         assert "UTC. The API server does not answer the operator." in told
         assert told.startswith("Nothing new since ")
         assert await page.run("document.getElementById('connection').matches('.away')")
+
+
+async def test_a_placed_pod_without_a_record_is_shown_with_its_node_and_the_reason(chromium: int) -> None:
+    async with at_work() as (asked, cast), tab(chromium) as page:
+        cast.pod("by-hand", "default", nodeName="node-1")
+        ann = cast.person("ann", COME_IN, READ)
+        await opened(page, f"https://127.0.0.1:{asked.served.port}/console/")
+        await enter(page, ann)
+        await page.until("document.getElementById('node')?.textContent.includes('node-1')")
+        await page.run("void (location.hash = '#/pod/default/by-hand')")
+        await page.until("document.querySelector('#pod h1')")
+        assert await page.run("document.querySelector('#pod .lines a').hash") == "#/cluster?node=node-1"
+        told = await page.run("document.getElementById('pod').innerText")
+        assert "No attempt is recorded: this replica did not lead yet, " in told
+        assert "not kept here" not in told, "one reason is enough"
+        await keep_picture(page, "unrecorded")

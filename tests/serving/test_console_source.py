@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placewright.api.annotations import DECISION
 from placewright.api.objects import PodKey
 from placewright.console.decisionrows import HIDDEN
 from placewright.console.feed import Feed
@@ -226,6 +227,43 @@ def test_the_page_of_a_pod_has_its_attempts_the_latest_first_and_its_place_in_th
     restricted = console.source.pod("shop", "large", Rights.of(["shop"]))
     assert restricted is not None
     assert (restricted["changes"], restricted["attempts"]) == ([], page["attempts"])
+
+
+def test_a_placed_pod_without_a_record_has_its_node_and_says_why_there_is_none() -> None:
+    console = Console(nodes=[node("a").offers(cpu="2")])
+    console.engine.scheduler = console.world.scheduler
+    decided = '{"profile": "default", "generation": 3, "score": 457, "runnerUp": 450}'
+    console.world.add(pod("before").namespace("shop").on("a").annotations({DECISION: decided}))
+    console.world.add(pod("theirs").namespace("shop").on("a").scheduler("another"))
+    page = console.source.pod("shop", "before", ALL_NAMESPACES)
+    assert page is not None
+    assert page["lines"] == ["on node a"]
+    assert page["notes"] == [
+        "No attempt is recorded: this replica did not lead yet, newer records took the place of its own, or something else placed it."
+    ]
+    assert page["decision"]["score"] == 457
+    assert page["asks"] is not None
+    other = console.source.pod("shop", "theirs", ALL_NAMESPACES)
+    assert other is not None
+    assert (other["node"], other["decision"]) == ("a", None)
+    assert other["notes"] == ["No attempt is recorded: no profile takes its schedulerName, so something else placed it."]
+    assert console.source.pod("shop", "before", Rights.of(["bank"])) is None
+    assert console.source.pod("shop", "nobody", ALL_NAMESPACES) is None
+
+
+def test_a_record_of_an_earlier_pod_of_the_name_does_not_hide_the_one_that_has_a_node() -> None:
+    console = Console(nodes=[node("a").offers(cpu="2")])
+    console.engine.scheduler = console.world.scheduler
+    console.world.add(pod("db-0").namespace("shop").uid("first").requests(cpu="1"))
+    console.world.advance(1.0)
+    console.world.remove("shop/db-0")
+    gone = console.source.pod("shop", "db-0", ALL_NAMESPACES)
+    assert gone is not None
+    assert (gone["node"], len(gone["attempts"])) == ("", 1), "what is known of it is told"
+    console.world.add(pod("db-0").namespace("shop").uid("second").on("a"))
+    page = console.source.pod("shop", "db-0", ALL_NAMESPACES)
+    assert page is not None
+    assert (page["node"], page["attempts"]) == ("a", [])
 
 
 def test_nothing_is_kept_or_noted_before_the_first_reader_and_after_the_last() -> None:

@@ -31,7 +31,7 @@ from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.attempts import Result
 from placewright.scheduler.decisiondetail import cut
 from placewright.scheduler.policy import ProfilePolicy
-from placewright.serving.explainpages import explanation
+from placewright.serving.explainpages import explanation, unrecorded
 
 #: Steps of one slice, of each kind. Together they take about two milliseconds.
 NODES_A_SLICE: Final = 60
@@ -175,7 +175,12 @@ class LiveSource:
         Returns:
             None for an unknown pod, and for one that the reader may not see.
         """
-        found = explanation(self._engine, self._records, namespace, name) if rights.may_see(namespace) else None
+        if not rights.may_see(namespace):
+            return None
+        found = explanation(self._engine, self._records, namespace, name)
+        if found is None or not (found.node or found.queue):
+            # Records may be of an earlier pod of this name.
+            found = unrecorded(self._engine, namespace, name) or found
         if found is None:
             return None
         active = self._engine.live.by_scheduler_name(found.scheduler_name)

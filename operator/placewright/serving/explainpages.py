@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from placewright.api.annotations import read_decision
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
 from placewright.engine.decisionmarks import why_last
@@ -34,6 +35,11 @@ _DEFAULT_LIMIT: Final = 100
 #: Characters of a namespace, a slash and a name, by the rules for names of Kubernetes.
 _LONGEST_POD: Final = 63 + 1 + 253
 _LONGEST_UID: Final = 128
+#: Why a pod on a node has no record: by whether a profile takes its schedulerName.
+_RECORD_GONE: Final = (
+    "No attempt is recorded: this replica did not lead yet, newer records took the place of its own, or something else placed it."
+)
+_NOT_OURS: Final = "No attempt is recorded: no profile takes its schedulerName, so something else placed it."
 
 
 def explain_endpoint(engine: Engine, records: Records) -> Endpoint:
@@ -149,6 +155,40 @@ def _placed(engine: Engine, kept: tuple[AttemptRecord, ...]) -> Explanation:
         claims=claim_facts(placement.pod, engine.cluster.objects.devices.claims) if placement is not None else (),
         tried=_latest_first(kept),
         source=engine.replica.identity,
+    )
+
+
+def unrecorded(engine: Engine, namespace: str, name: str) -> Explanation | None:
+    """Explain a pod on a node whose attempts are not recorded, with the decision of its annotation. O(pods on nodes).
+
+    Args:
+        engine: that knows the pod.
+        namespace: of the pod.
+        name: of the pod.
+
+    Returns:
+        None if no such pod is on a node.
+    """
+    placements = engine.cluster.placements()
+    found = next((each for each in placements if each.pod.name == name and each.pod.namespace == namespace), None)
+    if found is None:
+        return None
+    pod, decision = found.pod, read_decision(found.pod.pod.metadata.annotations)
+    taken = engine.live.by_scheduler_name(pod.scheduler_name) is not None
+    return Explanation(
+        pod.namespace,
+        pod.name,
+        pod.uid,
+        pod.scheduler_name,
+        profile=decision.profile if decision is not None else "",
+        generation=decision.generation if decision is not None else 0,
+        node=found.node,
+        assumed=found.assumed,
+        group=_group(engine, pod),
+        claims=claim_facts(pod, engine.cluster.objects.devices.claims),
+        decision=decision,
+        source=engine.replica.identity,
+        notes=(_RECORD_GONE if taken else _NOT_OURS,),
     )
 
 
