@@ -4,8 +4,8 @@ Values that were worked out from objects which are gone are dropped at the same 
 
 Three things keep unused memory. Reference cycles (a replaced profile's plugins, a closed connection, a traceback) are freed only when
 Python's collector walks the oldest generation, and with this operator's thresholds it hardly ever does. The C library returns only
-the end of its heap: one small live object there keeps all freed memory before it. And each TLS connection has a buffer of 256 KiB, of
-which it uses a few pages. A buffer cut out of the heap holds pages that others used before, and they stay resident with it.
+the end of its heap: one small live object there keeps all freed memory before it. And each TLS connection has a buffer of 256 KiB and
+uses a few of its pages. A buffer cut out of the heap holds pages that others used before, and they stay resident with it.
 """
 
 from __future__ import annotations
