@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -19,13 +19,17 @@ from typing import Any, Final
 
 import msgspec
 
+import kubesandbox
 import placewright
+import placewright_lab
 from placewright.api.bad_input import InputError, bad_field
 
 #: The exit code of words that a command does not know.
 _REFUSED: Final = 2
-_PACKAGES: Final = ("placewright", "placewright_lab", "kubesandbox")
-#: Folders that a commit must have to be run: the source root, and the definitions for an embedded cluster.
+_PACKAGES: Final = (placewright, placewright_lab, kubesandbox)
+#: Source roots of a checkout. Older ones have all packages in the first.
+_ROOTS: Final = ("operator", "lab")
+#: Folders that a commit must have to be run: a source root, and the definitions for an embedded cluster.
 _NEEDED: Final = ("operator", "crds")
 _WHERE: Final = "import placewright, placewright_lab; print(placewright.__file__); print(placewright_lab.__file__)"
 
@@ -45,7 +49,7 @@ class Checkout:
     Attributes:
         name: for people: the folder, or the commit as it was asked for.
         commit: its hash, with "+" where files were changed since; "" where git knows nothing of it.
-        source: the folder that holds the packages.
+        source: folder of links to the packages.
         scratch: a folder that is there as long as this is needed.
     """
 
@@ -73,17 +77,15 @@ class Checkout:
     def check(self) -> None:
         """Raise `InputError` where a child would run other code than this checkout's."""
         done = self._child([sys.executable, "-P", "-c", _WHERE], 0)
-        files = [Path(line).resolve() for line in done.stdout.splitlines()]
+        files = [Path(line) for line in done.stdout.splitlines()]
         if done.returncode or not all(file.is_relative_to(self.source.resolve()) for file in files):
             raise bad_field(self.name, "packages that Python does not load", "a checkout, or a commit of one, that runs here")
 
     def with_benchmarks_of(self, other: Checkout) -> Checkout:
         """This checkout's scheduler under the other one's benchmarks: the only way to measure it by benchmarks that it does not have."""
-        folder = Path(mkdtemp(dir=self.scratch))
-        for package in _PACKAGES:
-            owner = other if package == "placewright_lab" else self
-            (folder / package).symlink_to(owner.source.resolve() / package, target_is_directory=True)
-        return Checkout(self.name, self.commit, folder, self.scratch)
+        mine, others = ({link.name: link.resolve() for link in each.source.iterdir()} for each in (self, other))
+        borrowed = {**mine, "placewright_lab": others["placewright_lab"]}
+        return Checkout(self.name, self.commit, _linked(borrowed, self.scratch), self.scratch)
 
     def _child(self, command: Sequence[str], number: int) -> subprocess.CompletedProcess[str]:
         environment = _environment(self.source, self.scratch, number)
@@ -105,43 +107,66 @@ def _environment(source: Path, scratch: Path, number: int) -> Mapping[str, str]:
 
 def running(scratch: Path) -> Checkout:
     """The code of this process."""
-    source = Path(placewright.__file__).resolve().parents[1]
-    return Checkout("this code", commit_of(source), source, scratch)
+    packages = running_packages()
+    return Checkout("this code", commit_of(packages.values()), _linked(packages, scratch), scratch)
+
+
+def running_packages() -> dict[str, Path]:
+    """Return the folders of this process's packages, by name."""
+    return {each.__name__: Path(str(each.__file__)).resolve().parent for each in _PACKAGES}
 
 
 def checkout_named(text: str, scratch: Path, repository: Path) -> Checkout:
     """The folder of that name, or else the commit that git calls so in `repository`. Raises `InputError` for neither."""
     folder = Path(text)
     if folder.is_dir():
-        source = next((one for one in (folder / "operator", folder) if (one / "placewright").is_dir()), None)
-        if source is None:
+        packages = _packages_in(folder)
+        if "placewright" not in packages:
             raise bad_field(text, "a folder without operator/placewright", "a folder with a checkout of Placewright, or a commit")
-        return Checkout(text, commit_of(source), source, scratch)
+        return Checkout(text, commit_of(packages.values()), _linked(packages, scratch), scratch)
     found = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
     if found is None:
         raise bad_field("the checkout to compare with", text, f"a folder with a checkout of Placewright, or a commit of {repository}")
     commit = found.decode().strip()
-    return Checkout(f"{text} ({commit[:7]})", commit, _unpacked(commit, scratch, repository), scratch)
+    packages = _packages_in(_unpacked(commit, scratch, repository))
+    return Checkout(f"{text} ({commit[:7]})", commit, _linked(packages, scratch), scratch)
 
 
-def commit_of(source: Path) -> str:
+def commit_of(packages: Iterable[Path]) -> str:
     """The hash of the commit whose packages lie there, with "+" where they were changed since; "" where git does not keep them."""
-    if _git(source, "ls-files", "--error-unmatch", _PACKAGES[0]) is None:
+    folders = list(packages)
+    if any(_git(each, "ls-files", "--error-unmatch", "__init__.py") is None for each in folders):
         return ""
-    commit = _git(source, "rev-parse", "HEAD") or b""
-    changed = _git(source, "status", "--porcelain", "--untracked-files=no", ".")
+    commit = _git(folders[0], "rev-parse", "HEAD") or b""
+    changed = any(_git(each, "status", "--porcelain", "--untracked-files=no", ".") for each in folders)
     return commit.decode().strip() + ("+" if changed else "")
 
 
+def _packages_in(folder: Path) -> dict[str, Path]:
+    """Find the packages of a checkout, or of a folder that holds them itself."""
+    roots = [folder / name for name in _ROOTS] + [folder]
+    found = [root / each.__name__ for each in _PACKAGES for root in roots]
+    return {each.name: each.resolve() for each in reversed(found) if each.is_dir()}
+
+
+def _linked(packages: Mapping[str, Path], scratch: Path) -> Path:
+    """Make a folder of links, from which Python loads the packages of several source roots."""
+    folder = Path(mkdtemp(dir=scratch))
+    for name, package in packages.items():
+        (folder / name).symlink_to(package, target_is_directory=True)
+    return folder
+
+
 def _unpacked(commit: str, scratch: Path, repository: Path) -> Path:
-    top = _git(repository, "rev-parse", "--show-toplevel") or b"."
-    archive = _git(Path(top.decode().strip()), "archive", "--format=tar", commit, *_NEEDED)
+    top = Path((_git(repository, "rev-parse", "--show-toplevel") or b".").decode().strip())
+    there = (_git(top, "ls-tree", "--name-only", commit) or b"").decode().split()
+    archive = _git(top, "archive", "--format=tar", commit, *_NEEDED, *(each for each in _ROOTS if each in there and each not in _NEEDED))
     if archive is None:
         raise InputError(f"{commit[:7]} has no {' or no '.join(_NEEDED)}: it is no commit of Placewright")
     folder = scratch / commit
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
-    return folder / "operator"
+    return folder
 
 
 def _git(folder: Path, *words: str) -> bytes | None:

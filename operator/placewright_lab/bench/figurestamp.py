@@ -12,8 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-import placewright
-from placewright_lab.bench.checkouts import commit_of
+from placewright_lab.bench.checkouts import commit_of, running_packages
 from placewright_lab.simulation.workprocesses import usable_cores
 
 _MODEL: Final = re.compile(r"^model name\s*:\s*(.+)$", re.MULTILINE)
@@ -59,7 +58,7 @@ def stamp_here(load: float) -> FigureStamp:
     versions = {"Python": platform.python_version(), **{_name(each): _version(each) for each in _STANDS_ON}}
     return FigureStamp(
         datetime.now(UTC).date().isoformat(),
-        commit_of(Path(placewright.__file__).resolve().parents[1]),
+        commit_of(running_packages().values()),
         _found(_MODEL, "/proc/cpuinfo") or platform.processor() or platform.machine(),
         usable_cores(),
         int(_found(_MEMORY, "/proc/meminfo") or 0) * 1024,
