@@ -9,8 +9,9 @@ RUN python -m venv /opt/placewright && python -m venv /opt/build
 COPY pyproject.toml README.md LICENSE ./
 COPY crds crds
 COPY operator operator
+COPY lab lab
 COPY examples examples
-# `--build-arg EXTRAS=fast,lab` makes an image for the commands of the lab: manifests/examples/tuning runs one.
+# `--build-arg EXTRAS=fast,lab` makes an image that has the commands of lab/, too: manifests/examples/tuning runs one.
 ARG EXTRAS=fast,otel
 # `--build-arg PLUGINS=legacy-plugins` adds the plugins of examples/legacy-plugins; several folders are separated by spaces.
 ARG PLUGINS=
@@ -18,6 +19,7 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN /opt/placewright/bin/pip install --require-hashes --only-binary :all: -r "operator/requirements/${EXTRAS}.txt" \
     && /opt/build/bin/pip install --require-hashes --only-binary :all: -r operator/requirements/build.txt \
     && /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /opt/build/wheels . \
+    && case ",${EXTRAS}," in *,lab,*) /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /opt/build/wheels ./lab ;; esac \
     && for plugins in ${PLUGINS}; do \
          /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /opt/build/wheels "./examples/${plugins}" || exit; \
        done \

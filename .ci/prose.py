@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 RULES: Final = Path(__file__).with_name("prose.toml")
-OPERATOR: Final = Path("operator")
+#: Folders that hold packages.
+SOURCES: Final = ("operator", "lab")
 #: String constants of so many words are messages that people read: log lines, errors, help of commands and metrics.
 _WORDS_OF_A_MESSAGE: Final = 4
 _SECTION: Final = re.compile(r"^ *(Args|Returns|Yields|Raises):$", re.MULTILINE)
@@ -182,7 +183,7 @@ def lacking_sections(function: _Function) -> set[str]:
 
 def check(root: Path, rules: Rules) -> list[Finding]:
     """Find every broken rule in the rooms and documents that hold, and every exception that excuses nothing."""
-    files = [path for room in rules.rooms for path in sorted((root / OPERATOR / room).rglob("*.py"))]
+    files = [path for room in rules.rooms for path in sorted((root / room).rglob("*.py"))]
     files += [path for pattern in rules.documents for path in sorted(root.glob(pattern))]
     found: list[Finding] = []
     used: list[dict[str, str]] = []
@@ -207,7 +208,7 @@ def check_file(path: Path, name: str, rules: Rules) -> Iterator[Finding]:
     """
     for prose in prose_of(path):
         yield from (Finding(name, line, problem) for line, problem in rules.broken_by(prose))
-    if name.startswith(tuple(f"{OPERATOR.name}/{room}/" for room in rules.sections)):
+    if name.startswith(tuple(f"{room}/" for room in rules.sections)):
         for function in public_functions(ast.parse(path.read_text())):
             lacking = sorted(lacking_sections(function))
             if lacking:
@@ -220,7 +221,7 @@ def check_file(path: Path, name: str, rules: Rules) -> Iterator[Finding]:
 def measures(root: Path) -> Iterator[str]:
     """Print one line for each room: its public functions and their sections, its lines and its comments."""
     yield f"{'room':28} {'public':>6} {'with a section':>14} {'need one':>8} {'have all':>8} {'lines':>6} {'comments':>8} {'share':>6}"
-    packages = [path for path in sorted((root / OPERATOR).iterdir()) if (path / "__init__.py").exists()]
+    packages = [init.parent for source in SOURCES for init in sorted((root / source).glob("*/__init__.py"))]
     for room in [room for package in packages for room in sorted(package.iterdir()) if (room / "__init__.py").exists()]:
         count: Counter[str] = Counter()
         for path in room.rglob("*.py"):
@@ -234,7 +235,7 @@ def measures(root: Path) -> Iterator[str]:
             count["lines"] += sum(bool(line.strip()) for line in source.splitlines())
             count["comments"] += sum(len(_CODE.sub("", each.text).split()) > 1 and each.text.count("\n") + 1 for each in _comments(source))
         share = 100 * count["comments"] / max(count["lines"], 1)
-        name = room.relative_to(root / OPERATOR).as_posix()
+        name = f"{room.parent.name}/{room.name}"
         figures = f"{count['public']:6} {count['with']:14} {count['need']:8} {count['have']:8} {count['lines']:6} {count['comments']:8}"
         yield f"{name:28} {figures} {share:5.1f}%"
 

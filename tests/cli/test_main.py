@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.scenarios import profile_file, scenario_file
+from lab.commands.scenarios import profile_file, scenario_file
 from placewright.cli.main import Command, commands, main
 
 

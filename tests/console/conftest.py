@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from simulate.browser import running
+from browser import running
 
 
 @pytest.fixture(scope="session")

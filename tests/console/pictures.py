@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from simulate.browser import Page, running
+from browser import Page, running
 
 from .companymakers import group, member
 from .makers import Object, claim_profile, file_of, node, pod

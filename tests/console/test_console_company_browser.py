@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from browser import Page
 from programs import needs
-from simulate.browser import Page
 
 from .companymakers import laboratory
 from .makers import HOSTILE

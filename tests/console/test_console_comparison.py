@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cli.scenarios import profile_file, scenario_file
+from lab.commands.scenarios import profile_file, scenario_file
+from lab.figures.outcomes import node, outcome, pod
 from placewright.api.bad_input import InputError
 from placewright.cli.main import main
 from placewright.console.rights import ALL_NAMESPACES
@@ -17,7 +18,6 @@ from placewright_lab.console.comparisonsource import ComparisonSource, read_comp
 from placewright_lab.figures.comparison import compare
 from placewright_lab.figures.rows import rows_of
 from placewright_lab.report.content import MOST_NAMED, ReportContent, content_of
-from simulate.outcomes import node, outcome, pod
 
 from .makers import claim_profile, file_of
 from .makers import node as node_of

@@ -9,12 +9,12 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
+from browser import tab
 from placewright.serving.listener import bind
 from placewright_lab.commands.console import open_file
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.operatorlink import _silent
 from programs import needs
-from simulate.browser import tab
 
 from .makers import claim_profile, file_of, node, pod
 from .visits import console

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+from browser import Page, tab
 from placewright.console.rights import Rights
 from placewright.console.statedelta import Section, Sections
 from placewright.framework.registry import installed_plugins
@@ -19,7 +20,6 @@ from placewright.serving.listener import bind
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.openedfile import OpenedFile
 from programs import needs
-from simulate.browser import Page, tab
 
 from .makers import ZONE, claim_profile, file_of, node, pod, shop
 from .sights import LAPTOP

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from browser import Page, tab
 from placewright.framework.registry import installed_plugins
 from placewright.offline.world import read_object
 from placewright.plugins.catalog import in_tree
@@ -16,7 +17,6 @@ from placewright.serving.listener import bind
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.openedfile import OpenedFile
 from programs import needs
-from simulate.browser import Page, tab
 
 from .makers import claim_profile, file_of, node, pod
 from .sights import HOSTILE, LAPTOP, LARGE, PHONE, ROGUES, TOWN, WIDTHS, Sight, rogues, town

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from browser import Page
 from placewright.offline.world import read_object
 from placewright_lab.console.localserver import ConsoleServer
 from programs import needs
-from simulate.browser import Page
 
 from .makers import claim_profile, file_of, node, pod
 from .sights import Sight

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from browser import Page, tab
+from lab.figures import outcomes as makers
+from lab.figures.outcomes import outcome
 from placewright.api.objects import NodeName
 from placewright.api.profile import Allocation, Regret, ShadowStatus, ShadowUse
 from placewright.console.marks import AWAY, GENERATION, Mark, Marks
@@ -27,9 +30,6 @@ from placewright_lab.figures.comparison import compare
 from placewright_lab.report.content import content_of
 from placewright_lab.report.page import page_of
 from programs import needs
-from simulate import outcomes as makers
-from simulate.browser import Page, tab
-from simulate.outcomes import outcome
 
 from .makers import HOSTILE, claim_profile, file_of, node, pod, shop
 from .sights import LAPTOP, WIDTHS

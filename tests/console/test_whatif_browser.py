@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from browser import Page, tab
 from handlers.stage import Stage, new_stage
 from placewright.api.profile import KIND
 from placewright.kube.auth.login import load_config
@@ -23,7 +24,6 @@ from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.whatifpages import WhatIfPages
 from profiles.test_all_fields import drawn
 from programs import needs
-from simulate.browser import Page, tab
 
 from .makers import HOSTILE, file_of, node, pod
 from .visits import console, violations

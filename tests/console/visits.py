@@ -11,10 +11,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from browser import Page, tab
 from placewright.serving.listener import bind
 from placewright_lab.commands.console import open_file, what_if_of
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
-from simulate.browser import Page, tab
 
 from .sights import LAPTOP, PHONE, Sight
 

@@ -14,9 +14,9 @@ import pytest_asyncio
 
 from contract.client import Client
 from contract.cluster import Cluster, Server, client_from, within_namespace
-from controlplane.breaking import forget_history, kill_api_server
 from kubesandbox.controllers.kubelet import KubeletTimes
 from kubesandbox.server import Sandbox, SandboxOptions
+from lab.controlplane.breaking import forget_history, kill_api_server
 from placewright_lab.controlplane.flags import Features
 from placewright_lab.controlplane.server import ControlPlane, Options
 from programs import needs_alpha_gates

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from controlplane.onceaudit import exactly_once
+from lab.controlplane.onceaudit import exactly_once
 from placewright.kube.writers.binder import CONCURRENCY
 from placewright_lab.controlplane.audit import denied
 

@@ -24,7 +24,7 @@ from typing import Final
 
 import msgspec
 
-from controlplane.onceaudit import BindingRequest, binding_requests
+from lab.controlplane.onceaudit import BindingRequest, binding_requests
 from placewright_lab.controlplane.audit import Record, records_of
 
 #: Of the Lease.

@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from controlplane.breaking import kill_api_server, kill_etcd
-from controlplane.onceaudit import BindingRequest, binding_requests
+from lab.controlplane.breaking import kill_api_server, kill_etcd
+from lab.controlplane.onceaudit import BindingRequest, binding_requests
 from placewright.api.annotations import Decision, read_decision
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import MERGE_PATCH, ApiClient

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from controlplane.breaking import forget_history
+from lab.controlplane.breaking import forget_history
 from placewright.kube.errors import CONFLICT, ApiError
 from placewright_lab.controlplane.audit import Record
 

@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import AsyncExitStack
 from functools import partial
 
-from controlplane.breaking import forget_history
+from lab.controlplane.breaking import forget_history
 from placewright_lab.controlplane.audit import Record
 
 from .installation import USER

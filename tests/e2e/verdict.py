@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from controlplane.onceaudit import exactly_once
 from faults.report import Run
+from lab.controlplane.onceaudit import exactly_once
 
 from . import judging
 from .replicas import Replicas

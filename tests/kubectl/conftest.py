@@ -11,8 +11,8 @@ import pytest_asyncio
 
 from kubectl.tool import Kubectl
 from kubesandbox.process import SandboxProcess
+from lab.sandbox.http import Client, client_of
 from programs import program
-from sandbox.http import Client, client_of
 
 CRD = Path(__file__).parents[2] / "crds" / "schedulingprofiles.yaml"
 

@@ -13,10 +13,10 @@ import pytest_asyncio
 
 from kubectl.tool import Kubectl
 from kubesandbox.process import SandboxProcess
+from lab.snapshots.anyworld import AVOID, SECRET, World
+from lab.snapshots.deviceworld import DeviceWorld
 from placewright.cli.main import main
 from placewright_lab.snapshots.snapshot import open_snapshot
-from simulate.anyworld import AVOID, SECRET, World
-from simulate.deviceworld import DeviceWorld
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -18,7 +18,7 @@ from placewright.profiles.schema import json_schema
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
-PACKAGES = {name: ROOT / "operator" / name for name in ("placewright", "placewright_lab")}
+PACKAGES = {"placewright": ROOT / "operator" / "placewright", "placewright_lab": ROOT / "lab" / "placewright_lab"}
 PACKAGE = PACKAGES["placewright"]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 

@@ -17,6 +17,8 @@ from .building import manifests_of, pod_of
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+#: The distributions beside the operator, by name.
+BESIDE = {f"placewright-{name}": tomllib.loads((ROOT / name / "pyproject.toml").read_text()) for name in ("lab",)}
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
@@ -69,6 +71,7 @@ def test_what_the_package_is_built_from_is_copied_and_not_ignored() -> None:
     target = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
     needed = {"pyproject.toml", PROJECT["project"]["readme"], *PROJECT["project"]["license-files"], *target["force-include"]}
     needed |= {package.partition("/")[0] for package in target["packages"]}
+    needed |= {name.removeprefix("placewright-") for name in BESIDE}
     needed.add("examples")  # plugins that `--build-arg PLUGINS` adds
     assert copied() == needed
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
@@ -91,8 +94,16 @@ def pinned(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("extras", ["fast,otel", "fast,lab"])
 def test_what_the_package_needs_is_pinned_by_digest_in_a_version_that_it_takes(extras: str) -> None:
     """`python .ci/lock` writes the files anew."""
-    wanted = [*PROJECT["project"]["dependencies"]]
-    wanted += [each for name in extras.split(",") for each in PROJECT["project"]["optional-dependencies"][name]]
+    asked = [*PROJECT["project"]["dependencies"]]
+    asked += [each for name in extras.split(",") for each in PROJECT["project"]["optional-dependencies"][name]]
+    wanted: list[str] = []
+    for each in asked:  # a distribution of this repository grows the list that is walked
+        name = each.partition("==")[0]
+        if name in BESIDE:
+            asked += BESIDE[name]["project"]["dependencies"]
+        elif name != "placewright":
+            wanted.append(each)
+    assert len(wanted) > 10
     for at, requirements in ((pinned(extras), wanted), (pinned("build"), PROJECT["build-system"]["requires"])):
         for requirement in requirements:
             read = re.fullmatch(r"([\w-]+)>=([\d.]+)(?:;.*)?", requirement)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("placewright", "placewright_lab", "kubesandbox")
+PACKAGES = {"placewright": "operator", "placewright_lab": "lab", "kubesandbox": "lab"}
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 
 #: Public class names that two modules of a package may have, and why.
@@ -45,7 +45,7 @@ SHORTEST, LONGEST = 40, 700
 
 @cache
 def modules(package: str) -> dict[str, Path]:
-    root = ROOT / "operator"
+    root = ROOT / PACKAGES[package]
     return {".".join(file.relative_to(root).with_suffix("").parts): file for file in sorted((root / package).rglob("*.py"))}
 
 

@@ -63,7 +63,7 @@ def findings(path: Path, text: str, name: str = "operator/room/module.py") -> li
     file = path / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(dedent(text))
-    rules = PROSE.Rules(RULES.words, RULES.openings, [], [], ["room"], [], ["room"])
+    rules = PROSE.Rules(RULES.words, RULES.openings, [], [], ["operator/room"], [], ["operator/room"])
     return [finding.problem for finding in PROSE.check_file(file, name, rules)]
 
 
@@ -75,7 +75,7 @@ def test_the_rooms_and_documents_that_hold_break_no_rule() -> None:
 
 
 def test_every_room_and_document_that_holds_is_there() -> None:
-    assert [room for room in (*RULES.rooms, *RULES.sections) if not list((ROOT / "operator" / room).rglob("*.py"))] == []
+    assert [room for room in (*RULES.rooms, *RULES.sections) if not list((ROOT / room).rglob("*.py"))] == []
     assert [pattern for pattern in RULES.documents if not list(ROOT.glob(pattern))] == []
 
 
@@ -233,7 +233,7 @@ def tree(path: Path, *exceptions: dict[str, str], besides: Sequence[dict[str, st
     for folder in (module.parent, module.parent.parent):
         (folder / "__init__.py").write_text('"""A package."""\n')
     module.write_text('"""A room."""\n\nMESSAGE = "0 of the nodes, of which none fits"  # why it is so\n')
-    rules = PROSE.Rules(RULES.words, RULES.openings, list(exceptions), list(besides), ["package/room"], [], [])
+    rules = PROSE.Rules(RULES.words, RULES.openings, list(exceptions), list(besides), ["operator/package/room"], [], [])
     return [str(finding) for finding in PROSE.check(path, rules)]
 
 

@@ -62,10 +62,10 @@ def test_every_feature_of_the_readme_has_a_test_that_make_test_runs() -> None:
         ("tests/kubectl/test_tutorial.py::test_x", "long"),
         ("tests/faults/test_soak.py::test_soak_with_churn[1]", "long"),
         ("tests/faults/test_audit.py::test_x", "server"),
-        ("tests/simulate/test_openb.py::test_x[made-up]", "server"),
-        ("tests/simulate/test_openb.py::test_x[real]", "long"),
+        ("tests/lab/readers/test_openb.py::test_x[made-up]", "server"),
+        ("tests/lab/readers/test_openb.py::test_x[real]", "long"),
         ("tests/kubectl/test_shared_manifests.py::test_x[real-a.yaml]", "long"),
-        ("tests/simulate/test_openb.py::test_x[realistic]", "server"),
+        ("tests/lab/readers/test_openb.py::test_x[realistic]", "server"),
     ],
 )
 def test_the_narrower_entry_decides(test: str, tier: str) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from browser import Page, running, tab
 from console.makers import HOSTILE
 from console.visits import keep_picture, violations
-from simulate.browser import Page, running, tab
 
 from .consolecast import COME_IN, READ, SECRET, at_work
 from .consolestage import site

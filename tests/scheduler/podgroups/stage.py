@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lab.simulation.scenarios import profile
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -16,7 +17,6 @@ from placewright_lab.simulation.apiserver import ApiServer
 from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import simulate
-from simulate.scenarios import profile
 
 from .judge import LABEL, MODE, TOPOLOGY, Deed, Judge, Manifest
 

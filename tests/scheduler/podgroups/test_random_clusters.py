@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from lab.simulation.scenarios import comes, goes, node, pod
 from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.scenario import Happening, Scenario
 from randomcases import cases
-from simulate.scenarios import comes, goes, node, pod
 
 from .stage import Play, in_group, pod_group
 

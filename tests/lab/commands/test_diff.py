@@ -1,0 +1,178 @@
+"""`placewright diff`: what a change of profiles would do, as a reviewer reads it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+from markdown_it import MarkdownIt
+
+from lab.commands.scenarios import NODES, PODS, profile_file, scenario_file
+from lab.figures.outcomes import node, outcome, pod
+from placewright.cli.main import main
+from placewright.profiles.difference import Difference
+from placewright_lab.commands.review import MOST_NAMED, Named, Review, markdown
+from placewright_lab.figures.comparison import compare
+
+EXAMPLES = Path(__file__).parents[3] / "manifests" / "examples" / "profiles-repository"
+WORKFLOW = yaml.safe_load((EXAMPLES / ".github" / "workflows" / "placement.yaml").read_text())
+HOSTILE = "<script>alert(1)</script> | </details> @team #7 [x](http://evil.example) **b** `c`\n# head"
+
+
+def files(folder: Path, before: dict[str, object], after: dict[str, object]) -> list[str]:
+    """The two sides, both called `web`."""
+    sides = []
+    for name, spec in (("base", before), ("head", after)):
+        (folder / name).mkdir()
+        sides.append(str(profile_file(folder / name, "web", **spec)))
+    return sides
+
+
+def test_it_says_what_differs_in_effect_and_what_comes_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = files(tmp_path, {}, {"preset": "bin-packing"})
+    assert main(["diff", "-f", str(scenario_file(tmp_path)), *sides, "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"profile": "web", "what": "weights.NodeResourcesFit", "before": 1, "after": 5} in told["differences"]
+    before, after = told["simulation"]["profiles"]
+    assert (before["placed"], after["placed"], before["emptyNodes"], after["emptyNodes"]) == (PODS, PODS, 0, NODES - 2)
+    assert told["pendingGrowsBy"] == 0
+
+
+def test_what_is_written_differently_and_decides_alike_is_not_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = files(tmp_path, {}, {"weights": {"NodeResourcesFit": 1}})
+    assert main(["diff", "-f", str(scenario_file(tmp_path)), *sides, "-o", "markdown"]) == 0
+    assert capsys.readouterr().out == "### Scheduling profiles: no difference in effect\n"
+
+
+def test_pods_that_have_a_node_are_placed_anew_unless_only_pending_ones_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario = scenario_file(tmp_path)
+    told = json.loads(scenario.read_text())
+    for each in told["items"]:
+        if each["kind"] == "Pod":
+            each["spec"]["nodeName"] = "n0"
+    scenario.write_text(json.dumps(told))
+    sides = files(tmp_path, {}, {"preset": "bin-packing"})
+    counts = []
+    for option in ([], ["--pending"]):
+        assert main(["diff", "-f", str(scenario), *sides, "-o", "json", *option]) == 0
+        counts.append(json.loads(capsys.readouterr().out)["simulation"]["profiles"][0]["pods"])
+    assert counts == [PODS, 0]
+
+
+def pending_grows(folder: Path) -> list[str]:
+    """A head whose profile takes no node but those that nobody has."""
+    terms = [{"matchExpressions": [{"key": "x", "operator": "Exists"}]}]
+    impossible = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    args = [{"name": "NodeAffinity", "args": {"addedAffinity": impossible}}]
+    return ["diff", "-f", str(scenario_file(folder)), *files(folder, {}, {"pluginConfig": args})]
+
+
+def test_more_pending_pods_are_a_failure_only_where_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = pending_grows(tmp_path)
+    assert main(words) == 0
+    assert main([*words, "--fail-if-pending-grows"]) == 1
+    assert f"0 → {PODS} pending" in capsys.readouterr().out
+
+
+def test_fewer_pending_pods_are_no_failure(tmp_path: Path) -> None:
+    words = pending_grows(tmp_path)
+    words[-2:] = reversed(words[-2:])
+    assert main([*words, "--fail-if-pending-grows"]) == 0
+
+
+def test_the_comment_has_a_summary_the_differences_the_figures_and_the_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*pending_grows(tmp_path), "-o", "markdown"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"### Scheduling profiles: 1 difference in effect; of {PODS} pods 0 → {PODS} pending; ")
+    assert "| web | NodeAffinity.addedAffinity | none |" in out
+    assert f"| pending | 0 | {PODS} (+{PODS}) |" in out
+    assert "| nodes |" not in out
+    assert f"<summary>Pods that begin to wait: {PODS}</summary>" in out
+    assert "| shop/web-0 | node(s) didn't match scheduler-enforced node affinity |" in out
+
+
+def test_a_profile_that_one_side_lacks_is_a_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = files(tmp_path, {}, {})
+    more = profile_file(tmp_path, "batch", schedulerName="batch").read_text()
+    both = tmp_path / "both.yaml"
+    both.write_text(f"{Path(two).read_text()}\n---\n{more}\n")
+    assert main(["diff", "-f", str(scenario_file(tmp_path)), one, str(both), "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["differences"] == [
+        {"profile": "batch", "what": "the whole profile", "before": None, "after": "there"}
+    ]
+
+
+def test_a_profile_that_cannot_come_into_effect_is_wrong_input_with_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = files(tmp_path, {}, {"weights": {"NodeResourcesFit": -1}})
+    assert main(["diff", "-f", str(scenario_file(tmp_path)), *sides]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert sides[1] in told.err
+    assert "found -1" in told.err
+
+
+def test_the_example_workflow_runs_the_command_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (step,) = [step for step in WORKFLOW["jobs"]["diff"]["steps"] if "placewright diff" in step.get("run", "")]
+    (line,) = [line.strip() for line in step["run"].splitlines() if "placewright diff" in line]
+    command = shlex.split(line.partition(" >>")[0])
+    base, head = files(tmp_path, {}, {"preset": "bin-packing"})
+    actual = {"--snapshot": "-f", "$snapshot": str(scenario_file(tmp_path)), "base.yaml": base, "head.yaml": head}
+    assert main([actual.get(word, word) for word in command[1:]]) == 0
+    assert capsys.readouterr().out.startswith("### Scheduling profiles: ")
+
+
+class Elements(HTMLParser):
+    """What a code host would make of a comment."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+        self.feed(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def hostile_review() -> Review:
+    before, after = outcome("before", node(HOSTILE, cpu=4)), outcome("after", node(HOSTILE, cpu=4))
+    for i in range(MOST_NAMED + 3):
+        before.placed(pod(f"{i} {HOSTILE}"), HOSTILE)
+        after.waits(pod(f"{i} {HOSTILE}"), HOSTILE)
+    found = (Named(HOSTILE, Difference(HOSTILE, HOSTILE, {HOSTILE: HOSTILE})),)
+    return Review("base", "head", found, compare(HOSTILE, [before.made, after.made]))
+
+
+def test_no_name_becomes_markup_in_a_comment() -> None:
+    comment = markdown(hostile_review())
+    page = Elements(comment)
+    assert set(page.tags) == {"h3", "p", "table", "thead", "tbody", "tr", "th", "td", "strong", "details", "summary"}
+    assert page.tags.count("h3") == 1
+    assert page.tags.count("details") == comment.count("</details>") == 1
+    assert page.text.count("<script>alert(1)</script>") > MOST_NAMED
+    assert "@team" not in comment
+    assert "#7" not in comment
+    assert "http://" not in comment
+
+
+def test_a_comment_names_ten_pods_of_each_list_and_says_so() -> None:
+    comment = markdown(hostile_review())
+    assert f"Pods that begin to wait: {MOST_NAMED + 3}, the first {MOST_NAMED}</summary>" in comment
+    assert comment.count("| a/") == MOST_NAMED
+
+
+def test_the_table_for_a_terminal_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(pending_grows(tmp_path)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"1 difference in effect; of {PODS} pods 0 → {PODS} pending; ")
+    assert f"{PODS} pods begin to wait:" in lines
+    assert any(line.split()[:2] == ["Pods:", "pending"] and line.endswith(f"+{PODS}") for line in lines)
