@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from browser import Page
 from placewright.console.decisionrows import SeenDecision
 from placewright.offline.world import read_object
 from placewright_lab.console.localserver import ConsoleServer
 from programs import needs
-from simulate.browser import Page
 
 from .makers import Object, claim_profile, file_of, node
 from .visits import console, keep_picture
