@@ -10,7 +10,7 @@ const LARGEST = 112;
 /** Pixels of a box from which on it has its name and its share in words. */
 const WORDY = 64;
 const SMALLEST = 2;
-/** Pixels of the smallest box where boxes have different sizes: it can still be seen and hit. */
+/** Pixels of the smallest box where boxes have different sizes and there is room: it can still be seen and hit. */
 const LEAST = 6;
 const FLASH = 700;
 /** The share from which on a node is called full. */
@@ -211,7 +211,9 @@ export class NodeMap {
 
   /** Pixels from a box to the next one. */
   side(index, size = this.size) {
-    return this.shares ? Math.min(size, Math.max(LEAST, Math.round(size * this.shares[index]))) : size;
+    if (!this.shares) return size;
+    const least = Math.max(SMALLEST, Math.min(LEAST, size / 4));
+    return Math.round(Math.max(least, size * this.shares[index]));
   }
 
   where(index, known) {
