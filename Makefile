@@ -66,13 +66,13 @@ lint: $(READY) ## Layout and style, by ruff, and words, by .ci/prose.toml
 durations: $(READY) ## Measure how long the checks take, and write it to docs/tests.md
 	@$(BIN)/python .ci/durations.py
 
-# ARGS is another checkout, to compare with.
-prose: $(READY) ## Measure docstrings and comments, by room
-	@$(BIN)/python .ci/prose.py --measure $(ARGS)
+# ARGS is a commit, to compare with.
+trends: $(READY) ## How large the house is, by room
+	@$(BIN)/python .ci/trends.py $(ARGS)
 
 types: $(READY) ## Types, by mypy --strict
 	@$(BIN)/mypy
-	@$(BIN)/mypy --no-error-summary manifests/helm/generate.py manifests/components/monitoring/dashboard.py .ci/prose.py .ci/durations.py
+	@$(BIN)/mypy --no-error-summary manifests/helm/generate.py manifests/components/monitoring/dashboard.py .ci/prose.py .ci/trends.py .ci/durations.py
 
 imports: $(READY) ## Which room may import which
 	@$(BIN)/lint-imports --no-logo --no-cache

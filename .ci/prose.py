@@ -1,7 +1,6 @@
 """The prose linter: words that hide the subject of a sentence, and sections that a docstring lacks. The rules are in prose.toml.
 
-    python .ci/prose.py [ROOT]            check the rooms and documents that hold; part of `make lint`
-    python .ci/prose.py --measure [ROOT]  print the measures of every room; `make prose`
+    python .ci/prose.py [ROOT]  check the rooms and documents that hold; part of `make lint`
 
 Ruff's pydocstyle rules hold the layout of docstrings, that each public thing has one, and that an Args section names every argument. Ruff
 has no rule for words, and none that asks for sections only where a function is large enough to need them.
@@ -15,15 +14,12 @@ import re
 import sys
 import tokenize
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 RULES: Final = Path(__file__).with_name("prose.toml")
-#: Folders that hold packages.
-SOURCES: Final = ("operator", "lab")
 #: String constants of so many words are messages that people read: log lines, errors, help of commands and metrics.
 _WORDS_OF_A_MESSAGE: Final = 4
 _SECTION: Final = re.compile(r"^ *(Args|Returns|Yields|Raises):$", re.MULTILINE)
@@ -215,38 +211,11 @@ def check_file(path: Path, name: str, rules: Rules) -> Iterator[Finding]:
                 yield Finding(name, function.lineno, f"{function.name} needs {' and '.join(lacking)} in its docstring")
 
 
-# --- measures ------------------------------------------------------------------------------------------------------------------------
-
-
-def measures(root: Path) -> Iterator[str]:
-    """Print one line for each room: its public functions and their sections, its lines and its comments."""
-    yield f"{'room':28} {'public':>6} {'with a section':>14} {'need one':>8} {'have all':>8} {'lines':>6} {'comments':>8} {'share':>6}"
-    packages = [init.parent for source in SOURCES for init in sorted((root / source).glob("*/__init__.py"))]
-    for room in [room for package in packages for room in sorted(package.iterdir()) if (room / "__init__.py").exists()]:
-        count: Counter[str] = Counter()
-        for path in room.rglob("*.py"):
-            source = path.read_text()
-            for function in public_functions(ast.parse(source)):
-                needs = needed_sections(function)
-                count["public"] += 1
-                count["with"] += bool(_SECTION.search(ast.get_docstring(function) or ""))
-                count["need"] += bool(needs)
-                count["have"] += bool(needs) and not lacking_sections(function)
-            count["lines"] += sum(bool(line.strip()) for line in source.splitlines())
-            count["comments"] += sum(len(_CODE.sub("", each.text).split()) > 1 and each.text.count("\n") + 1 for each in _comments(source))
-        share = 100 * count["comments"] / max(count["lines"], 1)
-        name = f"{room.parent.name}/{room.name}"
-        figures = f"{count['public']:6} {count['with']:14} {count['need']:8} {count['have']:8} {count['lines']:6} {count['comments']:8}"
-        yield f"{name:28} {figures} {share:5.1f}%"
-
-
 def main(arguments: list[str]) -> int:
-    """Check or measure; return the exit status."""
-    measuring = "--measure" in arguments
-    root = Path(next((each for each in arguments if not each.startswith("-")), "."))
-    lines = list(measures(root)) if measuring else [str(finding) for finding in check(root, Rules.read())]
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return 0 if measuring or not lines else 1
+    """Check a checkout; return the exit status."""
+    findings = check(Path(arguments[0] if arguments else "."), Rules.read())
+    sys.stdout.write("".join(f"{finding}\n" for finding in findings))
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

@@ -97,6 +97,7 @@ PROCESS: Final = frozenset(
         "packaging/test_monitoring.py",
         "packaging/test_overlays.py",
         "packaging/test_tiers.py",
+        "packaging/test_trends.py",
         "packaging/test_tuning_example.py",
         "lab/sandbox/test_process.py",
         "serving/test_console_in_chromium.py",

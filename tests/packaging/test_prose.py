@@ -223,7 +223,7 @@ def test_private_functions_need_no_sections(source: str) -> None:
     assert list(PROSE.public_functions(ast.parse(source))) == []
 
 
-# --- exceptions and measures ---------------------------------------------------------------------------------------------------------
+# --- exceptions ----------------------------------------------------------------------------------------------------------------------
 
 
 def tree(path: Path, *exceptions: dict[str, str], besides: Sequence[dict[str, str]] = ()) -> list[str]:
@@ -255,13 +255,3 @@ def test_a_file_may_be_left_out_until_it_would_pass(tmp_path: Path) -> None:
     beside = {"file": EXCUSED["file"], "reason": "its words are being rewritten"}
     assert tree(tmp_path / "left out", besides=[beside]) == []
     assert "excuses nothing any more" in tree(tmp_path / "not there", EXCUSED, besides=[beside | {"file": "docs/gone.md"}])[0]
-
-
-def test_the_measures_count_functions_and_comments_of_a_room(tmp_path: Path) -> None:
-    tree(tmp_path)
-    module = f'"""Functions."""\n\n{sectioned(*SECTIONS)}\n\ndef f(a, b):\n    """Do."""\n'
-    (tmp_path / "operator" / "package" / "room" / "functions.py").write_text(module)
-    _, line = PROSE.measures(tmp_path)
-    room, *figures = line.split()
-    assert room == "package/room"
-    assert figures == ["2", "1", "2", "1", "19", "1", "5.3%"]
