@@ -48,13 +48,6 @@ def test_links_lead_somewhere(file: Path) -> None:
         assert link.startswith("https://") or (file.parent / link).exists(), link
 
 
-def test_each_decision_record_has_a_number_of_its_own_and_its_title_begins_with_it() -> None:
-    records = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-    assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
-    for record in records:
-        assert record.read_text().startswith(f"# {int(record.name[:4])}. "), record.name
-
-
 def test_the_files_that_the_architecture_names_are_there() -> None:
     named = re.findall(r"`((?:[a-z]+/)+[a-z_]+\.py)`", ARCHITECTURE)
     assert len(named) >= 5
