@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from queue_makers import FakePolicy, FakeTenants, World, pod
 from turns_model import TurnsModel, WaitingPod
 
-from placewright.queue.fairheap import FairHeap
+from placewright.queue.fairheap import MOST_DEBTORS, FairHeap, Tenant, TenantTurns
+from placewright.queue.inflight import Lane
 from placewright.queue.queued import QueuedPod, SubQueue
-from placewright.queue.room import Lane
-from placewright.queue.tenantturns import MOST_DEBTORS, Tenant, TenantTurns
 from randomcases import cases
 
 TENANTS = st.sampled_from("abcde")

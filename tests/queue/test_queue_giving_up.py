@@ -77,7 +77,7 @@ def test_without_the_field_nothing_is_kept_and_nobody_is_given_up() -> None:
     room.waits(pod("web").created(created(0)))
     assert room.after(10_000) == []
     (queued,) = (each for _, each in room.queue.pods())
-    assert queued.wait_limit is None
+    assert queued.given_up_at is None
     assert all(queue.wait_limit is None for queue in room.queue.profile_queues())
 
 

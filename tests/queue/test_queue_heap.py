@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.queue.heap import KeyedHeap
+from placewright.queue.order import KeyedHeap
 
 uids = st.sampled_from("abcd")
 steps = st.lists(

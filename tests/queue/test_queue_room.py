@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_makers import CheckedQueue, FakePolicy, PodMaker, World, pod
 
-from placewright.queue.heap import LanedHeap
+from placewright.queue.inflight import Lane, ProfileRoom, RoomPlace, RoomSizes
+from placewright.queue.order import LanedHeap, Order, OrderTransition
 from placewright.queue.queued import QueuedPod, SubQueue
-from placewright.queue.room import Lane, ProfileRoom, RoomPlace, RoomSizes
 from randomcases import cases
 
 SIZES = RoomSizes(on_their_way=8, in_all=16, by_extender=4)
@@ -212,12 +212,13 @@ class Line:
 
     def __init__(self) -> None:
         self.room = ProfileRoom(RoomSizes(4, 4, 4), self.reopen)
-        self.active: LanedHeap[QueuedPod, Lane] = LanedHeap(
-            lambda queued: Lane(queued.pod.namespace), self.room.may_enter, lambda: self.room.full
-        )
+        self.active: Order = self.empty()
         self.model: dict[str, tuple[int, int]] = {}
         self.places: list[RoomPlace] = []
         self.arrivals = 0
+
+    def empty(self) -> LanedHeap[QueuedPod, Lane]:
+        return LanedHeap(lambda queued: Lane(queued.pod.namespace), self.room.may_enter, lambda: self.room.full)
 
     def reopen(self) -> None:
         self.active.reopen()
@@ -258,7 +259,9 @@ class Line:
         def key_of(uid: str) -> int:
             return (int(uid[5:]) + number) % 5
 
-        self.active.rekey(lambda queued: (key_of(queued.uid),))
+        transition = OrderTransition(self.active, self.empty(), lambda queued: (key_of(queued.uid),))
+        transition.move(None)
+        self.active = transition.then
         self.model = {uid: (key_of(uid), arrival) for uid, (_, arrival) in self.model.items()}
 
 

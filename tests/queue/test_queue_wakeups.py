@@ -8,8 +8,7 @@ from queue_makers import FakePolicy, World, pod
 
 from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource
 from placewright.queue.check import check_invariants
-from placewright.queue.movelabels import TIME_HAS_COME
-from placewright.queue.queued import SubQueue
+from placewright.queue.queued import TIME_HAS_COME, SubQueue
 
 NODE_ADD = ClusterEvent(EventResource.NODE, Action.ADD, "NodeAdd")
 LISTENS = FakePolicy(interests={"Fit": [ClusterEventWithHint(NODE_ADD)]})

@@ -12,8 +12,8 @@ from placewright.framework.interface import Extender, Plugin
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
 from placewright.queue.hints import Timed
+from placewright.queue.inflight import STATED_SIZES, RoomSizes
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.room import STATED_SIZES, RoomSizes
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.ports import Lead
 from placewright.testing import World as KitWorld

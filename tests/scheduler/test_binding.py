@@ -11,8 +11,8 @@ from placewright.api.pods import PodInfo
 from placewright.framework.interface import CycleState, PermitPlugin, PermitResult, PreBindPlugin
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from placewright.queue.check import check_invariants
+from placewright.queue.inflight import RoomPlace
 from placewright.queue.queued import SubQueue
-from placewright.queue.room import RoomPlace
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.binding import decision_annotations
 from placewright.scheduler.ports import EventType

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from placewright.api.fairness import Fairness
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.queue.inflight import Lane, RoomSizes
 from placewright.queue.policy import WHOLE_CLUSTER
 from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.queue.room import Lane, RoomSizes
 from placewright.scheduler.tenants import ProfileTenants
 from placewright.testing import World, node, pod, pod_group, profile
 from placewright.testing.pods import PodMaker

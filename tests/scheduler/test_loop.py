@@ -15,8 +15,8 @@ from placewright.framework.interface import CycleState, PermitResult, PreBindPlu
 from placewright.framework.runtime import evaluation
 from placewright.framework.scalar import ScalarFilter
 from placewright.framework.status import SUCCESS, Code, Status, unschedulable
+from placewright.queue.inflight import RoomSizes
 from placewright.queue.queued import SubQueue
-from placewright.queue.room import RoomSizes
 from placewright.scheduler import preparations
 from placewright.scheduler import scheduler as module
 from placewright.scheduler.podgroups.turns import TURN_SECONDS

@@ -13,8 +13,8 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import CycleState, Plugin, PreBindPlugin
 from placewright.framework.status import SUCCESS, Status
+from placewright.queue.inflight import ON_THEIR_WAY, RoomSizes
 from placewright.queue.queued import SubQueue
-from placewright.queue.room import ON_THEIR_WAY, RoomSizes
 from placewright.testing import FakeExtender
 
 from .makers import UNKNOWN, PodMaker, World, node, pod

@@ -15,7 +15,7 @@ from placewright.plugins.catalog import in_tree
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
 from placewright.queue.recentevents import RecentEvents
-from placewright.queue.suspectpods import SuspectPods
+from placewright.queue.suspects import SuspectPods
 from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
 from placewright.testing import (
     FakeExtender,

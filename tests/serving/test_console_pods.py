@@ -15,7 +15,7 @@ from placewright.console.companypages import CompanyPages
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.explain.records import Records
 from placewright.explain.words import standing
-from placewright.queue.suspects import Suspicion
+from placewright.queue.queued import Suspicion
 from placewright.serving.consolepods import QueuedPods
 from placewright.serving.explainpages import explanation
 

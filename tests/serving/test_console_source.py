@@ -22,7 +22,7 @@ from placewright.engine.engine import Engine
 from placewright.explain.records import Records
 from placewright.profiles.live import Active
 from placewright.queue.hints import Requeue
-from placewright.queue.suspects import Suspicion
+from placewright.queue.queued import Suspicion
 from placewright.serving import consolesource
 from placewright.serving.consolesource import LiveSource, _Kept
 from placewright.testing import World, node, pod, profile

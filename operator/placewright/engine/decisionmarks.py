@@ -26,8 +26,7 @@ from placewright.kube.decisionmarks import MarkStore
 from placewright.kube.errors import CONFLICT, FORBIDDEN, INVALID, NOT_FOUND, ApiError, RequestError
 from placewright.kube.retry import RetryBackoff
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import QueuedPod
-from placewright.queue.suspects import Suspicion
+from placewright.queue.queued import QueuedPod, Suspicion
 from placewright.scheduler.failures import FAILED_SCHEDULING, SCHEDULER_ERROR
 from placewright.scheduler.messages import go_duration
 from placewright.scheduler.ports import EventRecorder, EventType, StatusWriter

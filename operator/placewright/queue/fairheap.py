@@ -1,7 +1,13 @@
-"""Waiting pods whose tenants take turns: `FairHeap` takes the place of `LanedHeap` where a profile has `spec.fairness`.
+"""Waiting pods whose tenants take turns: `FairHeap` takes the place of `LanedHeap` where a profile has `spec.fairness` (decision 46).
 
-A higher priority goes first; among tenants of one priority `queue.tenantturns` decides; and the pods of one tenant are a `LanedHeap`,
-in the profile's order and past the lanes without room.
+A higher priority goes first. Among tenants of one priority `TenantTurns` decides by start-time fair queueing. The pods of one tenant are a
+`LanedHeap`, in the profile's order and past the lanes without room.
+
+Each waiting tenant has a start tag, and the tenant with the lowest tag is next. Its tag then grows by the charge for the pod over the
+tenant's weight, so in the long run tenants are charged in proportion to their weights. The virtual time is the tag of the tenant that was
+served last, and a step further for each pod: the smallest charge, divided by the weights of all that wait. A tenant that begins to wait
+starts there: its turn comes soon, and it has gathered nothing while it was idle. A tenant that stops waiting with a higher tag owes the
+difference. The debt is kept until the virtual time reaches it, so that pods that come one at a time gain nothing over pods that wait.
 
 A tenant whose lanes have no room leaves the order and sleeps in these lanes. When a lane has room again, the sleeper whose turn comes
 first is woken, and the next one when that one's pod has gone. So thousands of tenants that wait for one place cost what one costs.
@@ -9,17 +15,259 @@ first is woken, and the next one when that one's pod has gone. So thousands of t
 
 from __future__ import annotations
 
-from bisect import insort
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from operator import neg
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from placewright.queue.heap import KeyedHeap, LanedHeap
-from placewright.queue.policy import SortKey, TenantPolicy
+from placewright.queue.inflight import Lane
+from placewright.queue.order import Entry, KeyedHeap, LanedHeap
+from placewright.queue.policy import WHOLE_CLUSTER, SortKey, TenantPolicy
 from placewright.queue.queued import QueuedPod
-from placewright.queue.room import Lane
-from placewright.queue.tenantturns import Tenant, TenantTurns
-from placewright.queue.tenantwaits import TenantWaits
+
+#: Tenants of one priority that owe and do not wait, at most. Beyond that the smallest debts are forgiven.
+MOST_DEBTORS: Final = 4_096
+#: Tenants of one profile that are counted by name; all others are counted together.
+MOST_NAMED: Final = 50
+#: After so many hand-outs of other tenants a name may go to another tenant.
+PASSED_OVER: Final = 100_000
+#: The name of all other tenants, and of pods that no tenant claims. No namespace and no value of a label has parentheses.
+OTHERS: Final = "(other)"
+UNNAMED: Final = "(none)"
+
+
+class Tenant:
+    """A tenant with waiting pods of one priority.
+
+    Args:
+        name: as the policy names it.
+        turns: of its priority.
+        lanes: its pods, in their order.
+
+    Attributes:
+        tag: the start tag.
+        number: counts tags as they are given, so that of equal tags the older one is first.
+        weight: 1 or more.
+        sleeps_in: the lanes without room in which its pods were found.
+    """
+
+    __slots__ = ("lanes", "name", "number", "sleeps_in", "tag", "turns", "weight")
+
+    def __init__(self, name: str, turns: TenantTurns, lanes: LanedHeap[QueuedPod, Lane]) -> None:
+        self.name: Final = name
+        self.turns: Final = turns
+        self.lanes: Final = lanes
+        self.tag = 0
+        self.number = 0
+        self.weight = 1
+        self.sleeps_in: set[Lane] = set()
+
+    @property
+    def entry(self) -> Entry | None:
+        """Its entry in the order of turns; None while no lane of it has room."""
+        return self.turns.entry_of(self)
+
+
+class TenantTurns:
+    """The tenants that wait at one priority, in the order of their turns.
+
+    Args:
+        priority: of their pods.
+
+    Attributes:
+        priority: as given.
+        tenants: the tenants that have waiting pods, by name.
+        virtual: the virtual time.
+        weights: the sum of the weights of all waiting tenants.
+    """
+
+    __slots__ = ("_debts", "_least", "_number", "_order", "priority", "tenants", "virtual", "weights")
+
+    def __init__(self, priority: int) -> None:
+        self.priority: Final = priority
+        self.tenants: dict[str, Tenant] = {}
+        self.virtual = 0
+        self.weights = 0
+        self._order: KeyedHeap[Tenant] = KeyedHeap()
+        self._number = 0
+        #: The smallest charge so far.
+        self._least = WHOLE_CLUSTER
+        #: The tags of tenants that left with a tag above the virtual time, by name; the lowest tag first.
+        self._debts: KeyedHeap[int] = KeyedHeap()
+
+    @property
+    def debts(self) -> int:
+        """The number of tenants that owe and do not wait."""
+        return len(self._debts)
+
+    def begin(self, tenant: Tenant, weight: int) -> None:
+        """Let a tenant wait: at the virtual time, or where its debt puts it.
+
+        Args:
+            tenant: not waiting before.
+            weight: 1 or more.
+        """
+        self.tenants[tenant.name] = tenant
+        tenant.weight = weight
+        self.weights += weight
+        self._give_tag(tenant, max(self.virtual, self._debts.remove(tenant.name) or 0))
+
+    def end(self, tenant: Tenant) -> None:
+        """Let a tenant leave that has no waiting pod any more. It keeps its debt.
+
+        Args:
+            tenant: waiting.
+        """
+        del self.tenants[tenant.name]
+        self.weights -= tenant.weight
+        self._order.remove(tenant)
+        self._owe(tenant.name, tenant.tag)
+
+    def first(self) -> Tenant | None:
+        """Return the tenant whose turn it is; None when no tenant is lined up."""
+        return self._order.first()
+
+    def entry_of(self, tenant: Tenant) -> Entry | None:
+        """Return the entry of a tenant in the order of turns; None for a tenant that is not lined up."""
+        return self._order.entry_of(tenant) if tenant in self._order else None
+
+    def line_up(self, tenant: Tenant) -> None:
+        """Put a tenant into the order by its tag. A tenant that could not go on takes its turn from the virtual time: no credit.
+
+        Args:
+            tenant: waiting, and not lined up.
+        """
+        if tenant.tag < self.virtual:
+            self._give_tag(tenant, self.virtual)
+        self._put(tenant)
+
+    def step_aside(self, tenant: Tenant) -> None:
+        """Take a tenant out of the order, because none of its lanes has room."""
+        self._order.remove(tenant)
+
+    def charge(self, tenant: Tenant, charge: int, weight: int) -> None:
+        """Charge the tenant whose turn it was.
+
+        Args:
+            tenant: waiting, its pod handed out.
+            charge: of `WHOLE_CLUSTER`.
+            weight: the tenant's weight from now on.
+        """
+        virtual = max(self.virtual, tenant.tag)
+        self.weights += weight - tenant.weight
+        tenant.weight = weight
+        self._charge(tenant, charge, weight)
+        self._move_on(virtual, charge)
+
+    def charge_absent(self, name: str, charge: int, weight: int) -> None:
+        """Charge a tenant for a pod that was handed out without its turn: with its group, or before its backoff ended.
+
+        Args:
+            name: of the tenant, which may not be waiting.
+            charge: of `WHOLE_CLUSTER`.
+            weight: of the tenant.
+        """
+        tenant = self.tenants.get(name)
+        if tenant is not None:
+            self._charge(tenant, charge, weight)
+        else:
+            self._owe(name, max(self.virtual, self._debts.get(name) or 0) + -(-charge // weight))
+
+    def _charge(self, tenant: Tenant, charge: int, weight: int) -> None:
+        self._give_tag(tenant, tenant.tag + -(-charge // weight))
+        if tenant in self._order:
+            self._put(tenant)
+
+    def _give_tag(self, tenant: Tenant, tag: int) -> None:
+        self._number += 1
+        tenant.tag, tenant.number = tag, self._number
+
+    def _put(self, tenant: Tenant) -> None:
+        self._order.push(tenant, (tenant.tag, tenant.number), tenant)
+
+    def _move_on(self, virtual: int, charge: int) -> None:
+        """Move the virtual time on by a step.
+
+        Without steps it would stand still while a new tenant comes with each pod, and tenants with higher tags would never be served.
+        Steps are as small as the smallest charge allows: after one of a large pod, a new tenant would have to wait while tenants that
+        waited longer are handed as much.
+        """
+        self._least = min(self._least, charge) or 1
+        self.virtual = virtual + max(1, self._least // (self.weights or 1))
+        while self._debts.pop_up_to((self.virtual + 1,)) is not None:
+            pass  # the virtual time has reached the debt
+
+    def _owe(self, name: str, tag: int) -> None:
+        if tag > self.virtual:
+            self._debts.push(name, (tag, name), tag)
+            if len(self._debts) > MOST_DEBTORS:
+                self._debts.pop()
+
+
+@dataclass(slots=True)
+class TenantWait:
+    """The waits of one tenant's pods.
+
+    Attributes:
+        pods: how many were handed out.
+        seconds: their waits, summed up.
+        last: the hand-out, counted over all tenants, that was this tenant's last.
+    """
+
+    pods: int = 0
+    seconds: float = 0.0
+    last: int = 0
+
+
+class TenantWaits:
+    """How long the pods of each tenant waited for their turn, `MOST_NAMED` tenants by name, because a user may make any number of them.
+
+    A tenant keeps its name in metrics while pods of it are handed out. When all names are taken, a newcomer gets the name of a tenant
+    that had no pod among the last `PASSED_OVER`.
+    """
+
+    __slots__ = ("_handed_out", "_named", "_others")
+
+    def __init__(self) -> None:
+        self._named: OrderedDict[str, TenantWait] = OrderedDict()
+        self._others = TenantWait()
+        self._handed_out = 0
+
+    def note(self, tenant: str, seconds: float) -> None:
+        """Count a pod that was handed out.
+
+        Args:
+            tenant: the pod's.
+            seconds: that the pod waited among the active pods.
+        """
+        self._handed_out += 1
+        wait = self._named.get(tenant)
+        if wait is None:
+            wait = self._counted_for(tenant)
+        wait.pods += 1
+        wait.seconds += seconds
+        wait.last = self._handed_out
+
+    def _counted_for(self, tenant: str) -> TenantWait:
+        if len(self._named) >= MOST_NAMED and not self._give_up_a_name():
+            return self._others
+        wait = self._named[tenant] = TenantWait()
+        return wait
+
+    def _give_up_a_name(self) -> bool:
+        """Drop the tenant whose name has been taken for longest, if it had no pod for long."""
+        name, wait = next(iter(self._named.items()))
+        if wait.last > self._handed_out - PASSED_OVER:
+            self._named.move_to_end(name)  # the next newcomer asks another
+            return False
+        del self._named[name]
+        return True
+
+    def __iter__(self) -> Iterator[tuple[str, TenantWait]]:
+        """Iterate over the tenants that have a name, and the others together if there are any."""
+        yield from ((name or UNNAMED, wait) for name, wait in self._named.items())
+        if self._others.pods:
+            yield OTHERS, self._others
 
 
 class FairTurn(NamedTuple):
@@ -59,10 +307,7 @@ class FairHeap:
         waits: how long pods of each tenant waited here.
     """
 
-    __slots__ = (
-        "_asking", "_asleep", "_clock", "_full", "_has_room", "_key", "_lane_of", "_next", "_of", "_priorities", "_turns", "policy",
-        "waits",
-    )  # fmt: skip
+    __slots__ = ("_asking", "_asleep", "_clock", "_full", "_has_room", "_key", "_lane_of", "_next", "_of", "_turns", "policy", "waits")
 
     def __init__(
         self, policy: TenantPolicy, lane_of: Callable[[QueuedPod], Lane], has_room: Callable[[Lane], bool], full: Callable[[], bool],
@@ -76,9 +321,8 @@ class FairHeap:
         self._clock = clock
         #: By uid, in order of arrival: the tenant, and when the pod came here.
         self._of: dict[str, tuple[Tenant, float]] = {}
+        #: By priority, the highest first.
         self._turns: dict[int, TenantTurns] = {}
-        #: The priorities in `_turns`, the highest first.
-        self._priorities: list[int] = []
         #: The tenants that sleep in each lane, in the order of their turns.
         self._asleep: dict[Lane, KeyedHeap[Tenant]] = {}
         #: The tenant whose lanes are being asked for room. One for all, as a callback for each tenant would cost a cycle of references.
@@ -125,8 +369,8 @@ class FairHeap:
     def _tenant(self, name: str, priority: int) -> Tenant:
         turns = self._turns.get(priority)
         if turns is None:
-            turns = self._turns[priority] = TenantTurns(priority)
-            insort(self._priorities, priority, key=neg)
+            turns = TenantTurns(priority)
+            self._turns = dict(sorted([*self._turns.items(), (priority, turns)], reverse=True))
         tenant = turns.tenants.get(name)
         if tenant is None:
             tenant = Tenant(name, turns, LanedHeap(self._lane_of, self._may_enter, _never))
@@ -134,14 +378,7 @@ class FairHeap:
         return tenant
 
     def remove(self, uid: str) -> QueuedPod | None:
-        """Remove a pod.
-
-        Args:
-            uid: the pod's.
-
-        Returns:
-            The pod; None when it is not here.
-        """
+        """Remove a pod and return it; None when it is not here."""
         known = self._of.pop(uid, None)
         if known is None:
             return None
@@ -212,21 +449,20 @@ class FairHeap:
         tenant = known[0]
         turns = tenant.turns
         earlier = sum((each.tag, each.number) < (tenant.tag, tenant.number) for each in turns.tenants.values())
-        higher = (self._turns[each].tenants.values() for each in self._priorities if each > turns.priority)
-        ahead = sum(len(each.lanes) for tenants in higher for each in tenants)
+        higher = (each for each in self._turns.values() if each.priority > turns.priority)
+        ahead = sum(len(tenant.lanes) for each in higher for tenant in each.tenants.values())
         position = tenant.lanes.position_of(uid)
         return FairTurn(tenant.name, 1 + earlier, len(turns.tenants), position, len(tenant.lanes), ahead, tenant.entry is None)
 
     def turns(self) -> Iterator[TenantTurns]:
         """Iterate over the turns of each priority, the highest first, for reading."""
-        return (self._turns[priority] for priority in self._priorities)
+        return iter(self._turns.values())
 
     def _first(self) -> Tenant | None:
         """Return the tenant whose pod is next, and note the key of that pod."""
         if self._full():
             return None
-        for priority in self._priorities:
-            turns = self._turns[priority]
+        for turns in self._turns.values():
             while (tenant := turns.first()) is not None:
                 self._asking = tenant
                 key = tenant.lanes.first_key()
@@ -241,15 +477,17 @@ class FairHeap:
         """Drop a tenant that has no pod left, and the turns of its priority when it was the last: then no debt is owed to any tenant."""
         turns = tenant.turns
         turns.end(tenant)
-        for lane in tenant.sleeps_in or ():
-            sleepers = self._asleep[lane]
-            sleepers.remove(_name(tenant))
-            if not len(sleepers):
-                del self._asleep[lane]
-        tenant.sleeps_in = None
+        for lane in tuple(tenant.sleeps_in):
+            self._drop_sleeper(tenant, lane)
         if not turns.tenants:
             del self._turns[turns.priority]
-            self._priorities.remove(turns.priority)
+
+    def _drop_sleeper(self, tenant: Tenant, lane: Lane) -> None:
+        tenant.sleeps_in.discard(lane)
+        sleepers = self._asleep[lane]
+        sleepers.remove(tenant)
+        if not sleepers:
+            del self._asleep[lane]
 
     def _may_enter(self, lane: Lane) -> bool:
         """Return whether a lane of the asking tenant has room; without room the tenant sleeps in it."""
@@ -257,51 +495,34 @@ class FairHeap:
             return True
         tenant = self._asking
         assert tenant is not None  # lanes are asked for room by `_first`, `pop` and `_wake`
-        if tenant.sleeps_in is None:
-            tenant.sleeps_in = set()
         tenant.sleeps_in.add(lane)
-        self._asleep.setdefault(lane, KeyedHeap()).push(_name(tenant), _rank(tenant), tenant)
+        self._asleep.setdefault(lane, KeyedHeap()).push(tenant, _rank(tenant), tenant)
         return False
 
     def _wake(self, lane: Lane) -> None:
         """Wake the sleeper whose turn comes first, if the lane has room; past sleepers whose pods in this lane have gone meanwhile."""
         if not self._has_room(lane):
             return
-        sleepers = self._asleep[lane]
         woken = None
-        while len(sleepers) and (woken is None or not woken.lanes.holds(lane)):
-            woken = _first_sleeper(sleepers)
-            sleepers.remove(_name(woken))
-            self._wake_up(woken, lane)
-        if not len(sleepers):
-            del self._asleep[lane]
+        while lane in self._asleep and (woken is None or not woken.lanes.holds(lane)):
+            woken = self._first_sleeper(lane)
+            self._drop_sleeper(woken, lane)
+            self._next, self._asking = None, woken
+            woken.lanes.reopen()
+            if woken.entry is None:
+                woken.turns.line_up(woken)
 
-    def _wake_up(self, tenant: Tenant, lane: Lane) -> None:
-        if tenant.sleeps_in is not None:
-            tenant.sleeps_in.discard(lane)
-        self._next, self._asking = None, tenant
-        tenant.lanes.reopen()
-        if tenant.entry is None:
-            tenant.turns.line_up(tenant)
-
-
-def _first_sleeper(sleepers: KeyedHeap[Tenant]) -> Tenant:
-    """Find the sleeper whose turn comes first. A sleeper may have been charged since it fell asleep, for pods of its other lanes."""
-    while True:
-        tenant = sleepers.first()
+    def _first_sleeper(self, lane: Lane) -> Tenant:
+        """Find the sleeper whose turn comes first. A sleeper may have been charged since it fell asleep, for pods of its other lanes."""
+        sleepers = self._asleep[lane]
+        while (tenant := sleepers.first()) is not None and sleepers.first_key() != _rank(tenant):
+            sleepers.push(tenant, _rank(tenant), tenant)
         assert tenant is not None  # a lane without sleepers is dropped
-        rank = _rank(tenant)
-        if sleepers.first_key() == rank:
-            return tenant
-        sleepers.push(_name(tenant), rank, tenant)
+        return tenant
 
 
 def _rank(tenant: Tenant) -> SortKey:
     return (-tenant.turns.priority, tenant.tag, tenant.number)
-
-
-def _name(tenant: Tenant) -> str:
-    return f"{tenant.turns.priority}/{tenant.name}"
 
 
 def _priority(queued: QueuedPod) -> int:

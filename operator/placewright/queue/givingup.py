@@ -12,20 +12,176 @@ condition says that a leader has given it up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from placewright.api.givenup import is_given_up
 from placewright.framework.preemption.evictions import seconds_of
-from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
+from placewright.queue.order import KeyedHeap
 from placewright.queue.queued import QueuedPod
-from placewright.queue.waitlimit import WaitLimit
+
+#: Seconds after which a pod is judged again that waits for other members of its group.
+_LATER_SECONDS: Final = 1.0
+
+
+class WaitLimit:
+    """Waiting pods of one profile by the time at which they began to wait, and the pods that are given up (`spec.giveUpAfterSeconds`).
+
+    Pods are noted when they begin to wait, and listed by the time at which they began, in slices. The limit is the same for all pods of
+    the profile, so a longer or shorter one leaves the order as it is. A pod is in at most one of three places: noted, listed, or given up.
+    It leaves all of them with `forget`.
+
+    Args:
+        name: the scheduler name of the pods.
+        waits: whether a pod waits for an event or is gated.
+
+    Attributes:
+        after: seconds that a pod may wait; None while the profile states no limit.
+        given_up: pods that are given up, by uid, in that order.
+    """
+
+    __slots__ = ("_in_question", "_listed", "_name", "_noted", "_waiting", "_waits", "after", "given_up")
+
+    def __init__(self, name: str, waits: Callable[[QueuedPod], bool]) -> None:
+        self.after: float | None = None
+        self.given_up: dict[str, QueuedPod] = {}
+        self._name = name
+        self._waits = waits
+        # Ordered, because they are emptied from the front: of a plain dict that costs the square of its size.
+        self._noted: OrderedDict[str, QueuedPod] = OrderedDict()
+        #: Pods that were given up under another limit.
+        self._in_question: OrderedDict[str, QueuedPod] = OrderedDict()
+        self._listed: KeyedHeap[QueuedPod] = KeyedHeap()
+        #: Pods that waited when the limit came, and that are noted in slices.
+        self._waiting: deque[QueuedPod] = deque()
+
+    @property
+    def settled(self) -> bool:
+        """True when no limit is stated and every pod has been taken back."""
+        return self.after is None and not self.given_up
+
+    def change(self, after: float | None, waiting: Iterable[QueuedPod]) -> None:
+        """Take over another limit. Pods that are given up are put in question, and are judged by it in slices.
+
+        Args:
+            after: seconds; None for no limit.
+            waiting: the profile's pods that wait already; read only where there was no limit before.
+        """
+        if after == self.after:
+            return
+        if self.after is None:
+            self._waiting = deque(waiting)
+        elif after is None:
+            self._noted, self._listed, self._waiting = OrderedDict(), KeyedHeap(), deque()
+        self.after = after
+        self._in_question = OrderedDict(self.given_up)
+
+    def note(self, queued: QueuedPod) -> None:
+        """Note a pod that begins to wait. A pod with a scheduling gate, or that is being deleted, does not wait for a node."""
+        uid = queued.uid
+        if self.after is not None and uid not in self.given_up and uid not in self._listed and queued.pod.may_be_tried:
+            self._noted[uid] = queued
+
+    def forget(self, queued: QueuedPod) -> None:
+        """Drop a pod that has left the queue."""
+        self._noted.pop(queued.uid, None)
+        self._listed.remove(queued.uid)
+        self.given_up.pop(queued.uid, None)
+
+    def next_deadline(self) -> float | None:
+        """Return when a pod may have to be given up next, in seconds on the queue's clock; None when none waits."""
+        if self._waiting or self._noted or self._in_question:
+            return 0.0
+        key = self._listed.first_key()
+        return None if key is None or self.after is None else float(key[0]) + self.after
+
+    def step(self, most: float, now: float, by: GivingUp) -> int:
+        """Judge pods by the limit.
+
+        Args:
+            most: about so many pods at most.
+            now: seconds on the queue's clock.
+            by: tells when a pod began to wait, and hears of pods that are given up or taken back.
+
+        Returns:
+            The number of pods looked at.
+        """
+        done = 0
+        while done < most and self._in_question:
+            uid, queued = self._in_question.popitem(last=False)
+            if self.given_up.get(uid) is queued:
+                done += self._judge_anew(queued, now, by)
+        while done < most and self._waiting:
+            done += 1
+            queued = self._waiting.popleft()
+            if self._waits(queued):
+                self.note(queued)
+        while done < most and self._noted:
+            done += 1
+            uid, queued = self._noted.popitem(last=False)
+            # A member that joins a group that is given up shares the group's standing.
+            joins = queued.pod_group is not None and queued.pod_group.given_up
+            self._listed.push(uid, (-math.inf if joins else by.began(queued),), queued)
+        while done < most and (overdue := self._overdue(now)) is not None:
+            done += self._judge(overdue, now, by)
+        return done
+
+    def _overdue(self, now: float) -> QueuedPod | None:
+        """Take the pod off the list that has waited longest, if that is longer than the limit."""
+        key = self._listed.first_key()
+        return self._listed.pop() if key is not None and self.after is not None and key[0] + self.after <= now else None
+
+    def _judge_anew(self, queued: QueuedPod, now: float, by: GivingUp) -> int:
+        """Take a pod back that may wait longer now, with all members of its group; return the number of pods looked at."""
+        together = [each for each in self._together(queued) if each.given_up_at is not None]
+        for each in together:
+            self._in_question.pop(each.uid, None)
+        if self.after is None or min(by.began(each) for each in together) + self.after > now:
+            for each in together:
+                del self.given_up[each.uid]
+                each.given_up_at = None
+                self.note(each)
+                by.tell(each)
+            if queued.pod_group is not None:
+                queued.pod_group.given_up = False
+        return len(together)
+
+    def _judge(self, queued: QueuedPod, now: float, by: GivingUp) -> int:
+        """Give up a pod that has waited too long, with all members of its group; return the number of pods looked at.
+
+        A pod that is about to be tried, or is being tried, is noted again when it comes back, and its group waits for that.
+        """
+        if not queued.pod.may_be_tried:
+            return 1
+        together = self._together(queued)
+        if all(self._waits(each) for each in together):
+            for each in together:
+                if each.given_up_at is None:
+                    self._noted.pop(each.uid, None)
+                    self._listed.remove(each.uid)
+                    each.given_up_at = now
+                    self.given_up[each.uid] = each
+                    by.tell(each)
+            if queued.pod_group is not None:
+                queued.pod_group.given_up = True
+        elif self._waits(queued):
+            self._listed.push(queued.uid, (now + _LATER_SECONDS - (self.after or 0.0),), queued)
+        return len(together)
+
+    def _together(self, queued: QueuedPod) -> list[QueuedPod]:
+        """The pod, and the members of its group that wait for a node in the same profile."""
+        members = {} if queued.pod_group is None else queued.pod_group.members
+        others = (each for each in members.values() if each.pod.may_be_tried and each.pod.scheduler_name == self._name)
+        return [queued, *(each for each in others if each is not queued)]
 
 
 class GivingUp:
     """Gives pods up, and takes them back when their profile allows a longer wait.
 
     Args:
-        queues: the waiting pods by scheduler name.
+        limits: the limits of the profiles that state one. Pods of a profile that is gone keep their standing until it returns.
+        note_changed: called with the uid of a pod that is given up or taken back.
         clock: the queue's; seconds, monotonic.
         wall: the time of day, seconds since 1970; None counts from the time at which a pod came to the queue.
 
@@ -33,9 +189,16 @@ class GivingUp:
         news: pods that were given up or taken back and whose owners have not been told, by uid.
     """
 
-    def __init__(self, queues: ProfileQueues, clock: Callable[[], float], wall: Callable[[], float] | None) -> None:
+    def __init__(
+        self,
+        limits: Callable[[], Iterable[WaitLimit]],
+        note_changed: Callable[[str], None],
+        clock: Callable[[], float],
+        wall: Callable[[], float] | None,
+    ) -> None:
         self.news: dict[str, QueuedPod] = {}
-        self._queues = queues
+        self._limits = limits
+        self._note_changed = note_changed
         self._clock = clock
         self._wall = wall
 
@@ -48,12 +211,12 @@ class GivingUp:
         Returns:
             The number of pods looked at; less than `most` when all have been judged.
         """
-        limit = math.inf if most is None else most
-        return sum(self._step(queue, wait_limit, limit) for queue, wait_limit in tuple(self._limited()))
+        most_of_each = math.inf if most is None else most
+        return sum(limit.step(most_of_each, self._clock(), self) for limit in self._limits())
 
     def next_deadline(self) -> float | None:
         """Return when `step` next has a pod to give up, in seconds on the queue's clock; None when no profile gives up a waiting pod."""
-        deadlines = (wait_limit.next_deadline() for _, wait_limit in self._limited())
+        deadlines = (limit.next_deadline() for limit in self._limits())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def began(self, queued: QueuedPod) -> float:
@@ -73,76 +236,11 @@ class GivingUp:
             return first_seen
         return min(first_seen, self._at(seconds_of(pod.created)))
 
-    def forget(self, queued: QueuedPod) -> None:
-        """Drop a pod that has left the queue."""
-        self.news.pop(queued.uid, None)
-        if queued.wait_limit is not None:
-            queued.wait_limit.forget(queued)
-
-    def _limited(self) -> Iterator[tuple[ProfileQueue, WaitLimit]]:
-        """Iterate over the profiles that give up. Pods of a profile that is gone keep their standing until it returns."""
-        return ((queue, queue.wait_limit) for queue in self._queues if queue.served and queue.wait_limit is not None)
+    def tell(self, queued: QueuedPod) -> None:
+        """Note that a pod was given up or taken back."""
+        self.news[queued.uid] = queued
+        self._note_changed(queued.uid)
 
     def _at(self, moment: float | None) -> float:
         """Convert seconds since 1970 to the queue's clock; infinite for no moment."""
         return math.inf if moment is None or self._wall is None else self._clock() - (self._wall() - moment)
-
-    def _step(self, queue: ProfileQueue, wait_limit: WaitLimit, most: float) -> int:
-        done, now = 0, self._clock()
-        while done < most and (queued := wait_limit.in_question()) is not None:
-            done += self._judge_anew(queue, wait_limit, queued, now)
-        if wait_limit.settled:
-            queue.wait_limit = None
-            return done
-        done += wait_limit.note_waiting(most - done, queue.waits)
-        done += wait_limit.list_noted(most - done, self._listed_at)
-        while done < most and (queued := wait_limit.overdue(now)) is not None:
-            done += self._judge(queue, wait_limit, queued, now)
-        return done
-
-    def _listed_at(self, queued: QueuedPod) -> float:
-        """Return the time by which a pod is listed. A member that joins a group that is given up shares the group's standing."""
-        group = queued.pod_group
-        return -math.inf if group is not None and group.given_up else self.began(queued)
-
-    def _judge_anew(self, queue: ProfileQueue, wait_limit: WaitLimit, queued: QueuedPod, now: float) -> int:
-        """Take a pod back that may wait longer now, with all members of its group; return the number of pods looked at."""
-        together = [each for each in _together(queued, queue) if each.given_up_at is not None]
-        wait_limit.answered(together)
-        if wait_limit.after is None or min(self.began(each) for each in together) + wait_limit.after > now:
-            for each in together:
-                wait_limit.take_back(each)
-                self._tell(each)
-            if queued.pod_group is not None:
-                queued.pod_group.given_up = False
-        return len(together)
-
-    def _judge(self, queue: ProfileQueue, wait_limit: WaitLimit, queued: QueuedPod, now: float) -> int:
-        """Give up a pod that has waited too long, with all members of its group; return the number of pods looked at.
-
-        A pod that is about to be tried, or is being tried, is noted again when it comes back, and its group waits for that.
-        """
-        if not queued.pod.may_be_tried:
-            return 1
-        together = _together(queued, queue)
-        if all(queue.waits(each) for each in together):
-            for each in together:
-                if each.given_up_at is None:
-                    wait_limit.give_up(each, now)
-                    self._tell(each)
-            if queued.pod_group is not None:
-                queued.pod_group.given_up = True
-        elif queue.waits(queued):
-            wait_limit.put_off(queued, now)
-        return len(together)
-
-    def _tell(self, queued: QueuedPod) -> None:
-        self.news[queued.uid] = queued
-        self._queues.changed.note(queued.uid)
-
-
-def _together(queued: QueuedPod, queue: ProfileQueue) -> list[QueuedPod]:
-    """The pod, and the members of its group that wait for a node in the same profile."""
-    members = {} if queued.pod_group is None else queued.pod_group.members
-    others = (each for each in members.values() if each.pod.may_be_tried and each.pod.scheduler_name == queue.name)
-    return [queued, *(each for each in others if each is not queued)]

@@ -1,29 +1,233 @@
-"""Pods that the queue handed out, and the events since then.
+"""Pods that the queue handed out: the places that they take in their profile's room, and the events since then.
+
+A pod takes a place when it is handed out, and gives it back when its attempt ends. While it waits for others (its volumes, its
+devices, its group, an API server that asked for patience) it stands aside: it frees its place and counts among the many more
+pods that may wait. While it waits for a Permit plugin it is not counted, because it may wait for pods that are still to come.
+Each profile has a room of its own, so a profile that waits never holds up another. Within a room no namespace and no extender
+can take all places.
 
 Without the events, a pod that is rejected because of a node that was freed a moment later would wait for the next event.
 """
 
 from __future__ import annotations
 
+import enum
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from placewright.api.boundedcache import counts_bytes
+from placewright.api.fairshares import FairShares
 from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.events import WILDCARD, ClusterEvent
 from placewright.framework.podchanges import pod_update_events
 from placewright.queue.hints import Hints
 from placewright.queue.queued import QueuedPod
-from placewright.queue.room import NO_PLACE, RoomPlace
 
 #: Events kept at most. An attempt that is older than the oldest kept event is told "anything may have happened" instead.
 EVENT_LIMIT: Final = 10_000
 #: Bytes of the objects in these events, at most: a tenant's objects may be large, and gone otherwise. 10,000 usual pods fit.
 EVENT_BYTES: Final = 48 * 2**20
+#: Pods of a profile that are decided ahead of their Bindings, at most. Later pods are decided later, on newer facts.
+ON_THEIR_WAY: Final = 512
+#: Pods of a profile that are on their way or stand aside, at most.
+IN_THE_ROOM: Final = 8_192
+#: Pods of a profile that are on their way through one binding extender, at most.
+BY_ONE_EXTENDER: Final = 256
+#: `FairShares`' factor: a namespace that is alone takes less than half of the places, so that the next namespace finds some at once.
+_FACTOR: Final = 1
+
+
+class Lane(NamedTuple):
+    """Pods of one profile that wait for the same places.
+
+    Attributes:
+        namespace: of the pods.
+        extender: the extender that binds them; "" if the scheduler does.
+        grouped: whether the pods name a group.
+    """
+
+    namespace: str
+    extender: str = ""
+    grouped: bool = False
+
+
+class SlotState(enum.Enum):
+    """How a pod in flight counts in its profile's room."""
+
+    ON_ITS_WAY = enum.auto()
+    ASIDE = enum.auto()
+    UNCOUNTED = enum.auto()
+
+
+#: Looked up once, because an enum member costs an attribute lookup and every pod moves several times.
+_ON_ITS_WAY: Final = SlotState.ON_ITS_WAY
+_UNCOUNTED: Final = SlotState.UNCOUNTED
+
+
+class RoomSizes(NamedTuple):
+    """Places in a profile's room. Each namespace gets its share of every kind of place.
+
+    Attributes:
+        on_their_way: for pods that are decided and whose Binding is not answered.
+        in_all: for these pods and for pods that stand aside.
+        by_extender: for pods that are on their way through one extender.
+    """
+
+    on_their_way: int = ON_THEIR_WAY
+    in_all: int = IN_THE_ROOM
+    by_extender: int = BY_ONE_EXTENDER
+
+
+#: The sizes of every profile's room.
+STATED_SIZES: Final = RoomSizes()
+
+
+class ProfileRoom:
+    """The places of one profile.
+
+    Args:
+        sizes: places of each kind.
+        left: called when a pod leaves a place, if `full` or `may_enter` has refused a pod since the last call. Nearly always
+            nothing was refused, and nothing waits for the place.
+
+    Attributes:
+        groups_pass: False while no member of a group is handed out, because a group is being decided. Pods without a group pass meanwhile.
+    """
+
+    __slots__ = ("_all", "_by_extender", "_left", "_on_their_way", "_refused", "_sizes", "groups_pass")
+
+    def __init__(self, sizes: RoomSizes, left: Callable[[], None] = lambda: None) -> None:
+        self.groups_pass = True
+        self._sizes = sizes
+        self._left = left
+        self._on_their_way: FairShares[str] = FairShares(sizes.on_their_way, _FACTOR)
+        self._all: FairShares[str] = FairShares(sizes.in_all, _FACTOR)
+        self._by_extender: dict[str, FairShares[str]] = {}
+        self._refused = False
+
+    @property
+    def full(self) -> bool:
+        """True while no pod of any lane may be handed out."""
+        if self._on_their_way.free > 0 and self._all.free > 0:
+            return False
+        self._refused = True
+        return True
+
+    @property
+    def on_their_way(self) -> int:
+        """Number of pods that hold a place."""
+        return sum(self._on_their_way.held.values())
+
+    @property
+    def aside(self) -> int:
+        """Number of pods that stand aside."""
+        return sum(self._all.held.values()) - self.on_their_way
+
+    def may_enter(self, lane: Lane) -> bool:
+        """Tell whether one more pod may be handed out.
+
+        Args:
+            lane: the pod's.
+
+        Returns:
+            False when its namespace or extender has its share, or a group is being decided and it is a member of another.
+        """
+        namespace, extender, grouped = lane
+        may = (self.groups_pass or not grouped) and self._on_their_way.may_take(namespace) and self._all.may_take(namespace)
+        if may and (not extender or extender not in self._by_extender or self._by_extender[extender].may_take(namespace)):
+            return True
+        self._refused = True
+        return False
+
+    def move(self, lane: Lane, before: SlotState, after: SlotState) -> None:
+        """Count a pod of this lane in another state.
+
+        Args:
+            lane: the pod's.
+            before: the state that the pod was counted in.
+            after: another state.
+        """
+        _count(self._all, lane.namespace, (before is not _UNCOUNTED, after is not _UNCOUNTED))
+        self._count_on_their_way(lane, (before is _ON_ITS_WAY, after is _ON_ITS_WAY))
+        if self._refused and before is not _UNCOUNTED:
+            # A pod that is refused again in the course of this call waits for the next place that is left.
+            self._refused = False
+            self._left()
+
+    def _count_on_their_way(self, lane: Lane, counted: tuple[bool, bool]) -> None:
+        _count(self._on_their_way, lane.namespace, counted)
+        if lane.extender and counted[0] != counted[1]:
+            asked = self._by_extender.setdefault(lane.extender, FairShares(self._sizes.by_extender, _FACTOR))
+            _count(asked, lane.namespace, counted)
+            if not asked.held:
+                del self._by_extender[lane.extender]
+
+
+def _count(shares: FairShares[str], namespace: str, counted: tuple[bool, bool]) -> None:
+    """Take or give back a place, for a pod that was counted before, or is counted after."""
+    if counted == (False, True):
+        shares.take(namespace)
+    elif counted == (True, False):
+        shares.give_back(namespace)
+
+
+class RoomPlace:
+    """One pod's place in the room, from `pop` until `leave`. Each step may be repeated, and has no effect after `leave`.
+
+    Args:
+        room: the profile's.
+        lane: the pod's.
+    """
+
+    __slots__ = ("_ended", "_lane", "_room", "_state")
+
+    def __init__(self, room: ProfileRoom, lane: Lane) -> None:
+        self._room = room
+        self._lane = lane
+        self._ended = False
+        self._state = _ON_ITS_WAY
+        room.move(lane, _UNCOUNTED, _ON_ITS_WAY)
+
+    def go_on(self) -> None:
+        """Count the pod as on its way, also after it stood aside."""
+        self._move(SlotState.ON_ITS_WAY)
+
+    def stand_aside(self) -> None:
+        """Count the pod among the pods that wait for others."""
+        self._move(SlotState.ASIDE)
+
+    def await_permission(self) -> None:
+        """Stop counting the pod while Permit plugins keep it waiting."""
+        self._move(SlotState.UNCOUNTED)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Let the pod stand aside inside the `with` block."""
+        self.stand_aside()
+        try:
+            yield
+        finally:
+            self.go_on()
+
+    def leave(self) -> None:
+        """End the pod's place: its attempt is over."""
+        self._move(_UNCOUNTED)
+        self._ended = True
+
+    def _move(self, state: SlotState) -> None:
+        before = self._state
+        if state is not before and not self._ended:
+            self._state = state
+            self._room.move(self._lane, before, state)
+
+
+#: The place of pods that are not in flight. It has been left, so every call is without effect.
+NO_PLACE: Final = RoomPlace(ProfileRoom(STATED_SIZES), Lane(""))
+NO_PLACE.leave()
 
 
 class InFlightEvent(NamedTuple):
@@ -71,12 +275,12 @@ class InFlightPods:
         nbytes: bytes of the kept events' objects, `EVENT_BYTES` at most.
     """
 
-    __slots__ = ("__weakref__", "_count", "_events", "_limit", "_pods", "_sizes", "nbytes")
+    __slots__ = ("__weakref__", "_count", "_events", "_limit", "_pods", "nbytes")
 
     def __init__(self, limit: int = EVENT_LIMIT) -> None:
         self._pods: OrderedDict[str, InFlightPod] = OrderedDict()
-        self._events: deque[InFlightEvent] = deque()
-        self._sizes: deque[int] = deque()  # bytes of each event's objects
+        #: Each event with the bytes of its objects.
+        self._events: deque[tuple[InFlightEvent, int]] = deque()
         #: Events ever recorded. A number for each attempt, where upstream keeps attempts as markers in its list of events: an attempt that
         #: ends moves nothing.
         self._count = 0
@@ -98,7 +302,7 @@ class InFlightPods:
 
     def events_by_label(self) -> Counter[str]:
         """Count the kept events by label. O(events), `EVENT_LIMIT` at most."""
-        return Counter(happening.event.label for happening in self._events)
+        return Counter(event.event.label for event, _ in self._events)
 
     def get(self, uid: str) -> InFlightPod | None:
         """Find the attempt of a pod.
@@ -156,15 +360,13 @@ class InFlightPods:
             return
         self._count += 1
         nbytes = held_bytes(old, new)
-        self._events.append(InFlightEvent(event, old, new))
-        self._sizes.append(nbytes)
+        self._events.append((InFlightEvent(event, old, new), nbytes))
         self.nbytes += nbytes
         while len(self._events) > self._limit or self.nbytes > EVENT_BYTES:
             self._forget_oldest()
 
     def _forget_oldest(self) -> None:
-        self._events.popleft()
-        self.nbytes -= self._sizes.popleft()
+        self.nbytes -= self._events.popleft()[1]
 
     def update(self, attempt: InFlightPod, new: PodInfo) -> None:
         """Note a newer version of a pod in flight, and record its changes as events that the attempt missed.
@@ -185,8 +387,8 @@ class InFlightPods:
         """
         oldest = self._count - len(self._events)
         if flight.start < oldest:
-            return [_ANYTHING, *self._events]
-        return list(islice(self._events, flight.start - oldest, None))
+            return [_ANYTHING, *(event for event, _ in self._events)]
+        return [event for event, _ in islice(self._events, flight.start - oldest, None)]
 
     def end(self, uid: str) -> InFlightPod | None:
         """End an attempt and drop the events that no other attempt needs.
@@ -198,19 +400,14 @@ class InFlightPods:
             The attempt; None when the pod is not in flight.
         """
         if (flight := self._pods.pop(uid, None)) is not None:
-            self._prune()
+            if self._events:
+                self._prune()
             flight.place.leave()
         return flight
 
     def _prune(self) -> None:
-        if not self._pods:
-            if self._events:
-                self._events.clear()
-                self._sizes.clear()
-                self.nbytes = 0
-            return
-        first = next(iter(self._pods.values()))
         # Attempts end in any order, but events are dropped only up to the oldest attempt: a slow Binding keeps them, bounded by
         # the limits.
-        while self._events and self._count - len(self._events) < first.start:
+        oldest = next(iter(self._pods.values())).start if self._pods else self._count
+        while self._events and self._count - len(self._events) < oldest:
             self._forget_oldest()

@@ -7,23 +7,20 @@ profile parks all its pods as unschedulable until a profile claims the name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from operator import itemgetter
 from typing import Final
 
 from placewright.queue.fairheap import FairHeap
-from placewright.queue.heap import KeyedHeap
-from placewright.queue.hints import Hints, Requeue
-from placewright.queue.inflight import InFlightEvent
-from placewright.queue.ordertransition import ActiveOrder, OrderTransition, new_order
-from placewright.queue.policy import BackoffPolicy, NoPolicy, Policies, QueuePolicy, SortKey
-from placewright.queue.queued import WINDOW_SECONDS, QueuedPod, Sizes, SubQueue, window_of
-from placewright.queue.room import Lane, ProfileRoom
-from placewright.queue.sharedparts import ChangedPods, Making
-from placewright.queue.suspects import Suspicion
+from placewright.queue.givingup import WaitLimit
+from placewright.queue.hints import Hints, Requeue, Timed
+from placewright.queue.inflight import InFlightEvent, Lane, ProfileRoom, RoomSizes
+from placewright.queue.order import KeyedHeap, LanedHeap, Order, OrderTransition
+from placewright.queue.policy import BackoffPolicy, NoPolicy, Policies, QueuePolicy, SortKey, TenantPolicy
+from placewright.queue.queued import WINDOW_SECONDS, ChangedPods, QueuedPod, Sizes, SubQueue, window_of
 from placewright.queue.unschedulablepods import UnschedulablePods
-from placewright.queue.waitlimit import WaitLimit
 
 
 class ProfileQueue:
@@ -32,7 +29,7 @@ class ProfileQueue:
     Args:
         name: the scheduler name.
         policy: the profile; None parks all pods as unschedulable.
-        made: the objects that all profile queues share.
+        queues: the queues of all profiles, this one among them.
 
     Attributes:
         name: the scheduler name.
@@ -47,34 +44,30 @@ class ProfileQueue:
         held: True while no pod is handed out, because a pod of this queue is being decided: the next decision would not know of it.
         sifted: False while no pod is handed out, because pods that the profile's new generation keeps out are still to be gated.
         hints: the profile's queueing hints.
-        wait_limit: how long its pods wait before they are given up; None in a profile that gives up no pod.
     """
 
     __slots__ = (
-        "_changed", "_clock", "_policy", "_ready", "_sorted_by", "_timed", "active", "backoff", "error_backoff", "fair", "gated", "held",
-        "hints", "name", "room", "sifted", "suspects", "unschedulable", "wait_limit",
+        "_limit", "_parts", "_policy", "_queues", "_sorted_by", "active", "backoff", "error_backoff", "fair", "gated", "held", "hints",
+        "name", "room", "sifted", "suspects", "unschedulable",
     )  # fmt: skip
 
-    def __init__(self, name: str, policy: QueuePolicy | None, made: Making) -> None:
+    def __init__(self, name: str, policy: QueuePolicy | None, queues: ProfileQueues) -> None:
         self.name: Final = name
-        self._timed = made.timed
-        self._ready = made.ready
-        self._clock = made.clock
-        self._changed = made.changed
-        self.room: Final = ProfileRoom(made.sizes, self._has_room, made.gate)
-        self.active: ActiveOrder | OrderTransition = new_order(policy.tenants if policy else None, self.lane_of, self.room, self._clock)
-        self.fair: FairHeap | None = self.active if isinstance(self.active, FairHeap) else None
+        self._queues = queues
+        self._policy: QueuePolicy | None = None
+        self._sorted_by: tuple[Hashable, BackoffPolicy | None] = (None, None)
+        self.held, self.sifted = False, True
+        self.room: Final = ProfileRoom(queues.places, self._has_room)
         self.backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.suspects: KeyedHeap[QueuedPod] = KeyedHeap()
-        self.held, self.sifted = False, True
-        self._policy = policy
-        self._sorted_by: tuple[Hashable, BackoffPolicy | None] = (policy.order, policy.backoff) if policy else (None, None)
-        self.hints = Hints(policy.interests if policy else {}, made.timed)
+        self.hints = Hints({})
         self.unschedulable = UnschedulablePods(self.hints.keys_of)
         self.gated = UnschedulablePods(self.hints.keys_of)
-        after = None if policy is None else policy.give_up_after
-        self.wait_limit: WaitLimit | None = None if after is None else WaitLimit(after, ())
+        self._limit = WaitLimit(name, self.waits)
+        self.fair: FairHeap | None = None
+        self._order_by(self._new_order(None))
+        self.adopt(policy)
 
     @property
     def served(self) -> bool:
@@ -105,33 +98,50 @@ class ProfileQueue:
         self._policy = policy
         if policy is not None:
             self._adopt_order(policy)
-        self.hints = Hints(policy.interests if policy else {}, self._timed)
+        self.hints = Hints(policy.interests if policy else {}, self._queues.timed)
         for waiting in (self.unschedulable, self.gated):
             waiting.index_anew(self.hints.keys_of)
-        if policy is None:
-            for _, queued in list(self.waiting()):
-                self._park(queued)
-        else:
-            self._limit_wait(policy.give_up_after)
+        if policy is not None:
+            self._limit.change(policy.give_up_after, chain(self.unschedulable, self.gated))
+            return
+        for _, queued in list(self.waiting()):
+            self._park(queued)
 
-    def _limit_wait(self, after: float | None) -> None:
-        if self.wait_limit is not None:
-            self.wait_limit.change(after)
-        elif after is not None:
-            self.wait_limit = WaitLimit(after, (*self.unschedulable, *self.gated))
+    @property
+    def wait_limit(self) -> WaitLimit | None:
+        """How long its pods wait before they are given up; None in a profile that gives up no pod."""
+        return None if self._limit.settled else self._limit
 
     def _adopt_order(self, policy: QueuePolicy) -> None:
         (keys, backoff), tenants, before = self._sorted_by, policy.tenants, self.fair
+        self._sorted_by = (policy.order, policy.backoff)
         if keys != policy.order or backoff != policy.backoff:
             for heap in (self.backoff, self.error_backoff):
                 heap.rekey(lambda queued: _backoff_key(queued, policy))
-        self._sorted_by = (policy.order, policy.backoff)
         if keys != policy.order or (before and before.policy.by) != (tenants and tenants.by):
-            then = new_order(tenants, self.lane_of, self.room, self._clock)
-            self.active = OrderTransition(self.active, then, lambda queued: queued.turn(policy)) if len(self.active) else then
-            self.fair = then if isinstance(then, FairHeap) else None
+            then = self._new_order(tenants)
+            self._order_by(OrderTransition(self.active, then, lambda queued: queued.turn(policy)) if len(self.active) else then)
         elif before is not None and tenants is not None:
             before.policy = tenants
+
+    def _new_order(self, tenants: TenantPolicy | None) -> Order:
+        """Make the order of the profile's active pods, without pods, and note it in `fair` if tenants take turns."""
+        self.fair, room = None, self.room
+        if tenants is None:
+            return LanedHeap(self.lane_of, room.may_enter, lambda: room.full)
+        self.fair = FairHeap(tenants, self.lane_of, room.may_enter, lambda: room.full, self._queues.clock)
+        return self.fair
+
+    def _order_by(self, active: Order) -> None:
+        self.active = active
+        self._parts = (
+            (SubQueue.ACTIVE, active),
+            (SubQueue.BACKOFF, self.backoff),
+            (SubQueue.BACKOFF, self.error_backoff),
+            (SubQueue.BACKOFF, self.suspects),
+            (SubQueue.UNSCHEDULABLE, self.unschedulable),
+            (SubQueue.GATED, self.gated),
+        )
 
     def sort_some(self, most: int | None = None) -> int:
         """Move active pods, at most `most`, to the order of the present profile; return how many were looked at, 0 when all are in it."""
@@ -140,7 +150,7 @@ class ProfileQueue:
             return 0
         looked_at = moving.move(most)
         if not looked_at or most is None:
-            self.active = moving.then
+            self._order_by(moving.then)
         return looked_at
 
     def pop(self) -> tuple[QueuedPod, Lane]:
@@ -166,7 +176,7 @@ class ProfileQueue:
         """Let pods of lanes that found no place be handed out again, after a place was left."""
         if self.active or self.backoff:
             self.active.reopen()
-            self._ready()
+            self._queues.ready()
 
     @property
     def may_try_early(self) -> bool:
@@ -175,32 +185,15 @@ class ProfileQueue:
         return queued is not None and not self.room.full and self.room.may_enter(self.lane_of(queued))
 
     def __len__(self) -> int:
-        heaps = len(self.active) + len(self.backoff) + len(self.error_backoff) + len(self.suspects)
-        return heaps + len(self.unschedulable) + len(self.gated)
+        return sum(len(part) for _, part in self._parts)
 
     def waiting(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
         """Iterate over all pods with their sub-queues."""
-        yield from ((SubQueue.ACTIVE, queued) for queued in self.active)
-        yield from ((SubQueue.BACKOFF, queued) for heap in (self.backoff, self.error_backoff, self.suspects) for queued in heap)
-        yield from ((SubQueue.UNSCHEDULABLE, queued) for queued in self.unschedulable)
-        yield from ((SubQueue.GATED, queued) for queued in self.gated)
+        return ((place, queued) for place, part in self._parts for queued in part)
 
     def place_of(self, uid: str) -> SubQueue | None:
-        """Find the sub-queue of a pod.
-
-        Args:
-            uid: the pod's.
-
-        Returns:
-            The sub-queue; None when the pod is not in this queue.
-        """
-        if uid in self.active:
-            return SubQueue.ACTIVE
-        if uid in self.backoff or uid in self.error_backoff or uid in self.suspects:
-            return SubQueue.BACKOFF
-        if uid in self.unschedulable:
-            return SubQueue.UNSCHEDULABLE
-        return SubQueue.GATED if uid in self.gated else None
+        """Find the sub-queue of a pod; None when the pod is not in this queue."""
+        return next((place for place, part in self._parts if uid in part), None)
 
     def waits(self, queued: QueuedPod) -> bool:
         """Return True for a pod that waits for an event or is gated."""
@@ -215,15 +208,11 @@ class ProfileQueue:
         Returns:
             The pod; None when it is not in this queue.
         """
-        self._changed.note(uid)
-        return (  # one event may take out thousands of pods that wait for events, so their structures come first
-            self.unschedulable.remove(uid)
-            or self.gated.remove(uid)
-            or self.active.remove(uid)
-            or self.backoff.remove(uid)
-            or self.error_backoff.remove(uid)
-            or self.suspects.remove(uid)
-        )
+        self._queues.changed.note(uid)
+        for _, part in reversed(self._parts):  # one event may take out thousands of pods that wait for events, so these come first
+            if (found := part.remove(uid)) is not None:
+                return found
+        return None
 
     def take_along(self, queued: QueuedPod) -> Lane:
         """Take out a pod that goes with the pod of its group whose turn it is, and return its lane. Its tenant is charged."""
@@ -246,22 +235,43 @@ class ProfileQueue:
         Returns:
             The sub-queue.
         """
-        if how is Requeue.SKIP or self._policy is None:
+        policy = self._policy
+        if how is Requeue.SKIP or policy is None:
             self._park(queued)
             return SubQueue.UNSCHEDULABLE
-        status = self._policy.pre_enqueue(queued.pod)
+        status = policy.pre_enqueue(queued.pod)
         if not status.ok:
-            self._gate(queued, status.plugin)
+            self.take(queued.uid)
+            queued.gate(status.plugin)
+            self.gated.put(queued, (status.plugin,))
+            self._limit.note(queued)
             return SubQueue.GATED
         if queued.suspicion is not None:
-            self._set_apart(queued, queued.suspicion)
+            self._put(self.suspects, queued, (queued.suspicion.not_before,))
             return SubQueue.BACKOFF
-        window = queued.backing_off_until(self._policy.backoff, now) if how is Requeue.AFTER_BACKOFF else None
+        window = queued.backing_off_until(policy.backoff, now) if how is Requeue.AFTER_BACKOFF else None
         if window is not None:
-            self._back_off(queued, (window, queued.turn(self._policy)))
+            heap = self.backoff if queued.rejected and not queued.full_backoff else self.error_backoff
+            self._put(heap, queued, (window, queued.turn(policy)))
             return SubQueue.BACKOFF
-        self._make_active(queued, self._policy, now)
+        self._make_active(queued, policy, now)
         return SubQueue.ACTIVE
+
+    def _put(self, heap: Order | KeyedHeap[QueuedPod], queued: QueuedPod, key: SortKey) -> None:
+        self.take(queued.uid)
+        queued.ungate()
+        heap.push(queued.uid, key, queued)
+
+    def _make_active(self, queued: QueuedPod, policy: QueuePolicy, now: float) -> None:
+        self._put(self.active, queued, queued.turn(policy))
+        if queued.initial_attempt_timestamp is None:
+            queued.initial_attempt_timestamp = now
+
+    def _park(self, queued: QueuedPod) -> None:
+        self.take(queued.uid)
+        queued.ungate()
+        self.unschedulable.put(queued, queued.rejecting_plugins)
+        self._limit.note(queued)
 
     def sizes(self) -> tuple[int, int, int, int]:
         """Return the number of active, backing off, unschedulable and gated pods."""
@@ -364,42 +374,9 @@ class ProfileQueue:
 
     def changed(self, queued: QueuedPod) -> None:
         """Index a waiting pod anew, after the pod changed."""
-        self._changed.note(queued.uid)
+        self._queues.changed.note(queued.uid)
         self.unschedulable.put_anew(queued.uid)
         self.gated.put_anew(queued.uid)
-
-    def _make_active(self, queued: QueuedPod, policy: QueuePolicy, now: float) -> None:
-        key = queued.turn(policy)
-        self.take(queued.uid)
-        queued.ungate()
-        if queued.initial_attempt_timestamp is None:
-            queued.initial_attempt_timestamp = now
-        self.active.push(queued.uid, key, queued)
-
-    def _back_off(self, queued: QueuedPod, key: SortKey) -> None:
-        self.take(queued.uid)
-        queued.ungate()
-        heap = self.backoff if queued.rejected and not queued.full_backoff else self.error_backoff
-        heap.push(queued.uid, key, queued)
-
-    def _set_apart(self, queued: QueuedPod, suspicion: Suspicion) -> None:
-        self.take(queued.uid)
-        queued.ungate()
-        self.suspects.push(queued.uid, (suspicion.not_before,), queued)
-
-    def _park(self, queued: QueuedPod) -> None:
-        self.take(queued.uid)
-        queued.ungate()
-        self.unschedulable.put(queued, queued.rejecting_plugins)
-        if self.wait_limit is not None:
-            self.wait_limit.note(queued)
-
-    def _gate(self, queued: QueuedPod, plugin: str) -> None:
-        self.take(queued.uid)
-        queued.gate(plugin)
-        self.gated.put(queued, (plugin,))
-        if self.wait_limit is not None:
-            self.wait_limit.note(queued)
 
 
 class ProfileQueues:
@@ -407,27 +384,36 @@ class ProfileQueues:
 
     Args:
         policies: the profile of a scheduler name, or None.
-        making: the objects that all profile queues share.
+        places: places in each profile's room.
+        ready: called when a pod may be handed out that could not be handed out before.
+        clock: seconds, monotonic.
+        timed: wraps hints to report how long they take; None for no report.
+
+    Attributes:
+        changed: notes the pods of all queues that come, move, or go.
     """
 
-    __slots__ = ("_by_name", "_making", "_policies")
+    __slots__ = ("_by_name", "_groups_pass", "_policies", "changed", "clock", "places", "ready", "timed")
 
-    def __init__(self, policies: Policies, making: Making) -> None:
-        self._by_name: dict[str, ProfileQueue] = {}
+    def __init__(
+        self, policies: Policies, places: RoomSizes, ready: Callable[[], None], clock: Callable[[], float], timed: Timed | None = None
+    ) -> None:
+        self.places: Final = places
+        self.ready: Final = ready
+        self.clock: Final = clock
+        self.timed: Final = timed
+        self.changed: Final = ChangedPods()
         self._policies = policies
-        self._making = making
+        self._by_name: dict[str, ProfileQueue] = {}
+        self._groups_pass = True
 
     def hand_out_groups(self, *, go: bool) -> None:
         """Hand out members of groups, or none of them, because a group is being decided; other pods are not affected."""
-        self._making.gate.closed = not go
+        self._groups_pass = go
         for queue in self:
+            queue.room.groups_pass = go
             queue.active.reopen()
-        self._making.ready()
-
-    @property
-    def changed(self) -> ChangedPods:
-        """The pods of all queues that came, moved, or went."""
-        return self._making.changed
+        self.ready()
 
     def __iter__(self) -> Iterator[ProfileQueue]:
         """Iterate over all queues, in order of creation."""
@@ -437,18 +423,17 @@ class ProfileQueues:
         """Return the queue of this scheduler name, or None when it has none."""
         return self._by_name.get(scheduler_name)
 
+    def serving(self, scheduler_name: str) -> ProfileQueue | None:
+        """Return the queue of this scheduler name if a profile claims the name."""
+        queue = self._by_name.get(scheduler_name)
+        return queue if queue is not None and queue.served else None
+
     def of(self, scheduler_name: str) -> ProfileQueue:
-        """Return the queue of a scheduler name; a new queue asks for its profile.
-
-        Args:
-            scheduler_name: as pods name it.
-
-        Returns:
-            The queue.
-        """
+        """Return the queue of a scheduler name; a new queue asks for its profile."""
         queue = self._by_name.get(scheduler_name)
         if queue is None:
-            queue = self._by_name[scheduler_name] = ProfileQueue(scheduler_name, self._policies(scheduler_name), self._making)
+            queue = self._by_name[scheduler_name] = ProfileQueue(scheduler_name, self._policies(scheduler_name), self)
+            queue.room.groups_pass = self._groups_pass
         return queue
 
     def drop_if_idle(self, queue: ProfileQueue) -> None:
@@ -476,6 +461,10 @@ class ProfileQueues:
         early = [(key, queue) for queue in self if queue.open and queue.may_try_early and (key := queue.backoff.first_key()) is not None]
         return (min(early, key=itemgetter(0))[1] if early else None), True
 
+    def wait_limits(self) -> list[WaitLimit]:
+        """Return the limits of the profiles that give up pods."""
+        return [limit for queue in self if queue.served and (limit := queue.wait_limit) is not None]
+
     def next_backoff_expiry(self) -> float | None:
         """Return when the next backoff of any profile ends, in seconds; None when no pod backs off."""
         expiries = (queue.next_backoff_expiry() for queue in self)
@@ -494,6 +483,10 @@ class ProfileQueues:
         each = [queue.sizes() for queue in self if scheduler_name in (None, queue.name)]
         active, backoff, unschedulable, gated = (sum(column) for column in zip((0,) * 4, *each, strict=True))
         return Sizes(active, backoff, unschedulable, gated, in_flight)
+
+
+#: Puts a waiting pod into the sub-queue that it belongs to now: (queue, pod, how, label of the event).
+RequeuePod = Callable[[ProfileQueue, QueuedPod, Requeue, str], SubQueue]
 
 
 def _backoff_key(queued: QueuedPod, policy: QueuePolicy) -> SortKey:

@@ -9,27 +9,27 @@ All methods run on one thread, and only `wait_for_pod` waits. Facts: kube-schedu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from placewright.api.objects import NodeName, PodKey
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ASSIGNED_POD_DELETE, FORCE_ACTIVATE, ClusterEvent, EventResource
 from placewright.framework.podchanges import pod_update_events, same_version
-from placewright.queue import movelabels
+from placewright.queue import queued as labels
 from placewright.queue.alarms import Alarms
+from placewright.queue.fairheap import FairTurn
 from placewright.queue.givingup import GivingUp
 from placewright.queue.hints import EventHints, Requeue, Timed
+from placewright.queue.inflight import STATED_SIZES, InFlightPods, Lane, RoomPlace, RoomSizes
 from placewright.queue.nominator import Nominator
 from placewright.queue.policy import Policies
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
-from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
-from placewright.queue.queueview import QueueView
-from placewright.queue.room import STATED_SIZES, GroupGate, Lane, RoomPlace, RoomSizes
-from placewright.queue.sharedparts import ChangedPods, Making
-from placewright.queue.suspectpods import SuspectPods
+from placewright.queue.queued import QueuedPod, QueuedPodGroups, Sizes, SubQueue
+from placewright.queue.suspects import SuspectPods
 from placewright.queue.sweeps import EventSweeps
 from placewright.queue.wakeups import WakeUps
 
@@ -45,7 +45,45 @@ class AlreadyQueuedError(ValueError):
     """A pod was returned that is waiting in the queue already."""
 
 
-class SchedulingQueue(QueueView):
+class QueueView(Protocol):
+    """The questions of readers to the queue: which pods it holds, in which sub-queue, and in which version.
+
+    Readers get the facts from the sub-queues themselves and not from a second book, so that a figure in a metric cannot disagree
+    with the pods.
+
+    Attributes:
+        in_flight: the attempts under way.
+        nominator: the pods that are nominated to each node.
+        pod_groups: groups that are placed together.
+    """
+
+    in_flight: InFlightPods
+    nominator: Nominator
+    pod_groups: QueuedPodGroups
+
+    def get(self, uid: str) -> QueuedPod | None:
+        """Find a pod, in whichever sub-queue it is."""
+
+    def uid_of(self, key: PodKey) -> str | None:
+        """Find the uid of a pod by name."""
+
+    def uids(self) -> AbstractSet[str]:
+        """Return the uids of all pods in the queue; a view."""
+
+    def locate(self, uid: str) -> SubQueue | None:
+        """Find the sub-queue of a pod."""
+
+    def pods(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
+        """Iterate over all pods with their sub-queues."""
+
+    def profile_queues(self) -> Iterator[ProfileQueue]:
+        """Iterate over the waiting pods by scheduler name, for reading."""
+
+    def sizes(self, scheduler_name: str | None = None) -> Sizes:
+        """Count the pods of each sub-queue, of one profile or of all."""
+
+
+class SchedulingQueue:
     """Pods that wait for a node, of all profiles.
 
     Example:
@@ -65,12 +103,15 @@ class SchedulingQueue(QueueView):
         wall: the time of day, seconds since 1970, by which a pod's wait counts from its creation; None counts from its arrival here.
 
     Attributes:
+        in_flight: the attempts under way.
         nominator: the pods that are nominated to each node.
         pod_groups: groups that are placed together.
+        changed: the pods that came, moved, or went, for one reader.
         sweeps: tells waiting pods of events.
         alarms: events that happen at a stated time.
         suspects: pods that are tried after all others.
         giving_up: pods that have waited longer than their profile allows.
+        wake_ups: pods that are tried again at a stated time.
         hand_out_groups: as in `ProfileQueues`.
     """
 
@@ -79,17 +120,21 @@ class SchedulingQueue(QueueView):
         slices: int | None = None, sizes: RoomSizes = STATED_SIZES, wall: Callable[[], float] | None = None,
     ) -> None:  # fmt: skip
         self._ready = asyncio.Event()
-        super().__init__(ProfileQueues(policies, Making(sizes, self._ready.set, clock, timed, ChangedPods(), GroupGate())))
-        self.nominator = Nominator()
-        self.pod_groups = QueuedPodGroups()
-        self.hand_out_groups = self._queues.hand_out_groups
+        self._queues = ProfileQueues(policies, sizes, self._ready.set, clock, timed)
+        self._pods: dict[str, QueuedPod] = {}
+        self._uids: dict[PodKey, str] = {}
         self._policies = policies
         self._clock = clock
         self._on_incoming = on_incoming
+        self.in_flight = InFlightPods()
+        self.nominator = Nominator()
+        self.pod_groups = QueuedPodGroups()
+        self.changed = self._queues.changed
+        self.hand_out_groups = self._queues.hand_out_groups
         self.sweeps = EventSweeps(self._queues, self.pod_groups, self._requeue, slices, self._ready.set, clock)
         self.suspects = SuspectPods(self._queues, self.in_flight, self._requeue, clock)
         self.alarms = Alarms(clock, self.move)
-        self.giving_up = GivingUp(self._queues, clock, wall)
+        self.giving_up = GivingUp(self._queues.wait_limits, self.changed.note, clock, wall)
         self.wake_ups = WakeUps(self._queues, self._pods.get, self._requeue, clock)
 
     # --- pods come, change and go ------------------------------------------------------------------------------------------------
@@ -121,7 +166,7 @@ class SchedulingQueue(QueueView):
             # A pod that joins a group in backoff waits with it. Otherwise a controller could have the group tried with every pod it adds.
             backs_off = queued.pod_group is not None and queued.pod_group.failed_at is not None
             how = Requeue.AFTER_BACKOFF if backs_off else Requeue.IMMEDIATELY
-            self._requeue(self._queues.of(pod.scheduler_name), queued, how, movelabels.POD_ADD)
+            self._requeue(self._queues.of(pod.scheduler_name), queued, how, labels.POD_ADD)
         else:  # deleted and back again while it is being tried
             queued, flight.gone = flight.queued, False
             self.changed.note(pod.uid)
@@ -205,7 +250,7 @@ class SchedulingQueue(QueueView):
             return None
         if early:
             # While no pod is active, a pod in backoff costs no other its turn (upstream's SchedulerPopFromBackoffQ, 1.33).
-            self._count(SubQueue.ACTIVE, movelabels.POP_FROM_BACKOFF)
+            self._count(SubQueue.ACTIVE, labels.POP_FROM_BACKOFF)
         queued, lane = queue.pop_early() if early else queue.pop()
         self._hand_out(queued, queue, lane)
         return queued
@@ -305,7 +350,7 @@ class SchedulingQueue(QueueView):
         how = Requeue.AFTER_BACKOFF
         if flight is not None:
             how = queue.after_failure(queued, flight.hints, self.in_flight.missed(flight))
-        place = self._requeue(queue, queued, how, movelabels.ATTEMPT_FAILURE)
+        place = self._requeue(queue, queued, how, labels.ATTEMPT_FAILURE)
         self.in_flight.end(uid)
         self._register(queued.pod, queued)
         return place
@@ -354,9 +399,9 @@ class SchedulingQueue(QueueView):
         """
         pod_group = self.pod_groups.get(ref)
         for queued in () if pod_group is None else pod_group.members.values():
-            queue = self._queues.get(queued.pod.scheduler_name)
-            if queue is not None and queue.served and queued.uid in queue.unschedulable:
-                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, movelabels.GANG_AGAIN)
+            queue = self._queues.serving(queued.pod.scheduler_name)
+            if queue is not None and queued.uid in queue.unschedulable:
+                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, labels.GANG_AGAIN)
                 return
 
     def retry(self, uid: str, label: str = FORCE_ACTIVATE.label, *, full_backoff: bool = False) -> None:
@@ -388,7 +433,7 @@ class SchedulingQueue(QueueView):
         self.alarms.ring()
         moved = sum(queue.end_backoff(self._clock(), most) for queue in self._queues if queue.served)
         for _ in range(moved):
-            self._count(SubQueue.ACTIVE, movelabels.BACKOFF_COMPLETE)
+            self._count(SubQueue.ACTIVE, labels.BACKOFF_COMPLETE)
             self._ready.set()
         return moved
 
@@ -417,8 +462,82 @@ class SchedulingQueue(QueueView):
         if not queue.served:
             self._queues.drop_if_idle(queue)
             return
-        self.sweeps.requeue_all(queue, [*queue.gated, *queue.to_reconsider(None if anybody else reconsidered)], movelabels.PROFILE_UPDATE)
+        self.sweeps.requeue_all(queue, [*queue.gated, *queue.to_reconsider(None if anybody else reconsidered)], labels.PROFILE_UPDATE)
         self._ready.set()
+
+    # --- reading ------------------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def get(self, uid: str) -> QueuedPod | None:
+        """Find a pod, in whichever sub-queue it is; None when the queue does not hold it."""
+        return self._pods.get(uid)
+
+    def latest(self, uid: str) -> PodInfo | None:
+        """Return the newest version of a pod, also while an older one is being tried; None when the queue does not hold the pod."""
+        return self._latest(uid) if uid in self._pods else None
+
+    def uid_of(self, key: PodKey) -> str | None:
+        """Find the uid of a pod by name; None when the queue does not hold the pod."""
+        return self._uids.get(key)
+
+    def uids(self) -> AbstractSet[str]:
+        """Return the uids of all pods in the queue; a view."""
+        return self._pods.keys()
+
+    def locate(self, uid: str) -> SubQueue | None:
+        """Find the sub-queue of a pod; None when the queue does not hold the pod."""
+        if (queued := self._pods.get(uid)) is None:
+            return None
+        if self.in_flight.get(uid) is not None:
+            return SubQueue.IN_FLIGHT
+        queue = self._queues.get(queued.pod.scheduler_name)
+        return queue.place_of(uid) if queue is not None else None
+
+    def turn_of(self, uid: str) -> FairTurn | None:
+        """Tell when an active pod's turn comes; None when the pod is not active, or its profile has no fairness."""
+        queued = self._pods.get(uid)
+        queue = None if queued is None else self._queues.get(queued.pod.scheduler_name)
+        return None if queue is None or queue.fair is None else queue.fair.turn_of(uid)
+
+    def pods(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
+        """Iterate over all pods with their sub-queues, read from the sub-queues themselves."""
+        for queue in self._queues:
+            yield from queue.waiting()
+        yield from ((SubQueue.IN_FLIGHT, flight.queued) for flight in self.in_flight if not flight.gone)
+
+    def profile_queues(self) -> Iterator[ProfileQueue]:
+        """Iterate over the waiting pods by scheduler name, for reading."""
+        return iter(self._queues)
+
+    def sizes(self, scheduler_name: str | None = None) -> Sizes:
+        """Count the pods of each sub-queue, of one profile or of all."""
+        tried = sum(not each.gone and scheduler_name in (None, each.latest.scheduler_name) for each in self.in_flight)
+        return self._queues.sizes(scheduler_name, tried)
+
+    def rejections(self, scheduler_name: str) -> Counter[str]:
+        """Count a profile's unschedulable and gated pods by plugin; a pod counts for each plugin that rejected it."""
+        queue = self._queues.get(scheduler_name)
+        return Counter() if queue is None else queue.rejections()
+
+    def _latest(self, uid: str) -> PodInfo:
+        flight = self.in_flight.get(uid)
+        return flight.latest if flight is not None else self._pods[uid].pod
+
+    def first_tried(self, uid: str) -> float | None:
+        """Return when a pod could first be tried, in seconds of the clock.
+
+        None for a pod that has been gated since it came, or that the queue does not hold.
+        """
+        queued = self._pods.get(uid)
+        return None if queued is None else queued.initial_attempt_timestamp
+
+    @property
+    def next_backoff_expiry(self) -> float | None:
+        """When `flush_backoff` next has a pod to move, in seconds of the clock; None while no pod backs off or has a stated time."""
+        times = (self._queues.next_backoff_expiry(), self.wake_ups.next_time())
+        return min((time for time in times if time is not None), default=None)
 
     # --- inside ------------------------------------------------------------------------------------------------------------------
 
@@ -468,8 +587,7 @@ class SchedulingQueue(QueueView):
         if pod_group is None or before is None or pod_group.first is before:
             return
         for member in pod_group.members.values():
-            queue = self._queues.get(member.pod.scheduler_name)
-            if queue is not None and queue.served:
+            if (queue := self._queues.serving(member.pod.scheduler_name)) is not None:
                 queue.resort(member)
 
     def _reopen(self, ref: GroupRef, label: str) -> None:
@@ -487,8 +605,11 @@ class SchedulingQueue(QueueView):
 
     def _forget(self, uid: str, key: PodKey) -> None:
         self.changed.note(uid)
-        if (queued := self._pods.pop(uid)).wait_limit is not None:
-            self.giving_up.forget(queued)
+        queued = self._pods.pop(uid)
+        self.giving_up.news.pop(uid, None)
+        queue = self._queues.get(queued.pod.scheduler_name)
+        if queue is not None and (limit := queue.wait_limit) is not None:
+            limit.forget(queued)
         self.pod_groups.leave(queued)
         del self._uids[key]
         self.nominator.delete(uid)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -19,11 +19,48 @@ from placewright.api.objects import PodKey
 from placewright.api.podgroups import FORM_OF, Form, GroupObject, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.queue.policy import BackoffPolicy, QueuePolicy, SortKey
-from placewright.queue.suspects import Suspicion
-from placewright.queue.waitlimit import WaitLimit
 
 #: Backoff ends at whole seconds of the clock, so that pods that failed together come back together, in order of priority.
 WINDOW_SECONDS: Final = 1
+
+# --- labels of moves between sub-queues that no event in the cluster causes ------------------------------------------------------
+
+# The metric `scheduler_queue_incoming_pods_total` counts pods by sub-queue and label. Moves by an event have the event's label
+# (`framework.events`). The first four labels here are kube-scheduler's, word for word, so that dashboards made for it go on
+# working; the others name moves that kube-scheduler does not have.
+
+#: The watch of unscheduled pods shows a pod for the first time. `scheduler_event_handling_duration_seconds` has the time that this
+#: takes under the same label.
+POD_ADD: Final = "UnscheduledPodAdd"
+
+#: An attempt ended without a node.
+ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
+
+#: A pod's backoff is over.
+BACKOFF_COMPLETE: Final = "BackoffComplete"
+
+#: A pod is handed out before its backoff is over, because no pod is active. kube-scheduler does so since 1.33, behind the feature
+#: gate `SchedulerPopFromBackoffQ`.
+POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
+
+# --- ours --------------------------------------------------------------------------------------------------------------------
+
+#: A profile changed: its gated pods, and pods whose rejection may not hold any longer, are tried again.
+PROFILE_UPDATE: Final = "ProfileUpdate"
+
+#: A group lost a member, or its barrier expired: one of its members is tried again and takes the others along.
+GANG_AGAIN: Final = "GangAgain"
+
+#: A pod resembles one in whose decision a process ended (`queue.suspects`), and is set apart.
+SET_APART: Final = "SuspectSetApart"
+
+#: A suspect is made active, because no other pod is.
+LET_IN: Final = "SuspectLetIn"
+
+#: A pod whose rejection ends by time alone is tried again at that time (`queue.wakeups`).
+TIME_HAS_COME: Final = "TimeHasCome"
+
+# --- records ---------------------------------------------------------------------------------------------------------------------
 
 #: The object that declares groups: form, namespace, name.
 _Declarer = tuple[Form, str, str]
@@ -56,6 +93,19 @@ class Sizes(NamedTuple):
     in_flight: int
 
 
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """Why a pod is tried last.
+
+    Attributes:
+        deaths: how many processes ended in the decision of a pod like it.
+        not_before: when it may be tried again, if no other pod is active then; seconds on the queue's clock.
+    """
+
+    deaths: int
+    not_before: float
+
+
 @dataclass(slots=True, eq=False)
 class QueuedPod:
     """A pod with the history of its attempts. Only the queue changes it.
@@ -82,7 +132,6 @@ class QueuedPod:
         suspicion: why the pod is tried after all others; None for nearly all pods.
         ungated_at: when its last scheduling gate was seen to go; None for a pod that had none since it came.
         given_up_at: when it was given up (`queue.givingup`), in seconds on the queue's clock; None while it is not.
-        wait_limit: of its profile, which lists it; None in a profile that gives up no pod.
     """
 
     pod: PodInfo
@@ -105,7 +154,6 @@ class QueuedPod:
     suspicion: Suspicion | None = None
     ungated_at: float | None = None
     given_up_at: float | None = None
-    wait_limit: WaitLimit | None = field(default=None, repr=False)
 
     @property
     def uid(self) -> str:
@@ -223,6 +271,7 @@ def window_of(seconds: float) -> int:
     return math.floor(seconds / WINDOW_SECONDS)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class QueuedPodGroup:
     """A group with members that have no node yet. Only the queue changes it.
 
@@ -247,29 +296,23 @@ class QueuedPodGroup:
         judged_in: the version of the marks that `suspicion` was read from.
     """
 
-    __slots__ = (
-        "_counted", "_first", "domains_tried", "failed_at", "failures", "filtered", "gated", "given_up", "judged_in", "lacks", "members",
-        "ready", "ref", "since", "suspicion", "tried_at",
-    )  # fmt: skip
-
-    def __init__(self, ref: GroupRef, since: float) -> None:
-        self.ref = ref
-        self.since = since
-        self.members: dict[str, QueuedPod] = {}
-        self.gated: dict[str, QueuedPod] = {}
-        self.ready: Counter[str] = Counter()
-        #: The version of each member that `ready` and `first` know.
-        self._counted: dict[str, PodInfo] = {}
-        self.tried_at: float | None = None
-        self.failed_at: float | None = None
-        self.failures = 0
-        self.lacks = ""
-        self.domains_tried: frozenset[str] = frozenset()
-        self.filtered = False
-        self.given_up = False
-        self.suspicion: Suspicion | None = None
-        self.judged_in = 0
-        self._first: QueuedPod | None = None
+    ref: GroupRef
+    since: float
+    members: dict[str, QueuedPod] = field(default_factory=dict)
+    gated: dict[str, QueuedPod] = field(default_factory=dict)
+    ready: Counter[str] = field(default_factory=Counter)
+    tried_at: float | None = None
+    failed_at: float | None = None
+    failures: int = 0
+    lacks: str = ""
+    domains_tried: frozenset[str] = frozenset()
+    filtered: bool = False
+    given_up: bool = False
+    suspicion: Suspicion | None = None
+    judged_in: int = 0
+    #: The version of each member that `ready` and `first` know.
+    _counted: dict[str, PodInfo] = field(default_factory=dict)
+    _first: QueuedPod | None = None
 
     @property
     def turn_since(self) -> float:
@@ -355,6 +398,67 @@ class QueuedPodGroup:
         if pod is not None and pod.may_be_tried:
             self.ready[pod.scheduler_name] -= 1
             self.ready += Counter()  # drops names without members
+
+
+class ChangedPods:
+    """The uids of pods that came, moved, or went since they were last taken.
+
+    Pods are noted for one reader, and only while it reads: a reader that shows all waiting pods looks at these, and not at all pods
+    again. Nothing is noted without a reader, because every decision passes here.
+
+    Example:
+        changed.begin()
+        ...                     # pods come and go
+        uids = changed.take(100)
+        changed.end()
+
+    Attributes:
+        uids: noted and not taken yet, in order of their first change; None without a reader.
+    """
+
+    __slots__ = ("uids",)
+
+    def __init__(self) -> None:
+        self.uids: dict[str, None] | None = None
+
+    def begin(self, first: Iterable[str] = ()) -> None:
+        """Note changes from now on.
+
+        Args:
+            first: uids that are taken before all others: the pods that the reader does not know yet.
+
+        Raises:
+            RuntimeError: there is a reader already, which would miss what another one takes.
+        """
+        if self.uids is not None:
+            raise RuntimeError("the changed pods of a queue have one reader")
+        self.uids = dict.fromkeys(first)
+
+    def end(self) -> None:
+        """Note no more changes; harmless without a reader."""
+        self.uids = None
+
+    def note(self, uid: str) -> None:
+        """Note a pod, while there is a reader."""
+        if self.uids is not None:
+            self.uids[uid] = None
+
+    def take(self, most: int) -> list[str]:
+        """Take noted pods off, the ones that changed first.
+
+        Args:
+            most: pods at most.
+
+        Returns:
+            Their uids; none without a reader.
+        """
+        noted = self.uids
+        if not noted:
+            return []
+        taken = [uid for uid, _ in zip(noted, range(most), strict=False)]
+        for uid in taken:
+            del noted[uid]
+        return taken
 
 
 class QueuedPodGroups:

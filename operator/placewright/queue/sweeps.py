@@ -28,10 +28,9 @@ from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.events import UNSCHEDULABLE_TIMEOUT, WILDCARD, ClusterEvent, EventResource
 from placewright.queue.eventreach import Reached, concerns, reach
 from placewright.queue.hints import Requeue
-from placewright.queue.movelabels import PROFILE_UPDATE
-from placewright.queue.ordertransition import OrderTransition
-from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
-from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
+from placewright.queue.order import OrderTransition
+from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, RequeuePod
+from placewright.queue.queued import PROFILE_UPDATE, QueuedPod, QueuedPodGroups, SubQueue
 from placewright.queue.recentevents import RecentEvents
 
 #: Pods that are told of an event at once, or in one slice: mostly 1 to 3 ms of work.
@@ -44,9 +43,6 @@ EVENT_LIMIT: Final = 10_000
 EVENT_BYTES: Final = 24 * 2**20
 #: Seconds that a sweep may ask hints. Then the pods that are left are told "anything may have happened": a decision takes less.
 SWEEP_SECONDS: Final = 1.0
-
-#: Puts a waiting pod into the sub-queue that it belongs to now.
-RequeuePod = Callable[[ProfileQueue, QueuedPod, Requeue, str], SubQueue]
 
 
 class NumberedEvent(NamedTuple):

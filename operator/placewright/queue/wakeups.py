@@ -13,10 +13,8 @@ from collections.abc import Callable
 from typing import Final
 
 from placewright.queue.hints import Requeue
-from placewright.queue.movelabels import TIME_HAS_COME
-from placewright.queue.profilequeue import ProfileQueues
-from placewright.queue.queued import QueuedPod
-from placewright.queue.suspectpods import Put
+from placewright.queue.profilequeue import ProfileQueues, RequeuePod
+from placewright.queue.queued import TIME_HAS_COME, QueuedPod
 
 #: Outdated times that may stand among the valid ones before they are cleared out.
 _OUTDATED: Final = 64
@@ -38,7 +36,7 @@ class WakeUps:
         times: by uid, the time and the pod's attempts when it was stated; only read elsewhere.
     """
 
-    def __init__(self, queues: ProfileQueues, find: Callable[[str], QueuedPod | None], put: Put, clock: Callable[[], float]) -> None:
+    def __init__(self, queues: ProfileQueues, find: Callable[[str], QueuedPod | None], put: RequeuePod, clock: Callable[[], float]) -> None:
         self._queues = queues
         self._find = find
         self._put = put

@@ -24,8 +24,8 @@ from placewright.framework.interface import PreBindPlugin, Seconds
 from placewright.framework.runtime.guard import why
 from placewright.framework.status import SUCCESS, Code, Status, error
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT
+from placewright.queue.inflight import RoomPlace
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.room import RoomPlace
 from placewright.scheduler.attempts import Attempt, Counts, Observers
 from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
 from placewright.scheduler.failures import FailureHandler

@@ -35,8 +35,8 @@ from placewright.framework.events import (
     EventResource,
 )
 from placewright.framework.podchanges import pod_update_events, same_version
-from placewright.queue.movelabels import POD_ADD
 from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import POD_ADD
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.repairs import Repairs
 

@@ -16,7 +16,7 @@ import msgspec
 from placewright.cluster.cluster import Cluster
 from placewright.engine.debuglines import node_amounts
 from placewright.engine.engine import Engine
-from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queue import QueueView
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, RequestRefused
 
@@ -50,7 +50,7 @@ def cache_endpoint(engine: Engine) -> Endpoint:
     return Endpoint("/debug/cache", answer, Audience.LOOPBACK)
 
 
-def _pods(queue: SchedulingQueue) -> Iterator[Mapping[str, Any]]:
+def _pods(queue: QueueView) -> Iterator[Mapping[str, Any]]:
     now = time.monotonic()
     return (_pod(place, queued, queue.nominator.node_of(queued.uid), now) for place, queued in queue.pods())
 
