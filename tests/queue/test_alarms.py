@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from placewright.framework.events import Action, ClusterEvent
-from placewright.queue.alarms import MOST_ALARMS, Alarms
+from placewright.queue.events import MOST_ALARMS, Alarms
 
 
 class Bell:

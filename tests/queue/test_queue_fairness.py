@@ -523,7 +523,7 @@ def test_a_profile_may_go_and_come_back_while_its_pods_are_between_two_orders() 
     world.queue.reprioritise("default-scheduler")
     assert world.queue.sizes() == (0, 0, 60, 0, 0)
     world.policies["default-scheduler"] = policy
-    world.queue._queues.of("default-scheduler").adopt(policy)
+    world.queue._queues["default-scheduler"].adopt(policy)
     for uid in tuple(world.queue.uids()):
         world.queue.retry(uid)
     while world.queue.sweeps.behind:

@@ -10,9 +10,9 @@ from queue_makers import FakePolicy
 from placewright.api.givenup import GIVEN_UP
 from placewright.framework.events import NODE_ADD, Action, EventResource, interest
 from placewright.queue.check import check_invariants
+from placewright.queue.events import A_SLICE
 from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
 from placewright.queue.queued import SubQueue
-from placewright.queue.sweeps import A_SLICE
 from placewright.testing import node, pod
 from placewright.testing.pods import PodMaker
 

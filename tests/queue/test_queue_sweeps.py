@@ -27,7 +27,7 @@ from placewright.framework.events import (
     QueueingHint,
     interest,
 )
-from placewright.queue import sweeps
+from placewright.queue import events
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import QueuedPod, SubQueue
 
@@ -270,7 +270,7 @@ def test_backoff_ends_for_so_many_pods_as_are_asked_for_those_first_whose_turn_i
 
 
 def test_more_events_than_are_kept_count_as_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "EVENT_LIMIT", 3)
+    monkeypatch.setattr(events, "EVENT_LIMIT", 3)
     told = Told(2)
     told.waiting(5, "Node", shape="square")
     for _ in range(4):
@@ -281,7 +281,7 @@ def test_more_events_than_are_kept_count_as_anything(monkeypatch: pytest.MonkeyP
 
 
 def test_events_about_more_bytes_than_are_kept_count_as_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "EVENT_BYTES", 100_000)
+    monkeypatch.setattr(events, "EVENT_BYTES", 100_000)
     told = Told(2)
     told.waiting(5, "Node", shape="square")
     for number in range(4):
@@ -325,14 +325,14 @@ async def test_catching_up_ends_when_patience_does() -> None:
 
 
 def test_hints_that_take_long_end_a_slice() -> None:
-    told = Told(8, seconds=sweeps.SLICE_SECONDS / 2)
+    told = Told(8, seconds=events.SLICE_SECONDS / 2)
     told.waiting(9, "Node", shape="square")
     told.queue.move(NODE_ADD, None, "round")
     assert max(told.slices()) <= 3
 
 
 def test_pods_that_a_sweep_does_not_reach_in_its_time_are_tried_instead_and_none_is_forgotten() -> None:
-    told = Told(2, seconds=sweeps.SWEEP_SECONDS / 4)
+    told = Told(2, seconds=events.SWEEP_SECONDS / 4)
     told.waiting(9, "Node", shape="square")
     for number in range(3):
         told.queue.move(NODE_ADD, None, f"new-{number}")
@@ -344,7 +344,7 @@ def test_pods_that_a_sweep_does_not_reach_in_its_time_are_tried_instead_and_none
 
 
 def test_few_pods_that_take_long_to_tell_are_told_the_rest_in_slices() -> None:
-    told = Told(9, seconds=sweeps.SLICE_SECONDS)
+    told = Told(9, seconds=events.SLICE_SECONDS)
     told.waiting(9, "Node", shape="square")
     told.queue.move(NODE_ADD, None, "new")
     assert len(told.asked) <= 2
@@ -354,7 +354,7 @@ def test_few_pods_that_take_long_to_tell_are_told_the_rest_in_slices() -> None:
 
 
 def test_a_pod_that_would_hear_of_much_before_its_own_change_is_told_that_anything_may_have_happened() -> None:
-    told = Told(2, seconds=sweeps.SLICE_SECONDS)
+    told = Told(2, seconds=events.SLICE_SECONDS)
     told.waiting(5, "Node", shape="square")
     for number in range(9):
         told.queue.move(NODE_ADD, None, f"new-{number}")

@@ -100,7 +100,7 @@ def test_there_is_one_time_for_each_pod_however_often_it_is_stated() -> None:
     for _ in range(5_000):
         world.queue.wake_ups.after(rng.choice(uids), rng.uniform(10, 1000))
     assert len(world.queue.wake_ups) == 10
-    assert len(world.queue.wake_ups._order) <= 2 * 10 + 65
+    assert len(world.queue.wake_ups._entries) <= 2 * 10 + 65
     flush(world, 1_100)
     assert sorted(world.popped_names()) == [f"p{n}" for n in range(10)]
 

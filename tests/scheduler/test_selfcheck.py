@@ -13,8 +13,8 @@ from placewright.framework.events import Action, ClusterEvent, EventResource, Qu
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.queue.check import check_invariants
+from placewright.queue.events import RecentEvents
 from placewright.queue.queued import SubQueue
-from placewright.queue.recentevents import RecentEvents
 from placewright.queue.suspects import SuspectPods
 from placewright.scheduler.selfcheck import Forgotten, Left, SelfCheck
 from placewright.testing import (

@@ -25,8 +25,8 @@ from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, Profi
 from placewright.offline.world import world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
+from placewright.queue.events import A_SLICE
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.sweeps import A_SLICE
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy

@@ -26,8 +26,8 @@ from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
 from placewright.offline.world import world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
+from placewright.queue.events import A_SLICE
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.sweeps import A_SLICE
 from placewright.scheduler.attempts import Counts
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers

@@ -73,9 +73,9 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.difference import reconsidered
 from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.profilestate import ProfileStanding
+from placewright.queue.events import A_SLICE
 from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.sweeps import A_SLICE
 from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.decisiondetail import DecisionDetail

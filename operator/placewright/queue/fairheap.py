@@ -15,13 +15,14 @@ first is woken, and the next one when that one's pod has gone. So thousands of t
 
 from __future__ import annotations
 
+import heapq
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from placewright.queue.inflight import Lane
-from placewright.queue.order import Entry, KeyedHeap, LanedHeap
+from placewright.queue.order import SLACK, KeyedHeap, LanedHeap
 from placewright.queue.policy import WHOLE_CLUSTER, SortKey, TenantPolicy
 from placewright.queue.queued import QueuedPod
 
@@ -36,6 +37,10 @@ OTHERS: Final = "(other)"
 UNNAMED: Final = "(none)"
 
 
+#: (start tag, number, tenant). Numbers differ, so tenants are never compared.
+TurnEntry = tuple[int, int, "Tenant"]
+
+
 class Tenant:
     """A tenant with waiting pods of one priority.
 
@@ -48,10 +53,11 @@ class Tenant:
         tag: the start tag.
         number: counts tags as they are given, so that of equal tags the older one is first.
         weight: 1 or more.
+        entry: its entry in the order of turns; None while no lane of it has room.
         sleeps_in: the lanes without room in which its pods were found.
     """
 
-    __slots__ = ("lanes", "name", "number", "sleeps_in", "tag", "turns", "weight")
+    __slots__ = ("entry", "lanes", "name", "number", "sleeps_in", "tag", "turns", "weight")
 
     def __init__(self, name: str, turns: TenantTurns, lanes: LanedHeap[QueuedPod, Lane]) -> None:
         self.name: Final = name
@@ -60,12 +66,8 @@ class Tenant:
         self.tag = 0
         self.number = 0
         self.weight = 1
+        self.entry: TurnEntry | None = None
         self.sleeps_in: set[Lane] = set()
-
-    @property
-    def entry(self) -> Entry | None:
-        """Its entry in the order of turns; None while no lane of it has room."""
-        return self.turns.entry_of(self)
 
 
 class TenantTurns:
@@ -88,7 +90,8 @@ class TenantTurns:
         self.tenants: dict[str, Tenant] = {}
         self.virtual = 0
         self.weights = 0
-        self._order: KeyedHeap[Tenant] = KeyedHeap()
+        #: Each tenant that has a turn by its `entry`. Other entries are outdated, and are dropped when they surface.
+        self._order: list[TurnEntry] = []
         self._number = 0
         #: The smallest charge so far.
         self._least = WHOLE_CLUSTER
@@ -120,16 +123,18 @@ class TenantTurns:
         """
         del self.tenants[tenant.name]
         self.weights -= tenant.weight
-        self._order.remove(tenant)
+        tenant.entry = None
         self._owe(tenant.name, tenant.tag)
 
     def first(self) -> Tenant | None:
         """Return the tenant whose turn it is; None when no tenant is lined up."""
-        return self._order.first()
-
-    def entry_of(self, tenant: Tenant) -> Entry | None:
-        """Return the entry of a tenant in the order of turns; None for a tenant that is not lined up."""
-        return self._order.entry_of(tenant) if tenant in self._order else None
+        order = self._order
+        while order:
+            entry = order[0]
+            if entry[2].entry is entry:
+                return entry[2]
+            heapq.heappop(order)
+        return None
 
     def line_up(self, tenant: Tenant) -> None:
         """Put a tenant into the order by its tag. A tenant that could not go on takes its turn from the virtual time: no credit.
@@ -140,10 +145,6 @@ class TenantTurns:
         if tenant.tag < self.virtual:
             self._give_tag(tenant, self.virtual)
         self._put(tenant)
-
-    def step_aside(self, tenant: Tenant) -> None:
-        """Take a tenant out of the order, because none of its lanes has room."""
-        self._order.remove(tenant)
 
     def charge(self, tenant: Tenant, charge: int, weight: int) -> None:
         """Charge the tenant whose turn it was.
@@ -175,7 +176,7 @@ class TenantTurns:
 
     def _charge(self, tenant: Tenant, charge: int, weight: int) -> None:
         self._give_tag(tenant, tenant.tag + -(-charge // weight))
-        if tenant in self._order:
+        if tenant.entry is not None:
             self._put(tenant)
 
     def _give_tag(self, tenant: Tenant, tag: int) -> None:
@@ -183,7 +184,11 @@ class TenantTurns:
         tenant.tag, tenant.number = tag, self._number
 
     def _put(self, tenant: Tenant) -> None:
-        self._order.push(tenant, (tenant.tag, tenant.number), tenant)
+        tenant.entry = (tenant.tag, tenant.number, tenant)
+        heapq.heappush(self._order, tenant.entry)
+        if len(self._order) > 2 * len(self.tenants) + SLACK:
+            self._order[:] = [each.entry for each in self.tenants.values() if each.entry is not None]
+            heapq.heapify(self._order)
 
     def _move_on(self, virtual: int, charge: int) -> None:
         """Move the virtual time on by a step.
@@ -194,8 +199,8 @@ class TenantTurns:
         """
         self._least = min(self._least, charge) or 1
         self.virtual = virtual + max(1, self._least // (self.weights or 1))
-        while self._debts.pop_up_to((self.virtual + 1,)) is not None:
-            pass  # the virtual time has reached the debt
+        while (entry := self._debts.first_entry()) is not None and entry[0][0] <= self.virtual:
+            self._debts.pop()
 
     def _owe(self, name: str, tag: int) -> None:
         if tag > self.virtual:
@@ -470,7 +475,7 @@ class FairHeap:
                     self._next, self._key = tenant, key
                     return tenant
                 # None of its lanes has room. It sleeps in them, and each `pop` goes past it.
-                turns.step_aside(tenant)
+                tenant.entry = None
         return None
 
     def _leaves(self, tenant: Tenant) -> None:

@@ -190,12 +190,9 @@ class GivingUp:
     """
 
     def __init__(
-        self,
-        limits: Callable[[], Iterable[WaitLimit]],
-        note_changed: Callable[[str], None],
-        clock: Callable[[], float],
+        self, limits: Callable[[], Iterable[WaitLimit]], note_changed: Callable[[str], None], clock: Callable[[], float],
         wall: Callable[[], float] | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.news: dict[str, QueuedPod] = {}
         self._limits = limits
         self._note_changed = note_changed

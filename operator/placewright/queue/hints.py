@@ -1,5 +1,8 @@
 """Queueing hints: is a rejected pod worth another try after this event? Only the plugins that rejected the pod are asked.
 
+Hints cost a call for each pod, and thousands of pods may wait. So `UnschedulablePods` first chooses pods by the plugin that rejected them,
+then by keys or by a narrowing test that the plugin registered with the event.
+
 Facts: kube-scheduler's `isPodWorthRequeuing` in `backend/queue/scheduling_queue.go`, v1.36.
 """
 
@@ -7,9 +10,9 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, Final, NamedTuple
 
 from placewright.api.pods import PodInfo
 from placewright.framework.assignedpods import wanted_nearby
@@ -32,9 +35,16 @@ _log: Final = logging.getLogger(__name__)
 
 _ANY: Final = (always,)
 _UNKNOWN: Final = (ClusterEventWithHint(WILDCARD, narrow=wanted_nearby),)
-Asked = tuple[QueueingHintFn, ...]
 #: Wraps a plugin's hint for a kind of event in one that gives the same answer and reports how long the hint took.
 Timed = Callable[[str, ClusterEvent, QueueingHintFn], QueueingHintFn]
+
+
+_NO_PODS: Final[Mapping[str, QueuedPod]] = {}
+#: The key of pods whose plugin could not name their keys: every event of the plugin finds them.
+_ANY_KEY: Final = object()
+
+#: The keys under which a plugin's pods are found.
+KeysOf = Callable[[str], Sequence[EventKeys]]
 
 
 class Requeue(enum.Enum):
@@ -43,6 +53,24 @@ class Requeue(enum.Enum):
     SKIP = "leave it where it is"
     AFTER_BACKOFF = "try it again once its backoff is over"
     IMMEDIATELY = "try it again now"
+
+
+class PluginHints(NamedTuple):
+    """The events of one kind that one plugin registered.
+
+    Attributes:
+        asked: hint functions; none when the plugin did not register for the event.
+        narrow: chooses the rejected pods that are asked about, by an event that is about a pod; None when all are.
+        keys: find the rejected pods for the event; none when all have to be asked about.
+    """
+
+    asked: tuple[QueueingHintFn, ...]
+    narrow: Narrowing | None
+    keys: tuple[EventKeys, ...]
+
+
+#: The hints of a plugin that did not register for the event, as nearly all did not.
+_NOT_ASKED: Final = PluginHints((), None, ())
 
 
 class EventHints:
@@ -54,71 +82,41 @@ class EventHints:
         timed: wraps each hint; None leaves hints as they are.
     """
 
-    __slots__ = ("_by_plugin", "_event", "_interests", "_keys", "_narrowings", "_timed")
-
     def __init__(
         self, interests: Mapping[str, Sequence[ClusterEventWithHint] | None], event: ClusterEvent, timed: Timed | None = None
     ) -> None:
         self._interests = interests
         self._event = event
         self._timed = timed
-        self._by_plugin: dict[str, Asked] = {}
-        self._narrowings: dict[str, Narrowing | None] = {}
-        self._keys: dict[str, tuple[EventKeys, ...]] = {}
+        self._by_plugin: dict[str, PluginHints] = {}
 
-    def asked(self, plugin: str) -> Asked:
-        """Return a plugin's hints for this kind of event.
-
-        Args:
-            plugin: its name.
-
-        Returns:
-            Hint functions; none when the plugin did not register for the event.
-        """
+    def of(self, plugin: str) -> PluginHints:
+        """Return the events of this kind that a plugin registered."""
         found = self._by_plugin.get(plugin)
         if found is None:
             found = self._by_plugin[plugin] = self._look_up(plugin)
         return found
 
-    def narrowing(self, plugin: str) -> Narrowing | None:
-        """Return the test that chooses which of a plugin's rejected pods are asked about.
+    def _look_up(self, plugin: str) -> PluginHints:
+        table = self._interests.get(plugin)
+        heard = [each for each in table or () if self._event.concerns(each.event)]
+        if table is not None and not heard:
+            return _NOT_ASKED
+        timed, keys = self._timed, [each.keys for each in heard if each.keys is not None]
+        asked = [each.hint if timed is None or each.event.wildcard else timed(plugin, self._event, each.hint) for each in heard]
+        narrow = None
+        if self._event.frees_nothing:
+            # A plugin that the profile no longer runs has no table of events, so kube-scheduler's rule for pods added beside affinity
+            # holds for its pods.
+            told = heard if plugin in self._interests else _UNKNOWN
+            narrows = tuple([each.narrow for each in told if each.narrow is not None])
+            narrow = partial(_any_of, plugin, narrows) if len(narrows) == len(told) > 0 else None
+        return PluginHints(_ANY if table is None else tuple(asked), narrow, tuple(keys) if len(keys) == len(heard) else ())
 
-        A plugin that the profile no longer runs has no table of events, so kube-scheduler's rule for pods added beside affinity
-        holds for its pods.
-
-        Args:
-            plugin: its name.
-
-        Returns:
-            The test; None when all pods are asked about.
-        """
-        if plugin not in self._narrowings:
-            table = self._interests.get(plugin, _UNKNOWN)
-            found = [each.narrow for each in table or () if self._event.concerns(each.event)]
-            narrows = tuple(narrow for narrow in found if narrow is not None)
-            self._narrowings[plugin] = partial(_any_of, plugin, narrows) if len(narrows) == len(found) > 0 else None
-        return self._narrowings[plugin]
-
-    def keys(self, plugin: str) -> tuple[EventKeys, ...]:
-        """Return the keys that find a plugin's rejected pods for the event.
-
-        Args:
-            plugin: its name.
-
-        Returns:
-            The keys; none when all its pods have to be asked about.
-        """
-        known = self._keys.get(plugin)
-        if known is None:
-            table = self._interests.get(plugin)
-            found = [each.keys for each in table or () if self._event.concerns(each.event)]
-            keys = tuple(each for each in found if each is not None)
-            known = self._keys[plugin] = keys if len(keys) == len(found) else ()
-        return known
-
+    @cached_property
     def wanted(self) -> bool:
-        """Return False when the event can help no pod of this profile."""
-        return self._event.wildcard or any(self.asked(plugin) for plugin in self._interests)
+        """False when the event can help no pod of this profile."""
+        return self._event.wildcard or any(self.of(plugin).asked for plugin in self._interests)
 
     def worth(self, queued: QueuedPod, old: Any, new: Any) -> Requeue:
         """Return the effect of an event of this kind on this pod. A hint that raises counts as QUEUE.
@@ -134,11 +132,12 @@ class EventHints:
             SKIP to leave the pod where it waits, otherwise when it may be tried again.
         """
         if self._event.wildcard:
-            return self._worth_of_anything(queued, new)
+            # It helps every pod, or only the pod that it is about.
+            return Requeue.SKIP if isinstance(new, PodInfo) and new.uid != queued.uid else Requeue.AFTER_BACKOFF
         if queued.gated:
             # Being worth a try means another PreEnqueue here: only the gating plugin can lift its gate.
             return Requeue.AFTER_BACKOFF if self._helps(queued.gating_plugin, queued, old, new) else Requeue.SKIP
-        if queued.recalled and self.asked(queued.gating_plugin):
+        if queued.recalled and self.of(queued.gating_plugin).asked:
             return Requeue.AFTER_BACKOFF
         for plugin in queued.pending_plugins:
             if self._helps(plugin, queued, old, new):
@@ -148,13 +147,8 @@ class EventHints:
                 return Requeue.AFTER_BACKOFF
         return Requeue.SKIP if queued.rejected else Requeue.AFTER_BACKOFF
 
-    def _worth_of_anything(self, queued: QueuedPod, new: Any) -> Requeue:
-        """Return the effect of a wildcard event: it helps every pod, or only the pod that it is about."""
-        about_another = isinstance(new, PodInfo) and new.uid != queued.uid
-        return Requeue.SKIP if about_another else Requeue.AFTER_BACKOFF
-
     def _helps(self, plugin: str, queued: QueuedPod, old: Any, new: Any) -> bool:
-        for hint in self._by_plugin.get(plugin) or self.asked(plugin):
+        for hint in (self._by_plugin.get(plugin) or self.of(plugin)).asked:
             try:
                 if hint(queued.pod, old, new) is QueueingHint.QUEUE:
                     return True
@@ -167,15 +161,6 @@ class EventHints:
                 _log.warning("Queueing hint of %s failed for pod %s; the pod is tried again.", plugin, queued.key, exc_info=True)
                 return True
         return False
-
-    def _look_up(self, plugin: str) -> Asked:
-        interests = self._interests.get(plugin)
-        if interests is None:
-            return _ANY
-        heard = [interest for interest in interests if self._event.concerns(interest.event)]
-        if self._timed is None:
-            return tuple([interest.hint for interest in heard])
-        return tuple([i.hint if i.event.wildcard else self._timed(plugin, self._event, i.hint) for i in heard])
 
 
 def _any_of(plugin: str, narrows: tuple[Narrowing, ...], pod: PodInfo, old: Any, new: Any) -> bool:
@@ -199,7 +184,7 @@ class Hints:
         timed: wraps each hint; None leaves hints as they are.
     """
 
-    __slots__ = ("_by_event", "_interests", "_keys", "_timed", "_wanted")
+    __slots__ = ("_by_event", "_interests", "_keys", "_timed")
 
     def __init__(self, interests: Mapping[str, Sequence[ClusterEventWithHint] | None], timed: Timed | None = None) -> None:
         self._interests = interests
@@ -207,42 +192,204 @@ class Hints:
         keys = {plugin: dict.fromkeys(each.keys for each in table or () if each.keys is not None) for plugin, table in interests.items()}
         self._keys = {plugin: tuple(each) for plugin, each in keys.items() if each}
         self._by_event: dict[tuple[EventResource | str, Action], EventHints] = {}
-        self._wanted: dict[tuple[EventResource | str, Action], bool] = {}
 
     def knows(self, plugin: str) -> bool:
         """Return True for a plugin that the profile has enabled."""
         return plugin in self._interests
 
     def keys_of(self, plugin: str) -> Sequence[EventKeys]:
-        """Return the keys under which a plugin's rejected pods are listed.
-
-        Args:
-            plugin: its name.
-
-        Returns:
-            The keys; none for a plugin without.
-        """
+        """Return the keys under which a plugin's rejected pods are listed; none for a plugin without."""
         return self._keys.get(plugin, ())
 
     def about(self, event: ClusterEvent) -> EventHints:
-        """Return the hints for a kind of event.
-
-        Args:
-            event: any event of the kind.
-
-        Returns:
-            The same object for the same kind.
-        """
+        """Return the hints for the kind of this event, the same object for the same kind."""
         kind = (event.resource, event.action)
         found = self._by_event.get(kind)
         if found is None:
             found = self._by_event[kind] = EventHints(self._interests, event, self._timed)
         return found
 
-    def wanted(self, event: ClusterEvent) -> bool:
-        """Return False when no plugin of this profile could be helped by this event."""
-        kind = (event.resource, event.action)
-        known = self._wanted.get(kind)
-        if known is None:
-            known = self._wanted[kind] = self.about(event).wanted()
-        return known
+
+class Reached(NamedTuple):
+    """Waiting pods that an event may concern.
+
+    Attributes:
+        pods: by uid.
+        narrow: a further test of each pod (`ClusterEventWithHint.narrow`); None when all are asked about.
+    """
+
+    pods: Mapping[str, QueuedPod]
+    narrow: Narrowing | None
+
+    def chosen(self, old: Any, new: Any) -> Mapping[str, QueuedPod]:
+        """Return the pods whose hints are to be asked.
+
+        Args:
+            old: the event's object before; None when it appeared.
+            new: the event's object after; None when it is gone.
+
+        Returns:
+            The pods that pass `narrow`, by uid.
+        """
+        narrow = self.narrow
+        return self.pods if narrow is None else {uid: queued for uid, queued in self.pods.items() if narrow(queued.pod, old, new)}
+
+
+class _Entry(NamedTuple):
+    """A waiting pod, and the index entries that list it."""
+
+    queued: QueuedPod
+    held_by: tuple[str, ...]
+    keys: list[tuple[str, EventKeys, Hashable]]
+
+
+class UnschedulablePods:
+    """Pods by uid, indexed by plugin, so that an event costs nothing for pods whose plugins do not listen for it.
+
+    A plugin may name keys for its pods (`EventKeys`). A pod is listed under the keys of the version that was put in, until
+    `put_anew`.
+
+    Args:
+        keys_of: the keys of a plugin's pods.
+    """
+
+    __slots__ = ("_by_key", "_by_plugin", "_keys_of", "_pods")
+
+    def __init__(self, keys_of: KeysOf) -> None:
+        self._pods: dict[str, _Entry] = {}
+        self._by_plugin: dict[str, dict[str, QueuedPod]] = {}
+        self._by_key: dict[tuple[str, EventKeys, Hashable], dict[str, QueuedPod]] = {}
+        self._keys_of = keys_of
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        """Iterate over all pods, in order of arrival."""
+        return (entry.queued for entry in self._pods.values())
+
+    def uids(self) -> list[str]:
+        """Return the uids of all pods as they are now, in order of arrival."""
+        return list(self._pods)
+
+    def get(self, uid: str) -> QueuedPod | None:
+        """Find a pod; None when it is not here."""
+        found = self._pods.get(uid)
+        return found.queued if found else None
+
+    def put(self, queued: QueuedPod, plugins: Iterable[str]) -> None:
+        """List a pod under the plugins that hold it back; a pod that is here already is indexed anew.
+
+        Args:
+            queued: the pod.
+            plugins: the plugins whose events it waits for.
+        """
+        self.remove(queued.uid)
+        held_by = tuple(plugins)
+        keys = [(plugin, by, key) for plugin in held_by for by in self._keys_of(plugin) for key in _keys(plugin, by, queued.pod)]
+        self._pods[queued.uid] = _Entry(queued, held_by, keys)
+        for plugin in held_by:
+            self._by_plugin.setdefault(plugin, {})[queued.uid] = queued
+        for listed in keys:
+            self._by_key.setdefault(listed, {})[queued.uid] = queued
+
+    def put_anew(self, uid: str) -> None:
+        """Index a pod anew after it changed; harmless for a pod that is not here. The pod keeps its place in the order of arrival."""
+        entry = self._pods.get(uid)
+        if entry is not None and (entry.keys or any(self._keys_of(plugin) for plugin in entry.held_by)):
+            self.put(entry.queued, entry.held_by)
+
+    def index_anew(self, keys_of: KeysOf) -> None:
+        """Index all pods anew, if a plugin that holds some of them back has other keys than before: thousands of pods may wait.
+
+        Args:
+            keys_of: the keys of a plugin's pods from now on.
+        """
+        before, self._keys_of = self._keys_of, keys_of
+        if any(tuple(keys_of(plugin)) != tuple(before(plugin)) for plugin in self._by_plugin):
+            for entry in tuple(self._pods.values()):
+                self.put(entry.queued, entry.held_by)
+
+    def remove(self, uid: str) -> QueuedPod | None:
+        """Remove a pod and return it; None when it is not here."""
+        entry = self._pods.pop(uid, None)
+        if entry is None:
+            return None
+        for plugin in entry.held_by:
+            _drop(self._by_plugin, plugin, uid)
+        for listed in entry.keys:
+            _drop(self._by_key, listed, uid)
+        return entry.queued
+
+    def plugins(self) -> Collection[str]:
+        """Return the plugins that hold at least one pod back."""
+        return self._by_plugin.keys()
+
+    def held_by(self, plugin: str) -> Mapping[str, QueuedPod]:
+        """Return the pods that a plugin holds back, by uid; a view."""
+        return self._by_plugin.get(plugin, _NO_PODS)
+
+    def reach(self, hints: EventHints, old: Any, new: Any, *, keyed: bool = True) -> Iterator[Reached]:
+        """Find the pods whose plugin listens for an event.
+
+        Args:
+            hints: of the event.
+            old: the event's object before; None when it appeared.
+            new: the event's object after; None when it is gone.
+            keyed: choose by keys. Without, the result covers every event of this kind, whichever object it is about.
+
+        Yields:
+            The pods of each plugin; a pod that several plugins rejected is in several of them.
+        """
+        for plugin, held in self._by_plugin.items():
+            asked, narrow, keys = hints.of(plugin)
+            if asked:
+                pods = self.concerned(plugin, keys, old, new) if keyed and keys else held
+                yield Reached(pods, narrow if isinstance(new, PodInfo) else None)
+
+    def concerned(self, plugin: str, by: Sequence[EventKeys], old: Any, new: Any) -> Mapping[str, QueuedPod]:
+        """Return the plugin's pods that have a key in common with an event. When the event's keys cannot be told, all its pods.
+
+        Args:
+            plugin: holds the pods back.
+            by: the keys that the plugin registered with the event.
+            old: the event's object before; None when it appeared.
+            new: the event's object after; None when it is gone.
+
+        Returns:
+            The pods by uid.
+        """
+        found: dict[str, QueuedPod] = {}
+        for keys in by:
+            try:
+                wanted = keys.of_event(old, new)
+            except MemoryError:
+                raise
+            except Exception:  # noqa: BLE001 - then the hints decide
+                _log.warning("The keys of an event of %s could not be told; all its pods are asked.", plugin, exc_info=True)
+                wanted = None
+            if wanted is None:
+                return self.held_by(plugin)
+            for key in (*wanted, _ANY_KEY):
+                found.update(self._by_key.get((plugin, keys, key), _NO_PODS))
+        return found
+
+
+def _keys(plugin: str, by: EventKeys, pod: PodInfo) -> Collection[Hashable]:
+    try:
+        return set(by.of_pod(pod))
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - then every event of the plugin finds the pod
+        _log.warning("The keys of pod %s could not be told by %s; its hints are always asked.", pod.key, plugin, exc_info=True)
+        return (_ANY_KEY,)
+
+
+def _drop(index: dict[Any, dict[str, QueuedPod]], key: Hashable, uid: str) -> None:
+    pods = index[key]
+    del pods[uid]
+    if not pods:
+        del index[key]

@@ -143,36 +143,65 @@ class ProfileRoom:
         self._refused = True
         return False
 
-    def move(self, lane: Lane, before: SlotState, after: SlotState) -> None:
-        """Count a pod of this lane in another state.
+    def take_in(self, lane: Lane) -> None:
+        """Count a pod of this lane, not counted before, as on its way."""
+        self._all.take(lane[0])
+        if lane[1]:
+            self._take(lane)
+        else:
+            self._on_their_way.take(lane[0])
+
+    def let_go(self, lane: Lane) -> None:
+        """Stop counting a pod of this lane that was on its way."""
+        self._all.give_back(lane[0])
+        if lane[1]:
+            self._give_back(lane)
+        else:
+            self._on_their_way.give_back(lane[0])
+        if self._refused:
+            self._tell()
+
+    def moved(self, lane: Lane, before: SlotState, after: SlotState) -> None:
+        """Count a pod of this lane in its new state.
 
         Args:
             lane: the pod's.
             before: the state that the pod was counted in.
             after: another state.
         """
-        _count(self._all, lane.namespace, (before is not _UNCOUNTED, after is not _UNCOUNTED))
-        self._count_on_their_way(lane, (before is _ON_ITS_WAY, after is _ON_ITS_WAY))
+        self._count_all(lane, before, after)
+        self._count_on_their_way(lane, before, after)
         if self._refused and before is not _UNCOUNTED:
-            # A pod that is refused again in the course of this call waits for the next place that is left.
-            self._refused = False
-            self._left()
+            self._tell()
 
-    def _count_on_their_way(self, lane: Lane, counted: tuple[bool, bool]) -> None:
-        _count(self._on_their_way, lane.namespace, counted)
-        if lane.extender and counted[0] != counted[1]:
-            asked = self._by_extender.setdefault(lane.extender, FairShares(self._sizes.by_extender, _FACTOR))
-            _count(asked, lane.namespace, counted)
-            if not asked.held:
+    def _take(self, lane: Lane) -> None:
+        self._on_their_way.take(lane.namespace)
+        if lane.extender:
+            self._by_extender.setdefault(lane.extender, FairShares(self._sizes.by_extender, _FACTOR)).take(lane.namespace)
+
+    def _give_back(self, lane: Lane) -> None:
+        self._on_their_way.give_back(lane.namespace)
+        if lane.extender:
+            self._by_extender[lane.extender].give_back(lane.namespace)
+            if not self._by_extender[lane.extender].held:
                 del self._by_extender[lane.extender]
 
+    def _tell(self) -> None:
+        """Report the place that was left. A pod that is refused again in the course of that waits for the next one."""
+        self._refused = False
+        self._left()
 
-def _count(shares: FairShares[str], namespace: str, counted: tuple[bool, bool]) -> None:
-    """Take or give back a place, for a pod that was counted before, or is counted after."""
-    if counted == (False, True):
-        shares.take(namespace)
-    elif counted == (True, False):
-        shares.give_back(namespace)
+    def _count_all(self, lane: Lane, before: SlotState, after: SlotState) -> None:
+        if before is _UNCOUNTED:
+            self._all.take(lane[0])
+        elif after is _UNCOUNTED:
+            self._all.give_back(lane[0])
+
+    def _count_on_their_way(self, lane: Lane, before: SlotState, after: SlotState) -> None:
+        if after is _ON_ITS_WAY:
+            self._take(lane)
+        elif before is _ON_ITS_WAY:
+            self._give_back(lane)
 
 
 class RoomPlace:
@@ -190,7 +219,7 @@ class RoomPlace:
         self._lane = lane
         self._ended = False
         self._state = _ON_ITS_WAY
-        room.move(lane, _UNCOUNTED, _ON_ITS_WAY)
+        room.take_in(lane)
 
     def go_on(self) -> None:
         """Count the pod as on its way, also after it stood aside."""
@@ -215,14 +244,18 @@ class RoomPlace:
 
     def leave(self) -> None:
         """End the pod's place: its attempt is over."""
-        self._move(_UNCOUNTED)
+        if self._state is _ON_ITS_WAY and not self._ended:  # nearly every pod's end
+            self._state = _UNCOUNTED
+            self._room.let_go(self._lane)
+        else:
+            self._move(_UNCOUNTED)
         self._ended = True
 
     def _move(self, state: SlotState) -> None:
         before = self._state
         if state is not before and not self._ended:
             self._state = state
-            self._room.move(self._lane, before, state)
+            self._room.moved(self._lane, before, state)
 
 
 #: The place of pods that are not in flight. It has been left, so every call is without effect.

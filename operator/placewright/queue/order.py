@@ -21,7 +21,7 @@ L = TypeVar("L", bound=tuple[object, ...])
 Entry = tuple[SortKey, int, Any]
 
 #: Removed entries stay in the heap until they surface; beyond this many more than live ones it is rebuilt.
-_SLACK: Final = 64
+SLACK: Final = 64
 
 
 class KeyedHeap(Generic[T]):
@@ -109,11 +109,6 @@ class KeyedHeap(Generic[T]):
         """Remove and return the item with the lowest key; None when the heap is empty."""
         return self.take_first()[1] if self._live else None
 
-    def pop_up_to(self, key: SortKey) -> T | None:
-        """Remove and return the item with the lowest key, if that is not above `key`; None when there is no such item."""
-        first = self.first_entry()
-        return self.pop() if first is not None and first[0] <= key else None
-
     def take_first(self) -> tuple[Any, T]:
         """Remove the item with the lowest key and return it, after its uid.
 
@@ -149,7 +144,7 @@ class KeyedHeap(Generic[T]):
 
     def _compact(self) -> None:
         # Rebuilding at a fixed factor keeps removal O(1) amortised: thousands of pods may leave a heap in one event.
-        if not self._live or len(self._entries) > 2 * len(self._live) + _SLACK:
+        if not self._live or len(self._entries) > 2 * len(self._live) + SLACK:
             self._rebuild()
 
     def _rebuild(self) -> None:
@@ -166,7 +161,7 @@ class LanedHeap(Generic[T, L]):
     Invariant: a lane that has items is lined up in `_lined_up`, or closed, or the only lane.
     """
 
-    __slots__ = ("_arrivals", "_closed", "_full", "_has_room", "_lane_of", "_lanes", "_lined_up", "_next", "_of")
+    __slots__ = ("_arrivals", "_closed", "_firsts", "_full", "_has_room", "_lane_of", "_lanes", "_lined_up", "_next", "_of")
 
     def __init__(self, lane_of: Callable[[T], L], has_room: Callable[[L], bool], full: Callable[[], bool]) -> None:
         """Start empty.
@@ -182,8 +177,10 @@ class LanedHeap(Generic[T, L]):
         self._arrivals = 0
         self._lanes: dict[L, KeyedHeap[T]] = {}
         self._of: dict[str, L] = {}
-        #: The lanes that take part in the order, by their first items.
-        self._lined_up: KeyedHeap[L] = KeyedHeap()
+        #: The first item of each lane, as a heap of (sort key, arrival number, lane). Outdated entries are dropped when they surface.
+        self._firsts: list[tuple[SortKey, int, L]] = []
+        #: The first item's entry of each lane that takes part in the order.
+        self._lined_up: dict[L, Entry] = {}
         self._closed: set[L] = set()
         #: The lane that `first_key` found, until anything changes: `pop` follows `first_key` at once and need not search again.
         self._next: L | None = None
@@ -287,24 +284,35 @@ class LanedHeap(Generic[T, L]):
             return only if self._has_room(only) else None
         if self._full():
             return None
-        while (lane := self._lined_up.first()) is not None:
-            if self._has_room(lane):
-                return lane
-            # A full lane leaves the order: left in it, each `pop` would meet it again.
-            self._lined_up.remove(lane)
-            self._closed.add(lane)
+        while self._firsts:
+            key, arrival, lane = self._firsts[0]
+            first = self._lined_up.get(lane)
+            if first is not None and first[1] == arrival and first[0] == key:
+                if self._has_room(lane):
+                    return lane
+                # A full lane leaves the order: left in it, each `pop` would meet it again.
+                del self._lined_up[lane]
+                self._closed.add(lane)
+            heapq.heappop(self._firsts)
         return None
 
     def _line_up(self, lane: L, heap: KeyedHeap[T]) -> None:
         """Note that a lane's first item, its key, or the lane's emptiness may have changed."""
         self._next = None
-        first = heap.first_entry()
-        if first is None:
+        if not heap:
             del self._lanes[lane]
-            self._lined_up.remove(lane)
+            self._lined_up.pop(lane, None)
             self._closed.discard(lane)
+            if not self._lanes:
+                self._firsts.clear()
         elif len(self._lanes) > 1 and lane not in self._closed:
-            self._lined_up.push(lane, first[:2], lane)
+            first = heap.first_entry()
+            if first is not None and self._lined_up.get(lane) is not first:
+                self._lined_up[lane] = first
+                heapq.heappush(self._firsts, (first[0], first[1], lane))
+                if len(self._firsts) > 2 * len(self._lanes) + SLACK:
+                    self._firsts = [(entry[0], entry[1], each) for each, entry in self._lined_up.items()]
+                    heapq.heapify(self._firsts)
 
 
 class Order(Protocol):

@@ -10,17 +10,17 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import chain
-from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
+from placewright.api.pods import PodInfo
+from placewright.framework.events import ClusterEvent
 from placewright.queue.fairheap import FairHeap
 from placewright.queue.givingup import WaitLimit
-from placewright.queue.hints import Hints, Requeue, Timed
+from placewright.queue.hints import Hints, Reached, Requeue, Timed, UnschedulablePods
 from placewright.queue.inflight import InFlightEvent, Lane, ProfileRoom, RoomSizes
 from placewright.queue.order import KeyedHeap, LanedHeap, Order, OrderTransition
 from placewright.queue.policy import BackoffPolicy, NoPolicy, Policies, QueuePolicy, SortKey, TenantPolicy
 from placewright.queue.queued import WINDOW_SECONDS, ChangedPods, QueuedPod, Sizes, SubQueue, window_of
-from placewright.queue.unschedulablepods import UnschedulablePods
 
 
 class ProfileQueue:
@@ -44,11 +44,12 @@ class ProfileQueue:
         held: True while no pod is handed out, because a pod of this queue is being decided: the next decision would not know of it.
         sifted: False while no pod is handed out, because pods that the profile's new generation keeps out are still to be gated.
         hints: the profile's queueing hints.
+        wait_limit: how long its pods wait before they are given up; None in a profile that gives up no pod.
     """
 
     __slots__ = (
-        "_limit", "_parts", "_policy", "_queues", "_sorted_by", "active", "backoff", "error_backoff", "fair", "gated", "held", "hints",
-        "name", "room", "sifted", "suspects", "unschedulable",
+        "_parts", "_policy", "_queues", "_sorted_by", "active", "backoff", "error_backoff", "fair", "gated", "held", "hints", "name",
+        "room", "sifted", "suspects", "unschedulable", "wait_limit",
     )  # fmt: skip
 
     def __init__(self, name: str, policy: QueuePolicy | None, queues: ProfileQueues) -> None:
@@ -64,7 +65,7 @@ class ProfileQueue:
         self.hints = Hints({})
         self.unschedulable = UnschedulablePods(self.hints.keys_of)
         self.gated = UnschedulablePods(self.hints.keys_of)
-        self._limit = WaitLimit(name, self.waits)
+        self.wait_limit: WaitLimit | None = None
         self.fair: FairHeap | None = None
         self._order_by(self._new_order(None))
         self.adopt(policy)
@@ -101,16 +102,14 @@ class ProfileQueue:
         self.hints = Hints(policy.interests if policy else {}, self._queues.timed)
         for waiting in (self.unschedulable, self.gated):
             waiting.index_anew(self.hints.keys_of)
-        if policy is not None:
-            self._limit.change(policy.give_up_after, chain(self.unschedulable, self.gated))
+        if policy is None:
+            for _, queued in list(self.waiting()):
+                self._park(queued)
             return
-        for _, queued in list(self.waiting()):
-            self._park(queued)
-
-    @property
-    def wait_limit(self) -> WaitLimit | None:
-        """How long its pods wait before they are given up; None in a profile that gives up no pod."""
-        return None if self._limit.settled else self._limit
+        if self.wait_limit is None and policy.give_up_after is not None:
+            self.wait_limit = WaitLimit(self.name, self.waits)
+        if self.wait_limit is not None:
+            self.wait_limit.change(policy.give_up_after, chain(self.unschedulable, self.gated))
 
     def _adopt_order(self, policy: QueuePolicy) -> None:
         (keys, backoff), tenants, before = self._sorted_by, policy.tenants, self.fair
@@ -244,7 +243,8 @@ class ProfileQueue:
             self.take(queued.uid)
             queued.gate(status.plugin)
             self.gated.put(queued, (status.plugin,))
-            self._limit.note(queued)
+            if self.wait_limit is not None:
+                self.wait_limit.note(queued)
             return SubQueue.GATED
         if queued.suspicion is not None:
             self._put(self.suspects, queued, (queued.suspicion.not_before,))
@@ -271,12 +271,50 @@ class ProfileQueue:
         self.take(queued.uid)
         queued.ungate()
         self.unschedulable.put(queued, queued.rejecting_plugins)
-        self._limit.note(queued)
+        if self.wait_limit is not None:
+            self.wait_limit.note(queued)
 
     def sizes(self) -> tuple[int, int, int, int]:
         """Return the number of active, backing off, unschedulable and gated pods."""
         backing_off = len(self.backoff) + len(self.error_backoff) + len(self.suspects)
         return len(self.active), backing_off, len(self.unschedulable), len(self.gated)
+
+    def reach(self, event: ClusterEvent, old: Any, new: Any, *, keyed: bool = True) -> list[Reached]:
+        """Find the waiting pods whose rejecting or gating plugin listens for an event; a pod of several plugins several times.
+
+        Args:
+            event: its kind and label.
+            old: the event's object before; None when it appeared.
+            new: the event's object after; None when it is gone.
+            keyed: choose by keys. Without, the result covers every event of this kind, whichever object it is about.
+
+        Returns:
+            The pods of each plugin; after a wildcard event all unschedulable pods first.
+        """
+        hints = self.hints.about(event)
+        found = [Reached({queued.uid: queued for queued in self.unschedulable}, None)] if event.wildcard else []
+        for waiting in (self.unschedulable, self.gated):
+            found += waiting.reach(hints, old, new, keyed=keyed)
+        return found
+
+    def concerns(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
+        """Return whether `reach` would find this one pod.
+
+        Args:
+            queued: waits in this queue.
+            event: its kind and label.
+            old: the event's object before; None when it appeared.
+            new: the event's object after; None when it is gone.
+
+        Returns:
+            True when a plugin that rejected or gates the pod listens for the event.
+        """
+        if event.wildcard and not queued.gated:
+            return True
+        hints = self.hints.about(event)
+        rejected_by = (queued.gating_plugin,) if queued.gated else (*queued.unschedulable_plugins, *queued.pending_plugins)
+        listening = [of for of in map(hints.of, rejected_by) if of.asked]
+        return any(of.narrow is None or not isinstance(new, PodInfo) or of.narrow(queued.pod, old, new) for of in listening)
 
     def rejections(self) -> Counter[str]:
         """Count the unschedulable and gated pods by the plugin that holds them back."""
@@ -379,7 +417,7 @@ class ProfileQueue:
         self.gated.put_anew(queued.uid)
 
 
-class ProfileQueues:
+class ProfileQueues(dict[str, ProfileQueue]):
     """The profile queues by scheduler name. Each is made when its first pod comes.
 
     Args:
@@ -393,7 +431,7 @@ class ProfileQueues:
         changed: notes the pods of all queues that come, move, or go.
     """
 
-    __slots__ = ("_by_name", "_groups_pass", "_policies", "changed", "clock", "places", "ready", "timed")
+    __slots__ = ("_groups_pass", "_policies", "changed", "clock", "places", "ready", "timed")
 
     def __init__(
         self, policies: Policies, places: RoomSizes, ready: Callable[[], None], clock: Callable[[], float], timed: Timed | None = None
@@ -404,46 +442,35 @@ class ProfileQueues:
         self.timed: Final = timed
         self.changed: Final = ChangedPods()
         self._policies = policies
-        self._by_name: dict[str, ProfileQueue] = {}
         self._groups_pass = True
 
     def hand_out_groups(self, *, go: bool) -> None:
         """Hand out members of groups, or none of them, because a group is being decided; other pods are not affected."""
         self._groups_pass = go
-        for queue in self:
+        for queue in self.values():
             queue.room.groups_pass = go
             queue.active.reopen()
         self.ready()
 
-    def __iter__(self) -> Iterator[ProfileQueue]:
-        """Iterate over all queues, in order of creation."""
-        return iter(self._by_name.values())
-
-    def get(self, scheduler_name: str) -> ProfileQueue | None:
-        """Return the queue of this scheduler name, or None when it has none."""
-        return self._by_name.get(scheduler_name)
+    def __missing__(self, scheduler_name: str) -> ProfileQueue:
+        """Make the queue of a scheduler name, which asks for its profile."""
+        queue = self[scheduler_name] = ProfileQueue(scheduler_name, self._policies(scheduler_name), self)
+        queue.room.groups_pass = self._groups_pass
+        return queue
 
     def serving(self, scheduler_name: str) -> ProfileQueue | None:
         """Return the queue of this scheduler name if a profile claims the name."""
-        queue = self._by_name.get(scheduler_name)
+        queue = self.get(scheduler_name)
         return queue if queue is not None and queue.served else None
-
-    def of(self, scheduler_name: str) -> ProfileQueue:
-        """Return the queue of a scheduler name; a new queue asks for its profile."""
-        queue = self._by_name.get(scheduler_name)
-        if queue is None:
-            queue = self._by_name[scheduler_name] = ProfileQueue(scheduler_name, self._policies(scheduler_name), self)
-            queue.room.groups_pass = self._groups_pass
-        return queue
 
     def drop_if_idle(self, queue: ProfileQueue) -> None:
         """Drop an empty queue that no profile claims: other schedulers' names would otherwise collect without end."""
         if not queue.served and not len(queue):
-            del self._by_name[queue.name]
+            del self[queue.name]
 
     def can_hand_out(self) -> bool:
         """Return True when `next` would find a pod that may be tried."""
-        return any(queue.open and (queue.active.first_key() is not None or queue.may_try_early) for queue in self)
+        return any(queue.open and (queue.active.first_key() is not None or queue.may_try_early) for queue in self.values())
 
     def next(self) -> tuple[ProfileQueue | None, bool]:
         """Return the open queue whose first pod comes first.
@@ -453,21 +480,25 @@ class ProfileQueues:
             None when no pod may be tried.
         """
         first, first_key = None, None
-        for queue in self._by_name.values():
+        for queue in self.values():
             if queue.open and (key := queue.active.first_key()) is not None and (first_key is None or key < first_key):
                 first, first_key = queue, key
         if first is not None:
             return first, False
-        early = [(key, queue) for queue in self if queue.open and queue.may_try_early and (key := queue.backoff.first_key()) is not None]
-        return (min(early, key=itemgetter(0))[1] if early else None), True
+        early = [queue for queue in self.values() if queue.open and queue.may_try_early]
+        return min(early, key=lambda queue: queue.backoff.first_key() or (), default=None), True
 
-    def wait_limits(self) -> list[WaitLimit]:
-        """Return the limits of the profiles that give up pods."""
-        return [limit for queue in self if queue.served and (limit := queue.wait_limit) is not None]
+    def wait_limits(self) -> Iterator[WaitLimit]:
+        """Iterate over the limits of the profiles that give up pods. A limit is dropped once its last pod has been taken back."""
+        for queue in self.values():
+            if queue.served and queue.wait_limit is not None:
+                yield queue.wait_limit
+                if queue.wait_limit.settled:
+                    queue.wait_limit = None
 
     def next_backoff_expiry(self) -> float | None:
         """Return when the next backoff of any profile ends, in seconds; None when no pod backs off."""
-        expiries = (queue.next_backoff_expiry() for queue in self)
+        expiries = (queue.next_backoff_expiry() for queue in self.values())
         return min((expiry for expiry in expiries if expiry is not None), default=None)
 
     def sizes(self, scheduler_name: str | None, in_flight: int) -> Sizes:
@@ -480,7 +511,7 @@ class ProfileQueues:
         Returns:
             The counts, `in_flight` among them.
         """
-        each = [queue.sizes() for queue in self if scheduler_name in (None, queue.name)]
+        each = [queue.sizes() for queue in self.values() if scheduler_name in (None, queue.name)]
         active, backoff, unschedulable, gated = (sum(column) for column in zip((0,) * 4, *each, strict=True))
         return Sizes(active, backoff, unschedulable, gated, in_flight)
 

@@ -20,7 +20,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.events import ASSIGNED_POD_DELETE, FORCE_ACTIVATE, ClusterEvent, EventResource
 from placewright.framework.podchanges import pod_update_events, same_version
 from placewright.queue import queued as labels
-from placewright.queue.alarms import Alarms
+from placewright.queue.events import Alarms, EventSweeps, WakeUps
 from placewright.queue.fairheap import FairTurn
 from placewright.queue.givingup import GivingUp
 from placewright.queue.hints import EventHints, Requeue, Timed
@@ -30,8 +30,6 @@ from placewright.queue.policy import Policies
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues
 from placewright.queue.queued import QueuedPod, QueuedPodGroups, Sizes, SubQueue
 from placewright.queue.suspects import SuspectPods
-from placewright.queue.sweeps import EventSweeps
-from placewright.queue.wakeups import WakeUps
 
 #: Seconds after which a pod is tried again although no event helped it; kube-scheduler's five minutes.
 MAX_UNSCHEDULABLE_SECONDS: Final = 300.0
@@ -166,7 +164,7 @@ class SchedulingQueue:
             # A pod that joins a group in backoff waits with it. Otherwise a controller could have the group tried with every pod it adds.
             backs_off = queued.pod_group is not None and queued.pod_group.failed_at is not None
             how = Requeue.AFTER_BACKOFF if backs_off else Requeue.IMMEDIATELY
-            self._requeue(self._queues.of(pod.scheduler_name), queued, how, labels.POD_ADD)
+            self._requeue(self._queues[pod.scheduler_name], queued, how, labels.POD_ADD)
         else:  # deleted and back again while it is being tried
             queued, flight.gone = flight.queued, False
             self.changed.note(pod.uid)
@@ -189,12 +187,11 @@ class SchedulingQueue:
             self._change_waiting(queued, old, pod)
 
     def _change_waiting(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> None:
-        queue = self._queues.of(new.scheduler_name)
+        queue = self._queues[new.scheduler_name]
         self.sweeps.catch_up(queue, queued)
         queued.take_version(new, self._clock())
         queue.changed(queued)
-        if queued.pod_group is not None or new.pod_group is not None:
-            self._join(queued)
+        self._join(queued)
         if not queue.served:
             return
         if queue.place_of(new.uid) in (SubQueue.ACTIVE, SubQueue.BACKOFF):
@@ -216,7 +213,7 @@ class SchedulingQueue:
         if flight is not None:
             flight.gone = True
         else:
-            queue = self._queues.of(pod.scheduler_name)
+            queue = self._queues[pod.scheduler_name]
             queue.take(uid)
             self._queues.drop_if_idle(queue)
         self._forget(uid, pod.key)
@@ -267,7 +264,7 @@ class SchedulingQueue:
         Returns:
             `popped` and the members taken along, highest priority first; only `popped` for a pod without a group.
         """
-        queue, pod_group = self._queues.of(popped.pod.scheduler_name), popped.pod_group
+        queue, pod_group = self._queues[popped.pod.scheduler_name], popped.pod_group
         if pod_group is None:
             return [popped]
         pod_group.tried_at = self._clock() if pod_group.tried_at is None else pod_group.tried_at
@@ -301,7 +298,7 @@ class SchedulingQueue:
 
     def hold(self, scheduler_name: str) -> None:
         """Hand out no pod of this scheduler name until `release`; other names are not affected."""
-        self._queues.of(scheduler_name).held = True
+        self._queues[scheduler_name].held = True
 
     def release(self, scheduler_name: str) -> None:
         """End `hold`; harmless for a name that is not held."""
@@ -344,9 +341,9 @@ class SchedulingQueue:
             return None
         if flight is not None:
             queued.pod = flight.latest
-            self._regroup(queued)
+            self._join(queued)
         queued.record_failure(self._clock(), unschedulable_plugins, pending_plugins, filtered=filtered)
-        queue = self._queues.of(queued.pod.scheduler_name)
+        queue = self._queues[queued.pod.scheduler_name]
         how = Requeue.AFTER_BACKOFF
         if flight is not None:
             how = queue.after_failure(queued, flight.hints, self.in_flight.missed(flight))
@@ -376,7 +373,7 @@ class SchedulingQueue:
         # group's own are tried.
         if event.resource is EventResource.ASSIGNED_POD and isinstance(new, PodInfo) and new.pod_group is not None:
             self._reopen(new.pod_group, event.label)
-        if self.in_flight and any(queue.served and queue.hints.wanted(event) for queue in self._queues):
+        if self.in_flight and any(queue.served and queue.hints.about(event).wanted for queue in self._queues.values()):
             self.in_flight.record(event, old, new)
         return self.sweeps.tell(event, old, new, except_uid, up_to_priority)
 
@@ -388,7 +385,7 @@ class SchedulingQueue:
             if flight is not None:
                 self.in_flight.record(FORCE_ACTIVATE, None, flight.latest)
             elif queued is not None:
-                queue = self._queues.of(queued.pod.scheduler_name)
+                queue = self._queues[queued.pod.scheduler_name]
                 if queue.served and pod.uid not in queue.active:
                     self._requeue(queue, queued, Requeue.IMMEDIATELY, FORCE_ACTIVATE.label)
 
@@ -414,13 +411,13 @@ class SchedulingQueue:
         """
         if (queued := self._pods.get(uid)) is not None and self.locate(uid) in (SubQueue.UNSCHEDULABLE, SubQueue.GATED):
             queued.full_backoff = full_backoff
-            self._requeue(self._queues.of(queued.pod.scheduler_name), queued, Requeue.AFTER_BACKOFF, label)
+            self._requeue(self._queues[queued.pod.scheduler_name], queued, Requeue.AFTER_BACKOFF, label)
 
     def lift_gate(self, uid: str) -> bool:
         """Let a gated pod wait for events like a rejected pod, if no PreEnqueue plugin gates it any longer; return True if so."""
         if (queued := self._pods.get(uid)) is None or self.locate(uid) is not SubQueue.GATED:
             return False
-        queue = self._queues.of(queued.pod.scheduler_name)
+        queue = self._queues[queued.pod.scheduler_name]
         if not queue.policy.pre_enqueue(queued.pod).ok:
             return False
         queue.enter(queued, Requeue.SKIP, self._clock())
@@ -431,7 +428,7 @@ class SchedulingQueue:
         """Make pods active whose backoff is over, at most `most` of each profile, and return their number. Called at every whole second."""
         self.wake_ups.ring()
         self.alarms.ring()
-        moved = sum(queue.end_backoff(self._clock(), most) for queue in self._queues if queue.served)
+        moved = sum(queue.end_backoff(self._clock(), most) for queue in self._queues.values() if queue.served)
         for _ in range(moved):
             self._count(SubQueue.ACTIVE, labels.BACKOFF_COMPLETE)
             self._ready.set()
@@ -488,28 +485,29 @@ class SchedulingQueue:
 
     def locate(self, uid: str) -> SubQueue | None:
         """Find the sub-queue of a pod; None when the queue does not hold the pod."""
-        if (queued := self._pods.get(uid)) is None:
-            return None
         if self.in_flight.get(uid) is not None:
-            return SubQueue.IN_FLIGHT
-        queue = self._queues.get(queued.pod.scheduler_name)
-        return queue.place_of(uid) if queue is not None else None
+            return SubQueue.IN_FLIGHT if uid in self._pods else None
+        queue = self._queue_of(uid)
+        return None if queue is None else queue.place_of(uid)
 
     def turn_of(self, uid: str) -> FairTurn | None:
         """Tell when an active pod's turn comes; None when the pod is not active, or its profile has no fairness."""
-        queued = self._pods.get(uid)
-        queue = None if queued is None else self._queues.get(queued.pod.scheduler_name)
+        queue = self._queue_of(uid)
         return None if queue is None or queue.fair is None else queue.fair.turn_of(uid)
+
+    def _queue_of(self, uid: str) -> ProfileQueue | None:
+        queued = self._pods.get(uid)
+        return None if queued is None else self._queues.get(queued.pod.scheduler_name)
 
     def pods(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
         """Iterate over all pods with their sub-queues, read from the sub-queues themselves."""
-        for queue in self._queues:
+        for queue in self._queues.values():
             yield from queue.waiting()
         yield from ((SubQueue.IN_FLIGHT, flight.queued) for flight in self.in_flight if not flight.gone)
 
     def profile_queues(self) -> Iterator[ProfileQueue]:
         """Iterate over the waiting pods by scheduler name, for reading."""
-        return iter(self._queues)
+        return iter(self._queues.values())
 
     def sizes(self, scheduler_name: str | None = None) -> Sizes:
         """Count the pods of each sub-queue, of one profile or of all."""
@@ -573,13 +571,10 @@ class SchedulingQueue:
             queued.initial_attempt_timestamp = self._clock()
         self.in_flight.begin(queued, queue.hints, RoomPlace(queue.room, lane))
 
-    def _regroup(self, queued: QueuedPod) -> None:
-        """List the pod, in its present version, with the group that it names."""
-        if queued.pod.pod_group is not None or queued.pod_group is not None:
-            self._join(queued)
-
     def _join(self, queued: QueuedPod) -> None:
-        """List the pod with its group. When the group's first member changes, the turns of all members change."""
+        """List the pod, in its present version, with the group that it names. A new first member changes the turns of all members."""
+        if queued.pod.pod_group is None and queued.pod_group is None:
+            return
         joined = None if queued.pod.pod_group is None else self.pod_groups.get(queued.pod.pod_group)
         before = None if joined is None else joined.first
         self.pod_groups.join(queued, self._clock())
@@ -594,27 +589,28 @@ class SchedulingQueue:
         """Try gated members of a group again after one member got a node: they may have been gated only because too few were known."""
         pod_group = self.pod_groups.get(ref)
         for queued in () if pod_group is None else tuple(pod_group.gated.values()):
-            queue = self._queues.of(queued.pod.scheduler_name)
+            queue = self._queues[queued.pod.scheduler_name]
             if not queue.served or self._requeue(queue, queued, Requeue.AFTER_BACKOFF, label) is SubQueue.GATED:
                 return
 
     def _register(self, pod: PodInfo, queued: QueuedPod) -> None:
-        self._regroup(queued)
+        self._join(queued)
         self._pods[pod.uid] = queued
         self._uids[pod.key] = pod.uid
 
     def _forget(self, uid: str, key: PodKey) -> None:
         self.changed.note(uid)
         queued = self._pods.pop(uid)
-        self.giving_up.news.pop(uid, None)
+        if self.giving_up.news:
+            self.giving_up.news.pop(uid, None)
         queue = self._queues.get(queued.pod.scheduler_name)
-        if queue is not None and (limit := queue.wait_limit) is not None:
-            limit.forget(queued)
+        if queue is not None and queue.wait_limit is not None:
+            queue.wait_limit.forget(queued)
         self.pod_groups.leave(queued)
         del self._uids[key]
         self.nominator.delete(uid)
-        if self.wake_ups.times:
-            self.wake_ups.drop(uid)
+        if self.wake_ups:
+            self.wake_ups.remove(uid)
 
     def _count(self, place: SubQueue, label: str) -> None:
         if self._on_incoming is not None:

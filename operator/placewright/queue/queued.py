@@ -57,7 +57,7 @@ SET_APART: Final = "SuspectSetApart"
 #: A suspect is made active, because no other pod is.
 LET_IN: Final = "SuspectLetIn"
 
-#: A pod whose rejection ends by time alone is tried again at that time (`queue.wakeups`).
+#: A pod whose rejection ends by time alone is tried again at that time (`queue.events`).
 TIME_HAS_COME: Final = "TimeHasCome"
 
 # --- records ---------------------------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class QueuedPod:
         seen: `RecentEvents.noted` when the pod was last handed out.
         gating_plugin: the PreEnqueue plugin that gates the pod; meaningful only in `SubQueue.GATED`.
         gated: True while the pod is in `SubQueue.GATED`.
-        told: while the pod waits, the number of the last event that it was told of or need not be told of (`queue.sweeps`).
+        told: while the pod waits, the number of the last event that it was told of or need not be told of (`queue.events`).
         recalled: True after an event that was worth another try met the pod while it was gated. An event of its gating plugin
             is then worth one, too.
         flushed: True when only the long timeout brought the pod back, which hints at a missing queueing hint.
@@ -292,7 +292,7 @@ class QueuedPodGroup:
         lacks: the shortage at the last attempt, in words.
         filtered: at the last attempt, no node passed the filters for some member.
         given_up: True while its members are given up.
-        suspicion: the worst suspicion against any member, as of the marks of `judged_in`; kept for `queue.suspectpods` alone.
+        suspicion: the worst suspicion against any member, as of the marks of `judged_in`; kept for `queue.suspects` alone.
         judged_in: the version of the marks that `suspicion` was read from.
     """
 

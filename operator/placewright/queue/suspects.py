@@ -179,11 +179,11 @@ class SuspectPods:
 
     def __len__(self) -> int:
         """Number of pods that are set apart."""
-        return sum(len(queue.suspects) for queue in self._queues)
+        return sum(len(queue.suspects) for queue in self._queues.values())
 
     def __iter__(self) -> Iterator[QueuedPod]:
         """Iterate over the pods that are set apart."""
-        for queue in self._queues:
+        for queue in self._queues.values():
             yield from queue.suspects
 
     def accuses(self, queued: QueuedPod) -> bool:
@@ -231,20 +231,20 @@ class SuspectPods:
         self._epoch += 1
         if not (self.marks or len(self)):
             return
-        for queue in self._queues:
+        for queue in self._queues.values():
             for queued in (*queue.active, *queue.backoff, *queue.error_backoff, *queue.suspects):
                 if queued.suspicion is not None or self.marks.of(queued.pod) is not None:
                     self._put_anew(queued)
 
     def let_in(self) -> bool:
         """Make a suspect active whose wait is over, if no pod is active or in flight; return True if so. Called every second."""
-        waiting = [(key, queue) for queue in self._queues if queue.open and (key := queue.suspects.first_key()) is not None]
+        waiting = [(key, queue) for queue in self._queues.values() if queue.open and (key := queue.suspects.first_key()) is not None]
         if not waiting:
             return False
         (due, *_), queue = min(waiting, key=lambda each: each[0])
         now = self._clock()
         # If this decision ends the process as well, no other pod's Binding is on its way at that moment.
-        quiet = not self._in_flight and not any(each.active for each in self._queues if each.open)
+        quiet = not self._in_flight and not any(each.active for each in self._queues.values() if each.open)
         if now < due or not (quiet or now >= due + LONGEST_QUIET):
             return False
         queued = queue.suspects.first()

@@ -19,9 +19,9 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.podgroups import PodGroups
 from placewright.framework.runtime.evaluation import Evaluator
+from placewright.queue.events import A_SLICE
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.queue.sweeps import A_SLICE
 from placewright.scheduler.messages import go_duration
 from placewright.scheduler.ports import Clock, EventType, Lead, Voices
 

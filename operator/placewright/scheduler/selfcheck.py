@@ -42,11 +42,11 @@ from placewright.framework.runtime.columnbudget import ColumnBudget
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.podcolumns import rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
+from placewright.queue.events import RecentEvent
 from placewright.queue.nominator import Nominator
 from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.queue.recentevents import RecentEvent
 from placewright.scheduler.podgroups.domains import within_domain
 from placewright.scheduler.podgroups.groupcheck import (
     MOST_MEMBERS,

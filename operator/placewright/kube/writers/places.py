@@ -45,8 +45,8 @@ _Waiting = tuple[int, int, Whose, _Turn]
 class RequestPlaces:
     """A number of places for requests. After every step no request waits that may have a place.
 
-    Use it inside one event loop. The rooms of the profiles bound the waiting requests (`queue.inflight`). When a place is given, requests whose
-    namespace or profile has its share are passed over.
+    Use it inside one event loop. The rooms of the profiles bound the waiting requests (`queue.inflight`). When a place is given, requests
+    whose namespace or profile has its share are passed over.
     """
 
     def __init__(self, count: int) -> None:

@@ -11,27 +11,31 @@ Each event has a number, and each pod knows the number up to which it was told (
 pods is kept until a sweep begins. The sweep takes all kept events, goes through the pods that any of them concerns, and tells
 each pod of all of them. Events that come meanwhile wait for the next sweep. A caller with news for one waiting pod first brings
 that pod up to date (`catch_up`).
+
+An event may also be set for a stated time (`Alarms`), and a pod may be tried again at a stated time (`WakeUps`), because time has
+passed and not because anything happened in the cluster.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
+import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from placewright.api.boundedcache import counts_bytes
 from placewright.api.podgroups import FORM_OF, declares
 from placewright.api.pods import PodInfo, held_bytes
 from placewright.framework.events import UNSCHEDULABLE_TIMEOUT, WILDCARD, ClusterEvent, EventResource
-from placewright.queue.eventreach import Reached, concerns, reach
-from placewright.queue.hints import Requeue
-from placewright.queue.order import OrderTransition
+from placewright.queue.hints import Reached, Requeue
+from placewright.queue.order import KeyedHeap, OrderTransition
 from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, RequeuePod
-from placewright.queue.queued import PROFILE_UPDATE, QueuedPod, QueuedPodGroups, SubQueue
-from placewright.queue.recentevents import RecentEvents
+from placewright.queue.queued import PROFILE_UPDATE, TIME_HAS_COME, QueuedPod, QueuedPodGroups, SubQueue
 
 #: Pods that are told of an event at once, or in one slice: mostly 1 to 3 ms of work.
 A_SLICE: Final = 128
@@ -43,6 +47,76 @@ EVENT_LIMIT: Final = 10_000
 EVENT_BYTES: Final = 24 * 2**20
 #: Seconds that a sweep may ask hints. Then the pods that are left are told "anything may have happened": a decision takes less.
 SWEEP_SECONDS: Final = 1.0
+#: Events whose names are known; about 300 bytes each.
+KEPT_EVENTS: Final = 1024
+#: Alarms kept at most; a hundred bytes each.
+MOST_ALARMS: Final = 16_384
+
+Act = Callable[[], object]
+
+
+class RecentEvent(NamedTuple):
+    """The kind of an event, and the names of its object.
+
+    Attributes:
+        number: the count of noted events up to and including this one.
+        event: its kind and label.
+        about: the object's name, as `namespace/name` where it has a namespace; empty when only the kind is known.
+        node: the name of the node that changed, or that the pod stands on; empty for all other objects.
+    """
+
+    number: int
+    event: ClusterEvent
+    about: str = ""
+    node: str = ""
+
+
+class RecentEvents:
+    """A short memory of events: enough to name the event that should have brought a forgotten pod back (decision 37).
+
+    Events are noted only while pods wait for events. Of each event its kind and two names are kept, and no object, because objects
+    have the size that tenants give them. Of events older than the latest `KEPT_EVENTS` only the last number of each kind is known.
+
+    Args:
+        keep: events whose names are kept.
+
+    Attributes:
+        noted: count of all events so far. `QueuedPod.seen` holds the count at the start of a pod's attempt.
+    """
+
+    __slots__ = ("_kinds", "_latest", "noted")
+
+    def __init__(self, keep: int = KEPT_EVENTS) -> None:
+        self.noted = 0
+        self._latest: deque[RecentEvent] = deque(maxlen=keep)
+        #: By label, the last one of its kind, without names.
+        self._kinds: dict[str, RecentEvent] = {}
+
+    def note(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        """Note an event.
+
+        Args:
+            event: its kind and label.
+            old: the object before; None when it appeared.
+            new: the object after; None when it is gone.
+        """
+        self.noted += 1
+        about, node = _names(event, old if new is None else new)
+        self._latest.append(RecentEvent(self.noted, event, about, node))
+        self._kinds[event.label] = RecentEvent(self.noted, event)
+
+    def since(self, seen: int) -> list[RecentEvent]:
+        """Return the events since a pod's attempt.
+
+        Args:
+            seen: `noted` at that time.
+
+        Returns:
+            The events, the latest first. Events that are too old to have names follow once for each kind.
+        """
+        named = [each for each in reversed(self._latest) if each.number > seen]
+        oldest = named[-1].number if named else self.noted + 1
+        return [*named, *(each for each in self._kinds.values() if seen < each.number < oldest)]
 
 
 class NumberedEvent(NamedTuple):
@@ -71,14 +145,6 @@ class NumberedEvent(NamedTuple):
         if self.oldest is not None and (queued.gated or queued.timestamp >= self.oldest or queued.given_up_at is not None):
             return False
         return queued.uid != self.except_uid and (self.up_to_priority is None or queued.pod.priority <= self.up_to_priority)
-
-
-@dataclass(slots=True)
-class _Sweep:
-    events: tuple[NumberedEvent, ...]
-    pods: Iterator[tuple[ProfileQueue, QueuedPod]]
-    until: float
-    current: tuple[ProfileQueue, QueuedPod] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +205,10 @@ class EventSweeps:
         self._kept: deque[NumberedEvent] = deque()
         self.nbytes = 0
         counts_bytes(self)
-        self._sweep: _Sweep | None = None
+        #: The events of the sweep that is under way, the pods that are still to be told, and when the sweep has asked long enough.
+        self._sweeping: tuple[NumberedEvent, ...] = ()
+        self._to_tell: Iterator[tuple[ProfileQueue, QueuedPod, NumberedEvent] | None] = iter(())
+        self._until = math.inf
         self._requeueings: deque[_Requeueing] = deque()
         #: Profiles whose active pods move to a new order, each with the number of the event that the change counts as.
         self._unsorted: deque[tuple[int, ProfileQueue]] = deque()
@@ -153,7 +222,7 @@ class EventSweeps:
 
     @property
     def _untold(self) -> bool:
-        return self._sweep is not None or bool(self._kept) or bool(self._requeueings)
+        return bool(self._sweeping or self._kept or self._requeueings)
 
     def tell(self, event: ClusterEvent, old: Any, new: Any, except_uid: str, up_to_priority: int | None) -> int:
         """Tell waiting pods of an event, at once when they are few; otherwise keep the event for a sweep.
@@ -169,10 +238,10 @@ class EventSweeps:
             The number of pods that moved at once.
         """
         self.happened += 1
-        if any(queue.unschedulable for queue in self._queues):
+        if any(queue.unschedulable for queue in self._queues.values()):
             self.recent.note(event, old, new)
         told = NumberedEvent(self.happened, event, old, new, except_uid, up_to_priority)
-        found = [(queue, self._reach(queue, event, old, new)) for queue in self._queues if queue.served]
+        found = [(queue, self._reach(queue, event, old, new)) for queue in self._queues.values() if queue.served]
         if self._a_slice is not None and sum(len(reached.pods) for _, by_plugin in found for reached in by_plugin) > self._a_slice:
             self._keep(told)
             return 0
@@ -210,7 +279,7 @@ class EventSweeps:
         Returns:
             The number of pods that moved at once.
         """
-        late = [(queue, queued) for queue in self._queues if queue.served for queued in queue.waiting_since(oldest)]
+        late = [(queue, queued) for queue in self._queues.values() if queue.served for queued in queue.waiting_since(oldest)]
         if self._a_slice is not None and len(late) > self._a_slice:
             self.flush_in_slices(oldest)
             return 0
@@ -232,13 +301,17 @@ class EventSweeps:
             pods: wait in `queue`.
             label: the event that metrics name.
         """
-        chosen = list(pods)
+        self._requeue_many(queue, list(pods), label)
+
+    def _requeue_many(self, queue: ProfileQueue, chosen: Sequence[QueuedPod], label: str, *, kept_out: bool = False) -> None:
         if self._a_slice is None or len(chosen) <= self._a_slice:
             for queued in chosen:
                 self._requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
             return
+        queue.sifted = queue.sifted and not kept_out
         self.happened += 1
-        self._requeueings.append(_Requeueing(self.happened, queue, iter([(queued, queued.attempts) for queued in chosen]), label))
+        pods = iter([(queued, queued.attempts) for queued in chosen])
+        self._requeueings.append(_Requeueing(self.happened, queue, pods, label, kept_out))
         self._stirred.set()
 
     def keep_out(self, scheduler_name: str, which: Callable[[PodInfo], bool], label: str = PROFILE_UPDATE) -> None:
@@ -252,19 +325,10 @@ class EventSweeps:
             which: true for these pods.
             label: the event that metrics name.
         """
-        queue = self._queues.get(scheduler_name)
-        if queue is None or not queue.served:
-            return
-        chosen = [queued for place, queued in queue.waiting() if place is not SubQueue.GATED and which(queued.pod)]
-        if self._a_slice is None or len(chosen) <= self._a_slice:
-            for queued in chosen:
-                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, label)
-            return
-        queue.sifted = False
-        self.happened += 1
-        pods = iter([(queued, queued.attempts) for queued in chosen])
-        self._requeueings.append(_Requeueing(self.happened, queue, pods, label, kept_out=True))
-        self._stirred.set()
+        queue = self._queues.serving(scheduler_name)
+        if queue is not None:
+            chosen = [queued for place, queued in queue.waiting() if place is not SubQueue.GATED and which(queued.pod)]
+            self._requeue_many(queue, chosen, label, kept_out=True)
 
     def sort(self, queue: ProfileQueue) -> None:
         """Move active pods to the new order of their profile; many of them in slices.
@@ -274,12 +338,10 @@ class EventSweeps:
         """
         if self._a_slice is None or len(queue.active) <= self._a_slice:
             queue.sort_some()
-            return
-        if not isinstance(queue.active, OrderTransition):
-            return
-        self.happened += 1
-        self._unsorted.append((self.happened, queue))
-        self._stirred.set()
+        elif isinstance(queue.active, OrderTransition):
+            self.happened += 1
+            self._unsorted.append((self.happened, queue))
+            self._stirred.set()
 
     def catch_up(self, queue: ProfileQueue, queued: QueuedPod) -> None:
         """Tell a waiting pod of the kept events that it has not been told of.
@@ -306,7 +368,8 @@ class EventSweeps:
     def _tell_some(self) -> None:
         left, until = self._a_slice or A_SLICE, self._clock() + SLICE_SECONDS
         while left > 0 and self._untold and self._clock() < until:
-            left -= self._step(left)
+            left -= 1
+            self._step()
 
     def sweep_all(self) -> None:
         """Tell all pods that are still to be told, now."""
@@ -348,7 +411,7 @@ class EventSweeps:
             members = () if new is None else self._pod_groups.declared_by(new)
             waiting = {each.uid: each for each in members if each.pod.scheduler_name == queue.name and queue.waits(each)}
             return [Reached(waiting, None)]
-        return reach(queue, event, old, new, keyed=keyed)
+        return queue.reach(event, old, new, keyed=keyed)
 
     def _keep(self, told: NumberedEvent) -> None:
         self._kept.append(told)
@@ -361,36 +424,26 @@ class EventSweeps:
         self._stirred.set()
 
     def _outstanding(self) -> Iterator[NumberedEvent]:
-        yield from () if self._sweep is None else self._sweep.events
-        yield from self._kept
+        return itertools.chain(self._sweeping, self._kept)
 
     # --- one after the other --------------------------------------------------------------------------------------------------------
 
-    def _step(self, most: int) -> int:
-        """Go on with the sweep, or begin one; return how many hints were asked, at least 1."""
+    def _step(self) -> None:
+        """Go on with the pods to be requeued, or with the sweep, or begin one. At most one hint is asked."""
         if self._requeueings:
             self._requeue_next(self._requeueings[0])
-            return 1
-        if self._sweep is None:
-            self._sweep = self._begun()
-        sweep = self._sweep
-        current = sweep.current or next(sweep.pods, None)
-        if current is None:
-            self._sweep = None
-            return 1
-        if self._clock() > sweep.until:
-            sweep.events, sweep.until = (_anything(sweep.events[-1].number),), math.inf
-        queue, queued = current
-        done = 0
-        for told in sweep.events:
-            if told.number > queued.told and queue.waits(queued):
-                if done == most:
-                    sweep.current = current
-                    return done
+            return
+        if not self._sweeping:
+            self._begin()
+        for found in self._to_tell:
+            if found is not None:
+                queue, queued, told = found
+                if self._clock() > self._until:
+                    told = _anything(self._sweeping[-1].number)
+                    self._sweeping, self._until = (told,), math.inf
                 self._tell_one(queue, queued, told)
-                done += 1
-        sweep.current = None
-        return max(done, 1)
+            return
+        self._sweeping = ()
 
     def _requeue_next(self, requeueing: _Requeueing) -> None:
         queue = requeueing.queue
@@ -408,20 +461,33 @@ class EventSweeps:
             # A pod that was tried since has been judged by newer facts, and is left alone.
             self._requeue(queue, queued, Requeue.AFTER_BACKOFF, requeueing.label)
 
-    def _begun(self) -> _Sweep:
-        events = tuple(self._kept)
+    def _begin(self) -> None:
+        self._sweeping = tuple(self._kept)
         self._kept.clear()
         self.nbytes = 0
         kinds: dict[Hashable, NumberedEvent] = {}
-        for told in events:
+        for told in self._sweeping:
             by_group = told.event.resource is EventResource.POD_GROUP
             kinds.setdefault(told.number if by_group else (told.event.resource, told.event.action), told)
         found: dict[str, tuple[ProfileQueue, QueuedPod]] = {}
-        for queue in self._queues:
+        for queue in self._queues.values():
             for told in kinds.values() if queue.served else ():
                 for reached in self._reach(queue, told.event, told.old, told.new, keyed=False):
                     found.update((uid, (queue, queued)) for uid, queued in reached.pods.items())
-        return _Sweep(events, iter(found.values()), self._clock() + SWEEP_SECONDS)
+        self._to_tell, self._until = self._each_to_tell(found.values()), self._clock() + SWEEP_SECONDS
+
+    def _each_to_tell(
+        self, pods: Iterable[tuple[ProfileQueue, QueuedPod]]
+    ) -> Iterator[tuple[ProfileQueue, QueuedPod, NumberedEvent] | None]:
+        """Iterate over the pods with each event that they have not been told of; None for a pod without such an event."""
+        for queue, queued in pods:
+            asked = False
+            for told in self._sweeping:
+                if told.number > queued.told and queue.waits(queued):
+                    asked = True
+                    yield queue, queued, told
+            if not asked:
+                yield None
 
     def _tell_now(self, queue: ProfileQueue, queued: QueuedPod, told: NumberedEvent) -> bool:
         # Kept events happened earlier, and each pod hears of events in their order.
@@ -438,7 +504,7 @@ class EventSweeps:
             ref = queued.pod.pod_group
             concerned = ref is not None and type(told.new) in FORM_OF and declares(told.new, ref)
         else:
-            concerned = concerns(queue, queued, told.event, told.old, told.new)
+            concerned = queue.concerns(queued, told.event, told.old, told.new)
         if concerned:
             self._answer(queue, queued, told)
 
@@ -461,3 +527,128 @@ def _each_once(by_plugin: Iterable[Reached], old: Any, new: Any) -> Iterable[Que
     for reached in by_plugin:
         found.update(reached.chosen(old, new))
     return found.values()
+
+
+def _names(event: ClusterEvent, item: Any) -> tuple[str, str]:
+    if isinstance(item, PodInfo):
+        return item.key, item.node_name
+    meta = getattr(item, "metadata", None)
+    if meta is None:
+        return "", ""
+    about = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+    return about, meta.name if event.resource is EventResource.NODE else ""
+
+
+class Alarms:
+    """The alarms of one queue: events for a stated time, which may concern many pods, the ones that wait when the time has come.
+
+    An alarm rings once, at the first whole second after its moment, when the queue ends backoffs. A pod that it wakes is judged anew, so
+    an alarm that has lost its reason is not taken back. Where there are too many, the last one is left out: its pods are tried again
+    after the queue's five minutes.
+
+    Args:
+        clock: seconds, monotonic; the queue's.
+        move: tells waiting pods of an event: (event, object before, object after).
+    """
+
+    def __init__(self, clock: Callable[[], float], move: Callable[[ClusterEvent, Any, Any], object]) -> None:
+        self._clock = clock
+        self._move = move
+        self._set: list[tuple[float, int, Act]] = []
+        self._order = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._set)
+
+    @property
+    def next(self) -> float | None:
+        """When the next alarm rings, in seconds of the clock; None while none is set."""
+        return self._set[0][0] if self._set else None
+
+    def after(self, seconds: float, act: Act) -> None:
+        """Set an alarm.
+
+        Args:
+            seconds: from now.
+            act: called when it rings, between two decisions.
+
+        Example:
+            queue.alarms.after(30.0, lambda: queue.retry(uid))
+        """
+        if len(self._set) < MOST_ALARMS:
+            heapq.heappush(self._set, (self._clock() + seconds, next(self._order), act))
+
+    def wake_after(self, seconds: float, event: ClusterEvent, subject: Any) -> None:
+        """Implements `Handle.wake_after`: waiting pods are told of the event when the alarm rings."""
+        self.after(seconds, partial(self._move, event, None, subject))
+
+    def ring(self) -> int:
+        """Call the acts of all alarms that are due, in the order of their moments; return how many. Called at every whole second."""
+        now, rung = self._clock(), 0
+        while self._set and self._set[0][0] <= now:
+            _, _, act = heapq.heappop(self._set)
+            act()
+            rung += 1
+        return rung
+
+
+class WakeUps(KeyedHeap[tuple[float, int]]):
+    """Pods that are tried again at a stated time, whether or not an event helps them before; nearly always no pod has a time.
+
+    A rejected pod waits for events, and the queue tries it again after five minutes in any case. Some rejections end by time alone: a
+    pod may preempt once it has waited long enough, and a minute's evictions are over when the minute is. The failure of such an attempt
+    says after how many seconds the pod is to have another (`FitError.retry_after`), and `ring` brings it back then. A pod that is given
+    up, too: no event would tell it that the time has come.
+
+    A time is dropped when the pod leaves the queue, and passes without effect when the pod was tried in between. There is one at most for
+    each pod in the queue.
+
+    Args:
+        queues: the waiting pods.
+        find: a pod of the queue by its uid.
+        requeue: moves a pod between sub-queues.
+        clock: seconds, monotonic.
+
+    Its items are, by uid, the time and the pod's attempts when it was stated; the earliest time first.
+    """
+
+    def __init__(
+        self, queues: ProfileQueues, find: Callable[[str], QueuedPod | None], requeue: RequeuePod, clock: Callable[[], float]
+    ) -> None:
+        super().__init__()
+        self._queues = queues
+        self._find = find
+        self._requeue = requeue
+        self._clock = clock
+
+    def after(self, uid: str, seconds: float) -> None:
+        """Try a pod again after so many seconds, if it is not tried before; a pod that the queue does not hold is ignored.
+
+        Args:
+            uid: of a pod whose attempt has ended.
+            seconds: from now; the pod's backoff goes on beside them.
+        """
+        if (queued := self._find(uid)) is not None:
+            due = self._clock() + max(seconds, 0.0)
+            self.push(uid, (due, uid), (due, queued.attempts))
+
+    def of(self, uid: str) -> float | None:
+        """Return the seconds until a pod is tried again at the latest; None for a pod that waits for events alone."""
+        due, attempts = self.get(uid) or (0.0, -1)
+        queued = self._find(uid)
+        return max(due - self._clock(), 0.0) if queued is not None and queued.attempts == attempts else None
+
+    def next_time(self) -> float | None:
+        """Return when `ring` next has something to do, in seconds of the clock; None while no pod has a time."""
+        first = self.first()
+        return None if first is None else first[0]
+
+    def ring(self) -> None:
+        """Let pods back off, and then be tried, whose time has come. Called at every whole second."""
+        now = self._clock()
+        while (due := self.next_time()) is not None and due <= now:
+            uid, (_, attempts) = self.take_first()
+            queued = self._find(uid)
+            queue = self._queues.serving(queued.pod.scheduler_name) if queued is not None and queued.attempts == attempts else None
+            if queued is not None and queue is not None and uid in queue.unschedulable:
+                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, TIME_HAS_COME)
