@@ -4,10 +4,13 @@ import sys
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podfollowers import PodFollower
+from placewright.shadow.world import ShadowCluster
 from placewright.testing import node, pod
 
 READY: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
@@ -74,6 +77,52 @@ def test_a_follower_that_is_dropped_hears_nothing_more() -> None:
     cluster.pod_followers.drop(follower)
     history(cluster)
     assert (follower.heard, cluster.pod_followers.known) == ([], ())
+
+
+def test_a_follower_that_raises_is_told_nothing_more_and_keeps_no_other_from_hearing(caplog: pytest.LogCaptureFixture) -> None:
+    class Raising(Hearing):
+        def pod_enters(self, pod: PodInfo, row: int | None) -> None:
+            raise ValueError(f"no room for {pod.name}")
+
+    cluster, raising, follower = with_nodes(), Raising(), Hearing()
+    cluster.pod_followers.add(raising)
+    cluster.pod_followers.add(follower)
+    history(cluster)
+    assert (raising.heard, len(follower.heard)) == ([], 3)
+    (said,) = caplog.messages
+    assert said.endswith("Raising.pod_enters raised: this follower of pods is told nothing more")
+
+
+def test_a_follower_hears_of_a_node_that_goes_by_row_and_name() -> None:
+    class HearingOfNodes(Hearing):
+        def row_ends(self, row: int, node: NodeName) -> None:
+            self.heard.append(("ends", row, node))
+
+    cluster, follower = with_nodes(), HearingOfNodes()
+    cluster.pod_followers.add(follower)
+    cluster.remove_node(NodeName("b"))
+    assert follower.heard == [("ends", 1, "b")]
+
+
+def test_an_extension_is_made_once_and_every_reader_gets_it() -> None:
+    cluster, made = with_nodes(), list[Hearing]()
+
+    def make() -> Hearing:
+        made.append(Hearing())
+        return made[-1]
+
+    first = cluster.extension("Seats", make)
+    assert (cluster.extension("Seats", make), made) == (first, [first])
+    assert cluster.extension("Racks", make) is not first
+    assert with_nodes().extension("Seats", make) is not first, "each cluster has its own"
+
+
+def test_a_shadow_has_the_extensions_of_the_cluster_that_it_follows_whoever_asks_first() -> None:
+    live = with_nodes()
+    before = live.extension("before", Hearing)
+    shadow = ShadowCluster(live).cluster
+    assert shadow.extension("before", Hearing) is before
+    assert shadow.extension("after", Hearing) is live.extension("after", Hearing)
 
 
 def test_without_a_follower_no_pod_costs_a_call_more() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -12,8 +13,9 @@ import pytest
 
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
+from placewright.cluster.podfollowers import PodFollower
 from placewright.framework.errors import CycleError, PluginError
-from placewright.framework.interface import MaxNormalised, PreFilterPlugin, PreFilterResult, ReservePlugin
+from placewright.framework.interface import Handle, MaxNormalised, PreFilterPlugin, PreFilterResult, ReservePlugin
 from placewright.framework.scalar import ScalarFilter, ScalarScore
 from placewright.framework.status import SUCCESS, Status, unschedulable
 from placewright.profiles.arguments import argument_schema
@@ -44,6 +46,30 @@ def test_scores_and_rejections_are_those_of_this_plugin_alone() -> None:
     case = PluginCase(QuietNodes, **STAGE)
     assert case.scores(pod("web", cpu="64")) == {"a": 98, "b": 99, "c": 100}
     assert case.rejections(pod("web", cpu="64")) == {"a": "node(s) had 2 pods"}
+
+
+class Worn(ScalarScore, PodFollower):
+    """Prefers nodes from which few pods have gone. All profiles share the record."""
+
+    name = "Worn"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.gone: Counter[str] = handle.cluster.extension(self.name, Counter)
+        handle.cluster.pod_followers.add(self)
+
+    def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
+        self.gone[pod.node_name] += 1
+
+    def score_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> int:
+        return 100 - self.gone[node.metadata.name]
+
+
+def test_a_plugin_follows_pods_and_its_record_outlives_it() -> None:
+    case = PluginCase(Worn, **STAGE)
+    case.cluster.remove_pod("uid-p1")
+    assert case.scores(pod("web")) == {"a": 99, "b": 100, "c": 100}
+    assert case.cluster.extension("Worn", dict) == {"a": 1}
 
 
 def test_arguments_are_read_as_a_profile_s_are() -> None:

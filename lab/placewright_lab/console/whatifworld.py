@@ -72,7 +72,7 @@ class TrialCluster(ShadowCluster):
         Args:
             world: that is shown.
         """
-        super().__init__(world.cluster.turned_away)
+        super().__init__(world.cluster)
         self.pending: list[PodInfo] = []
         self.members = Members()
         self.now = world.now

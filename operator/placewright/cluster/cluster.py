@@ -9,10 +9,10 @@ Facts: kube-scheduler's `backend/cache/cache.go`, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from placewright.cluster.podfollowers import PodFollowers
 from placewright.cluster.podgroups import PodGroups
 from placewright.cluster.turnedaway import TurnedAwayPods
 from placewright.cluster.volumes import VolumeUse
+
+T = TypeVar("T")
 
 #: Pods from which counting column by column is faster than pod by pod.
 _WORTH_A_COLUMN: Final = 16
@@ -70,6 +72,7 @@ class Cluster(NodeRows):
         objects: every object that is neither node nor pod.
         pod_groups: the declared groups, and their members on nodes.
         pod_followers: told of each pod that comes, changes or goes; mostly none.
+        extensions: see `extension`. A shadow's cluster has those of the cluster that it follows.
         turned_away: pods that kubelets turned away; empty where no profile reads it.
         node_journal: rows whose node object changed, in order.
         pod_journal: rows whose pods changed in a way that columns count, in order.
@@ -84,6 +87,7 @@ class Cluster(NodeRows):
         self.objects = ClusterObjects()
         self.pod_groups = PodGroups(self.objects.pod_groups)
         self.pod_followers = PodFollowers()
+        self.extensions: dict[Hashable, Any] = {}
         self.turned_away = TurnedAwayPods()
         self.node_journal, self.pod_journal, self.version_journal = Journal(), Journal(), Journal()
         self._placements: dict[str, PodOnNode] = {}
@@ -187,6 +191,27 @@ class Cluster(NodeRows):
         """Return the places of all pods on nodes."""
         return self._placements.values()
 
+    def extension(self, key: Hashable, factory: Callable[[], T]) -> T:
+        """Return what plugins remember about the cluster for longer than one generation of a profile.
+
+        All profiles, their later generations and their shadows get the same object, and it stays as long as the process. So it holds facts
+        of the real cluster, in bounded memory, and each reader makes of them what its arguments say. Counts of the pods on nodes belong
+        into a `PodFollower` that the plugin holds, because a shadow's pods are on other nodes.
+
+        Args:
+            key: the plugin's name, or a class of its own.
+            factory: makes the object at the first call with this key; later ones do not call it.
+
+        Returns:
+            What the first factory made.
+
+        Example:
+            self.repairs = handle.cluster.extension(self.name, RepairRecord)
+        """
+        if key not in self.extensions:
+            self.extensions[key] = factory()
+        return cast("T", self.extensions[key])
+
     # --- nodes -----------------------------------------------------------------------------------------------------------
 
     def set_node(self, node: Node) -> Node | None:
@@ -226,7 +251,7 @@ class Cluster(NodeRows):
             return None
         for pod in self.pods_on(name):
             self._count(pod, row, -1)
-        self.pod_followers.row_ends(row)
+        self.pod_followers.row_ends(row, name)
         node = self._free_row(row)
         self.node_journal.append(row)
         return node

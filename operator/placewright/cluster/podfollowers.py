@@ -6,17 +6,36 @@ or goes costs a look at an empty list.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Iterable
+from typing import Any
 from weakref import ref
 
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.dryrun import Moves
 
+_logger = logging.getLogger(__name__)
+
 
 class PodFollower:
-    """Told of pods on nodes, after the columns have counted them. Each method does nothing until it is overridden; none may raise.
+    """Told of pods on nodes, after the columns have counted them. Each method does nothing until it is overridden.
 
     A cluster with a follower takes a pod's change of readiness for a change that counts: the row is journalled, and shadows hear of it.
+
+    No method may raise, because the cluster's change has happened. A follower that raises is logged and told nothing more.
+
+    Example:
+        class PodsOfTeams(PodFollower):
+            def __init__(self, cluster: Cluster) -> None:
+                self.counts = Counter(standing.pod.labels.get("team") for standing in cluster.placements())
+                cluster.pod_followers.add(self)
+
+            def pod_enters(self, pod: PodInfo, row: int | None) -> None:
+                self.counts[pod.labels.get("team")] += 1
+
+            def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
+                self.counts[pod.labels.get("team")] -= 1
     """
 
     def pod_enters(self, pod: PodInfo, row: int | None) -> None:
@@ -52,8 +71,13 @@ class PodFollower:
             pods: known to be on it before.
         """
 
-    def row_ends(self, row: int) -> None:
-        """Take in that a node is gone. Its pods leave later, each by itself, and have no row until then."""
+    def row_ends(self, row: int, node: NodeName) -> None:
+        """Take in that a node is gone. Its pods leave later, each by itself, and have no row until then.
+
+        Args:
+            row: its row until now.
+            node: its name.
+        """
 
     def dry_run_counts(self, pods: Moves, sign: int) -> None:
         """Take in a step of a dry run, or its undoing.
@@ -86,40 +110,39 @@ class PodFollowers(PodFollower):
         """Tell a follower of nothing any more; harmless for one that is not told."""
         self.known = tuple([each for each in self.known if each() is not follower])
 
-    def _all(self) -> Iterator[PodFollower]:
+    def _tell(self, call: str, *about: Any) -> None:
         for each in self.known:
             follower = each()
-            if follower is not None:
-                yield follower
+            if follower is None:
+                continue
+            try:
+                getattr(follower, call)(*about)
+            except MemoryError:
+                raise
+            except Exception:
+                _logger.exception("%s.%s raised: this follower of pods is told nothing more", type(follower).__qualname__, call)
+                self.drop(follower)
 
     def pod_enters(self, pod: PodInfo, row: int | None) -> None:
         """Implements `PodFollower.pod_enters`."""
-        for each in self.known:
-            follower = each()
-            if follower is not None:
-                follower.pod_enters(pod, row)
+        self._tell("pod_enters", pod, row)
 
     def pod_changes(self, old: PodInfo, new: PodInfo, row: int | None) -> None:
         """Implements `PodFollower.pod_changes`."""
-        for follower in self._all():
-            follower.pod_changes(old, new, row)
+        self._tell("pod_changes", old, new, row)
 
     def pod_leaves(self, pod: PodInfo, row: int | None) -> None:
         """Implements `PodFollower.pod_leaves`."""
-        for follower in self._all():
-            follower.pod_leaves(pod, row)
+        self._tell("pod_leaves", pod, row)
 
     def row_appears(self, row: int, pods: Iterable[PodInfo]) -> None:
         """Implements `PodFollower.row_appears`."""
-        for follower in self._all():
-            follower.row_appears(row, pods)
+        self._tell("row_appears", row, pods)
 
-    def row_ends(self, row: int) -> None:
+    def row_ends(self, row: int, node: NodeName) -> None:
         """Implements `PodFollower.row_ends`."""
-        for follower in self._all():
-            follower.row_ends(row)
+        self._tell("row_ends", row, node)
 
     def dry_run_counts(self, pods: Moves, sign: int) -> None:
         """Implements `PodFollower.dry_run_counts`."""
-        for follower in self._all():
-            follower.dry_run_counts(pods, sign)
+        self._tell("dry_run_counts", pods, sign)

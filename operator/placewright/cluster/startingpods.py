@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import bound_at, may_be_starting
 from placewright.cluster.cluster import Cluster
@@ -133,7 +134,7 @@ class StartingPods(PodFollower):
             if pod.uid in self._since:
                 self._add(pod.scheduler_name, row, 1)
 
-    def row_ends(self, row: int) -> None:
+    def row_ends(self, row: int, node: NodeName) -> None:
         """Implements `PodFollower.row_ends`."""
         for counts in self._counts.values():
             if row < len(counts):

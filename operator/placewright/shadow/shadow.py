@@ -139,7 +139,7 @@ class Shadow:
 
     def _anew(self) -> None:
         """Take an empty world."""
-        self._world = ShadowCluster(self._live.turned_away)
+        self._world = ShadowCluster(self._live)
         self._chooser = None
         self._group = None
         self._picture = iter(())

@@ -10,7 +10,6 @@ from placewright.api.pods import PodInfo
 from placewright.api.podstart import is_ready
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
-from placewright.cluster.turnedaway import TurnedAwayPods
 
 
 class ShadowCluster:
@@ -23,15 +22,17 @@ class ShadowCluster:
         roomier: a change since this was last set to False may have made room.
     """
 
-    def __init__(self, turned_away: TurnedAwayPods | None = None) -> None:
+    def __init__(self, live: Cluster | None = None) -> None:
         """Start empty.
 
         Args:
-            turned_away: of the live cluster, because the shadow places no pod that a kubelet could turn away; None: nothing is known.
+            live: the cluster that is followed. Its extensions are facts that a shadow cannot find out for itself: no kubelet turns away a
+                pod that a shadow placed. None: nothing is known.
         """
         self.cluster = Cluster()
-        if turned_away is not None:
-            self.cluster.turned_away = turned_away
+        if live is not None:
+            self.cluster.extensions = live.extensions
+            self.cluster.turned_away = live.turned_away
         self.chosen: dict[str, NodeName] = {}
         self.waiting: dict[str, PodInfo] = {}
         self.roomier = False
