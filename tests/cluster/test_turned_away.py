@@ -9,7 +9,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import NodeName
 from placewright.api.turnedaway import REASONS, FailedPod, Owner, owner_of
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.turnedaway import MOST_ENTRIES, MOST_OF_A_NAMESPACE, QUIET_SECONDS, TurnedAwayPods
+from placewright.cluster.turnedaway import MOST_ENTRIES, MOST_OF_A_NAMESPACE, QUIET_SECONDS, TurnedAwayPods, record_of
 from placewright.testing import node, pod
 
 JOB = Owner("default", "Job", "job-x")
@@ -50,9 +50,9 @@ def test_a_node_that_goes_takes_its_entries_along() -> None:
     record = TurnedAwayPods()
     record.note(JOB, NODE, "OutOfcpu", 0.0)
     record.note(JOB, NodeName("b"), "OutOfcpu", 0.0)
-    record.node_gone(NODE)
+    record.row_ends(0, NODE)
     assert (of(record), of(record, name=NodeName("b"))) == (None, (1, 1))
-    record.node_gone(NodeName("b"))
+    record.row_ends(1, NodeName("b"))
     assert not record
     assert record.owners.get(JOB) is None
 
@@ -60,15 +60,15 @@ def test_a_node_that_goes_takes_its_entries_along() -> None:
 def test_a_pod_of_the_owner_that_becomes_ready_cleans_the_record_of_its_node_and_a_pod_of_another_owner_does_not() -> None:
     cluster = Cluster()
     cluster.set_node(node("a").build())
-    cluster.pod_followers.add(cluster.turned_away)
+    cluster.pod_followers.add(record_of(cluster))
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     for name, owner in (("mine", "job-x"), ("other", "job-y")):
         cluster.set_pod(pod(name).owned_by("Job", owner).on("a").build())
-    cluster.turned_away.note(JOB, NODE, "OutOfcpu", 0.0)
+    record_of(cluster).note(JOB, NODE, "OutOfcpu", 0.0)
     cluster.set_pod(pod("other").owned_by("Job", "job-y").on("a").status(**ready).build())
-    assert of(cluster.turned_away) == (1, 1)
+    assert of(record_of(cluster)) == (1, 1)
     cluster.set_pod(pod("mine").owned_by("Job", "job-x").on("a").status(**ready).build())
-    assert not cluster.turned_away
+    assert not record_of(cluster)
 
 
 def test_the_owner_of_a_pod_is_its_controller_and_of_a_pod_without_one_the_pod_by_its_name() -> None:
@@ -124,7 +124,7 @@ def test_the_record_agrees_with_a_plain_table_on_random_histories() -> None:
             elif what < 0.85:
                 assert record.forget(owner, name) is (plain.pop((owner, name), None) is not None)
             else:
-                record.node_gone(name)
+                record.row_ends(0, name)
                 plain = {key: times for key, times in plain.items() if key[1] != name}
             found = {(owner, name): of(record, owner, name) for owner, name in plain}
             assert found == {key: (len(times), _rounds(times)) for key, times in plain.items()}

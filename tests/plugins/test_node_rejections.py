@@ -9,6 +9,7 @@ import pytest
 
 from placewright.api.objects import NodeName
 from placewright.api.turnedaway import Owner
+from placewright.cluster.turnedaway import record_of
 from placewright.plugins.noderejections import NodeRejections
 from placewright.profiles.problem import ProfileError
 from placewright.queue.queued import SubQueue
@@ -23,12 +24,12 @@ class Kubelets(World):
 
     def __init__(self, *names: str, **args: Any) -> None:
         super().__init__(NodeRejections, nodes=[node(name) for name in names], profile=profile().args(NodeRejections, **args))
-        self.cluster.pod_followers.add(self.cluster.turned_away)
+        self.cluster.pod_followers.add(record_of(self.cluster))
 
     def turns_away(self, name: str, by: str, *, job: str = "job-x", reason: str = "TopologyAffinityError") -> None:
         """The pod has failed on its node, and its owner is known."""
         self.remove(name)
-        self.cluster.turned_away.note(Owner("default", "Job", job), NodeName(by), reason, self.claims.now())
+        record_of(self.cluster).note(Owner("default", "Job", job), NodeName(by), reason, self.claims.now())
 
 
 def of_job(name: str, job: str = "job-x") -> PodMaker:
@@ -50,7 +51,7 @@ def test_the_next_pod_of_the_owner_waits_for_the_node_that_turned_the_last_one_a
 
 def test_it_goes_to_another_node_at_once_and_pods_of_other_owners_go_where_they_like() -> None:
     it = Kubelets("node-7", "node-8")
-    it.cluster.turned_away.note(Owner("default", "Job", "job-x"), NodeName("node-7"), "OutOfcpu", it.claims.now())
+    record_of(it.cluster).note(Owner("default", "Job", "job-x"), NodeName("node-7"), "OutOfcpu", it.claims.now())
     it.add(*(of_job(f"p{number}") for number in range(6)))
     assert {it.node_of(f"p{number}") for number in range(6)} == {"node-8"}
     it.add(*(of_job(f"q{number}", "job-y") for number in range(12)))
@@ -111,7 +112,7 @@ def test_a_new_node_takes_a_pod_that_all_others_turned_away() -> None:
 
 def test_a_pod_without_a_controller_is_its_own_owner_by_its_name() -> None:
     it = Kubelets("node-7")
-    it.cluster.turned_away.note(Owner("default", "Pod", "lonely"), NodeName("node-7"), "AppArmor", it.claims.now())
+    record_of(it.cluster).note(Owner("default", "Pod", "lonely"), NodeName("node-7"), "AppArmor", it.claims.now())
     it.add(pod("lonely"), pod("other"))
     assert it.rejections("lonely") == {"node-7": "NodeRejections: node-7 turned away 1 pod of lonely (AppArmor); tried again in 30 s"}
     assert_bound(it, "other", on="node-7")
@@ -132,7 +133,7 @@ def test_the_record_outlives_a_change_of_the_profile_which_decides_anew_how_long
 def test_evicting_pods_is_no_remedy() -> None:
     it = Kubelets("node-7")
     it.add(pod("low"))
-    it.cluster.turned_away.note(Owner("default", "Job", "job-x"), NodeName("node-7"), "OutOfcpu", it.claims.now())
+    record_of(it.cluster).note(Owner("default", "Job", "job-x"), NodeName("node-7"), "OutOfcpu", it.claims.now())
     it.add(of_job("high").priority(1000))
     assert it.evictor.evicted == []
 
@@ -141,7 +142,7 @@ def test_more_nodes_than_eight_share_one_reason() -> None:
     names = [f"n{number:02d}" for number in range(12)]
     case = PluginCase(NodeRejections, nodes=[node(name) for name in names])
     for name in names:
-        case.cluster.turned_away.note(Owner("default", "Job", "job-x"), NodeName(name), "OutOfcpu", 0.0)
+        record_of(case.cluster).note(Owner("default", "Job", "job-x"), NodeName(name), "OutOfcpu", 0.0)
     said = case.rejections(of_job("web"))
     assert set(said) == set(names)
     assert list(said.values()).count("node(s) turned away pods of job-x") == 4
@@ -156,7 +157,7 @@ def test_the_nodes_that_are_left_out_agree_with_a_plain_rule_on_random_histories
     for seed in range(10):
         dice = random.Random(seed)
         it = Kubelets("n0", "n1", "n2", initialSeconds=20, maxSeconds=100)
-        record, plugin = it.cluster.turned_away, it.plugin(NodeRejections)
+        record, plugin = record_of(it.cluster), it.plugin(NodeRejections)
         for step in range(150):
             it.now += dice.choice((1.0, 7.0, 15.0, 50.0))
             name, job = NodeName(f"n{dice.randrange(3)}"), dice.choice(("job-x", "job-y"))

@@ -7,6 +7,7 @@ from typing import Any
 
 from handlers.stage import Object, Stage, operator
 from kubesandbox.controllers.kubelet import START_SECONDS, TURNS_AWAY
+from placewright.cluster.turnedaway import record_of
 
 from .samples import apply_sample, sample
 
@@ -91,7 +92,7 @@ async def test_a_node_that_turned_a_jobs_pod_away_is_left_alone_by_its_next_pod_
         annotate(stage, "node-0", **{TURNS_AWAY: "TopologyAffinityError"})
         create(stage, "try-1", scheduler, **of_job("job-x"))
         await stage.until(lambda: stage.show("try-1")["status"]["phase"] == "Failed")
-        await stage.until(lambda: len(running.engine.cluster.turned_away) == 1)
+        await stage.until(lambda: len(record_of(running.engine.cluster)) == 1)
         annotate(stage, "node-0")
         create(stage, "try-2", scheduler, **of_job("job-x"))
         create(stage, "other", scheduler, **of_job("job-y"))
@@ -100,6 +101,6 @@ async def test_a_node_that_turned_a_jobs_pod_away_is_left_alone_by_its_next_pod_
         await stage.until(lambda: said in stage.condition("try-2").get("message", ""))
         becomes_ready(stage, "good")
         await stage.until(lambda: is_ready(stage, "try-2"), "the job is welcome there again")
-        assert not running.engine.cluster.turned_away
+        assert not record_of(running.engine.cluster)
         stage.delete_profile(sample(REJECTIONS)["metadata"]["name"])
         await stage.until(lambda: not running.engine.failed_pods.watching, "no profile wants to know any more")

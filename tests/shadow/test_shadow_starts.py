@@ -7,6 +7,7 @@ from typing import Any
 
 from placewright.api.objects import NodeName
 from placewright.api.turnedaway import Owner
+from placewright.cluster.turnedaway import record_of
 from placewright.shadow.shadow import Shadow
 from scheduler.makers import node, pod
 from shadow.shadowing import Beside
@@ -58,7 +59,7 @@ async def test_the_live_cluster_follows_no_readiness_once_the_shadow_that_wanted
 async def test_a_shadow_leaves_out_the_nodes_that_turned_pods_of_the_owner_away() -> None:
     world = Beside().nodes(node("a"))
     shadow = world.shadow(**running("NodeRejections"))
-    world.cluster.turned_away.note(Owner("default", "Pod", "p1"), NodeName("a"), "OutOfcpu", 0.0)
+    record_of(world.cluster).note(Owner("default", "Pod", "p1"), NodeName("a"), "OutOfcpu", 0.0)
     await decide(world, "p1", "p2")
     world.rest(shadow)
     assert placed(shadow) == {"p2"}

@@ -29,7 +29,6 @@ from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.pairwisecounts import PairwiseCounts
 from placewright.cluster.podfollowers import PodFollowers
 from placewright.cluster.podgroups import PodGroups
-from placewright.cluster.turnedaway import TurnedAwayPods
 from placewright.cluster.volumes import VolumeUse
 
 T = TypeVar("T")
@@ -73,7 +72,6 @@ class Cluster(NodeRows):
         pod_groups: the declared groups, and their members on nodes.
         pod_followers: told of each pod that comes, changes or goes; mostly none.
         extensions: see `extension`. A shadow's cluster has those of the cluster that it follows.
-        turned_away: pods that kubelets turned away; empty where no profile reads it.
         node_journal: rows whose node object changed, in order.
         pod_journal: rows whose pods changed in a way that columns count, in order.
         version_journal: rows with a pod that changed and counts as before, in order.
@@ -88,7 +86,6 @@ class Cluster(NodeRows):
         self.pod_groups = PodGroups(self.objects.pod_groups)
         self.pod_followers = PodFollowers()
         self.extensions: dict[Hashable, Any] = {}
-        self.turned_away = TurnedAwayPods()
         self.node_journal, self.pod_journal, self.version_journal = Journal(), Journal(), Journal()
         self._placements: dict[str, PodOnNode] = {}
         self._pods_on: dict[NodeName, dict[str, PodInfo]] = {}

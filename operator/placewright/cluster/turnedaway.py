@@ -14,6 +14,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import is_ready
 from placewright.api.turnedaway import Owner, owner_of
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.podfollowers import PodFollower
 
 #: Seconds after the last pod that a node turned away until the node has a clean record with that owner.
@@ -62,8 +63,13 @@ class OwnerRecord:
 _Key = tuple[Owner, NodeName]
 
 
+def record_of(cluster: Cluster) -> TurnedAwayPods:
+    """Return the record of a cluster. A shadow's cluster has that of the live one."""
+    return cluster.extension(TurnedAwayPods, TurnedAwayPods)
+
+
 class TurnedAwayPods(PodFollower):
-    """The record of one cluster. While it follows the cluster, pods that become Ready clean it.
+    """The record of one cluster. While it follows the cluster, pods that become Ready clean it, and nodes that go.
 
     Attributes:
         owners: their records; an owner without nodes has none. Only this class writes it.
@@ -134,8 +140,8 @@ class TurnedAwayPods(PodFollower):
         if self._order and is_ready(new) and not is_ready(old):
             self.forget(owner_of(new.pod.metadata), new.node_name)
 
-    def node_gone(self, node: NodeName) -> None:
-        """Drop the entries of a node that was deleted."""
+    def row_ends(self, row: int, node: NodeName) -> None:
+        """Implements `PodFollower.row_ends`: drops the entries of a node that was deleted."""
         for owner in tuple(self._by_node.get(node, ())):
             self._drop((owner, node))
 

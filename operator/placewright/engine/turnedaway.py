@@ -14,7 +14,7 @@ from typing import Final
 from placewright.api.objects import NodeName
 from placewright.api.turnedaway import FailedPod, owner_of
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.turnedaway import TurnedAwayPods
+from placewright.cluster.turnedaway import TurnedAwayPods, record_of
 from placewright.kube.arrivals import Arrivals
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Source
@@ -65,7 +65,8 @@ class FailedPodsWatch:
     def __init__(self, client: ApiClient, cluster: Cluster, now: Callable[[], float]) -> None:
         self._client = client
         self._cluster = cluster
-        self._sink = TurnedAwaySink(cluster.turned_away, now)
+        self._record = record_of(cluster)
+        self._sink = TurnedAwaySink(self._record, now)
         self._wanted = False
         self._turned = asyncio.Event()
         self._pods: Arrivals[FailedPod] | None = None
@@ -86,7 +87,7 @@ class FailedPodsWatch:
         self._wanted = on
         self._turned.set()
         followers = self._cluster.pod_followers
-        (followers.add if on else followers.drop)(self._cluster.turned_away)
+        (followers.add if on else followers.drop)(self._record)
 
     async def run(self) -> None:
         """Watch whenever it is wanted, until cancelled."""

@@ -24,7 +24,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.podstart import is_ready
 from placewright.api.turnedaway import Owner, owner_of
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.turnedaway import QUIET_SECONDS, OwnerRecord, TurnedAway
+from placewright.cluster.turnedaway import QUIET_SECONDS, OwnerRecord, TurnedAway, record_of
 from placewright.framework.constraints import within
 from placewright.framework.events import (
     Action,
@@ -96,7 +96,7 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
 
     def __init__(self, args: NodeRejectionsArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._record = handle.cluster.turned_away
+        self._record = record_of(handle.cluster)
         self._left_out: WeakKeyDictionary[OwnerRecord, _LeftOut] = WeakKeyDictionary()
         #: When the alarm of an owner rings.
         self._alarms: WeakKeyDictionary[OwnerRecord, float] = WeakKeyDictionary()

@@ -329,7 +329,6 @@ class ClusterEventHandlers:
     def node_gone(self, name: NodeName) -> None:
         """Take in that a node was deleted."""
         old = self._cluster.remove_node(name)
-        self._cluster.turned_away.node_gone(name)
         if self._departed is not None:
             self._departed.add(name)
         if old is not None:

@@ -32,7 +32,6 @@ class ShadowCluster:
         self.cluster = Cluster()
         if live is not None:
             self.cluster.extensions = live.extensions
-            self.cluster.turned_away = live.turned_away
         self.chosen: dict[str, NodeName] = {}
         self.waiting: dict[str, PodInfo] = {}
         self.roomier = False
