@@ -14,10 +14,10 @@ from typing import Final
 from placewright.api.objects import NodeName
 from placewright.api.turnedaway import FailedPod, owner_of
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.turnedaway import TurnedAwayPods, record_of
 from placewright.kube.arrivals import Arrivals
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Source
+from placewright.plugins.turnedaway import TurnedAwayPods, record_of
 
 FAILED_PODS: Final = "spec.nodeName!=,status.phase=Failed"
 _PODS_PATH: Final = "/api/v1/pods"

@@ -5,7 +5,7 @@ turns a pod away, the pod has failed, its owner creates another, and a scheduler
 Here the node is left out for pods of this owner, for `initialSeconds` at first, twice as long each further time, at most `maxSeconds`. Its
 record is clean again after an hour without another, or when a pod of the owner becomes Ready there.
 
-Pods that kubelets turned away are facts of the cluster (`cluster/turnedaway.py`), which all profiles share. The owner is the pod's
+Pods that kubelets turned away are facts of the cluster (`plugins/turnedaway.py`), which all profiles share. The owner is the pod's
 controller, and for a pod without one the pod itself, by its name.
 """
 
@@ -24,7 +24,6 @@ from placewright.api.pods import PodInfo
 from placewright.api.podstart import is_ready
 from placewright.api.turnedaway import Owner, owner_of
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.turnedaway import QUIET_SECONDS, OwnerRecord, TurnedAway, record_of
 from placewright.framework.constraints import within
 from placewright.framework.events import (
     Action,
@@ -46,6 +45,7 @@ from placewright.framework.interface import (
     Rows,
 )
 from placewright.framework.status import unresolvable
+from placewright.plugins.turnedaway import QUIET_SECONDS, OwnerRecord, TurnedAway, record_of
 
 NAME: Final = "NodeRejections"
 #: Happens when a node is to be tried again for an owner, which is the event's subject.

@@ -1,7 +1,7 @@
 """NodeStartRate: a node, and optionally a rack or zone, starts only so many pods at a time. Implements Filter.
 
 A node that gets fifty pods at once pulls fifty images and runs fifty probes, and all of them are late. Pods of the profile that were
-bound and are not Ready yet are counted (`cluster/startingpods.py`); where there are `maxStarting`, the next one goes elsewhere or waits.
+bound and are not Ready yet are counted (`plugins/startingpods.py`); where there are `maxStarting`, the next one goes elsewhere or waits.
 Pods wait for one of these to become Ready, to leave, or to have been bound for `startSeconds`. Evicting pods cannot help, as it starts no
 pod sooner.
 """
@@ -18,7 +18,6 @@ import numpy as np
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import may_be_starting
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.startingpods import StartingPods
 from placewright.framework.constraints import not_empty, within
 from placewright.framework.events import (
     Action,
@@ -43,6 +42,7 @@ from placewright.framework.memory import NodeMemory
 from placewright.framework.rowwise import RowVerdict, RowwiseFilter
 from placewright.framework.status import Status, unresolvable
 from placewright.framework.topology import MISSING, Codes, domains
+from placewright.plugins.startingpods import StartingPods
 
 NAME: Final = "NodeStartRate"
 #: Happens when a pod has been bound for so long that it does not count any more.
