@@ -13,11 +13,14 @@ from kubesandbox.storage.selectors import parse_labels
 from placewright.api.objects import KubeObject, LabelSelector, ObjectMeta, Requirement
 from placewright.api.workloads import Service
 from placewright.cluster.cluster import Cluster
+from placewright.engine.permissions import declared_needs
+from placewright.engine.reflectors import reflected_rows
 from placewright.framework.errors import PluginRegistrationError
 from placewright.framework.events import Action, ClusterEvent, interest
 from placewright.framework.interface import Plugin
 from placewright.framework.registry import Registry
-from placewright.framework.sources import ObjectSource
+from placewright.framework.sources import ObjectFollower, ObjectSource
+from placewright.kube.reflectedkinds import REFLECTED
 
 
 class Quota(KubeObject, frozen=True):
@@ -50,12 +53,22 @@ def plugin(name: str, *sources: ObjectSource[Any]) -> type[Plugin]:
         ({"field_selector": "metadata.name"}, "Quota: field_selector: found 'metadata.name'; allowed terms field=value"),
         ({"field_selector": "a=b,,c=d"}, "Quota: field_selector: found ''; allowed terms field=value"),
         ({"poll_seconds": 0.5}, "poll_seconds: found 0.5; allowed 1 or more"),
+        ({"poll_seconds": 30.0, "follower": lambda _: ObjectFollower()}, "poll_seconds: a follower is told by a watch"),
         ({"poll_seconds": 30.0, "stale_after_seconds": 30.0}, "stale_after_seconds: found 30; allowed more than poll_seconds"),
     ],
 )
 def test_a_source_that_could_not_be_read_is_refused_when_it_is_declared(fields: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         replace(QUOTAS, **fields)
+
+
+def test_what_a_follower_is_told_of_may_be_watched_already_and_is_not_kept_or_asked_for() -> None:
+    ended = replace(QUOTAS, group="", resource="pods", versions=("v1",), follower=lambda _: ObjectFollower())
+    quotas = replace(QUOTAS, follower=lambda _: ObjectFollower())
+    assert (ended.path, quotas.path) == ("/api/v1/pods", "/apis/example.com/v1/quotas")
+    declared = [(ended, "Ends"), (quotas, "Quotas")]
+    assert reflected_rows(declared) == REFLECTED
+    assert [need.plugin for need in declared_needs(declared)] == ["Quotas"], "the role reads pods anyway"
 
 
 def test_objects_are_recognised_by_group_and_kind_in_any_version() -> None:

@@ -12,12 +12,12 @@ from recording import RecordingSink
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.api.objects import Node
 from placewright.api.turnedaway import FailedPod
-from placewright.engine.turnedaway import FAILED_PODS
 from placewright.kube.arrivals import Arrivals
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Source
 from placewright.kube.retry import RetryBackoff
+from placewright.plugins.turnedaway import FAILED_PODS
 
 NODES = "/api/v1/nodes"
 
@@ -94,7 +94,7 @@ async def test_a_pod_that_fails_is_told_once_however_often_it_changes_afterwards
         pod("before")
         change("before", phase="Failed", reason="OutOfcpu")
         sink = RecordingSink()
-        failed = Arrivals(client, Source("/api/v1/pods", FailedPod, field_selector=FAILED_PODS), sink)
+        failed = Arrivals(client, Source(FAILED_PODS.path, FailedPod, field_selector=FAILED_PODS.field_selector), sink)
         task = asyncio.create_task(failed.run())
         await failed.has_synced.wait()
         for name in ("one", "two"):

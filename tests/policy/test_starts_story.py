@@ -86,7 +86,7 @@ async def test_a_node_that_turned_a_jobs_pod_away_is_left_alone_by_its_next_pod_
         stage.sandbox.writes.modify(nodes, "", node, lambda found: found["spec"].update(unschedulable=True))
     scheduler = apply_sample(stage, REJECTIONS)
     async with operator(stage) as running:
-        await stage.until(lambda: running.engine.failed_pods.watching, "failed pods are watched")
+        await stage.until(lambda: running.engine.arrivals["FailedPod"].watching, "failed pods are watched")
         create(stage, "good", scheduler, **of_job("job-x"), annotations={START_SECONDS: "3600"})
         await stage.until(lambda: stage.placed("good"))
         annotate(stage, "node-0", **{TURNS_AWAY: "TopologyAffinityError"})
@@ -103,4 +103,4 @@ async def test_a_node_that_turned_a_jobs_pod_away_is_left_alone_by_its_next_pod_
         await stage.until(lambda: is_ready(stage, "try-2"), "the job is welcome there again")
         assert not record_of(running.engine.cluster)
         stage.delete_profile(sample(REJECTIONS)["metadata"]["name"])
-        await stage.until(lambda: not running.engine.failed_pods.watching, "no profile wants to know any more")
+        await stage.until(lambda: not running.engine.arrivals["FailedPod"].watching, "no profile wants to know any more")

@@ -21,6 +21,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.observedcluster import ObservedCluster
+from placewright.engine.arrivals import ArrivalsWatch
 from placewright.engine.beside import Membership, StandBeside, nothing_beside
 from placewright.engine.debugsignal import Debugger
 from placewright.engine.decisionmarks import MarkKeeper
@@ -41,7 +42,6 @@ from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.reflectors import NODES_PATH, PODS_PATH, reflected_core, reflected_rows
 from placewright.engine.steadyclock import SteadyClock
 from placewright.engine.takeover import Takeover, ask_for_unresolved, caught_up
-from placewright.engine.turnedaway import FailedPodsWatch
 from placewright.engine.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
 from placewright.framework.memory import PLUGIN_BYTES
 from placewright.framework.registry import Registry, installed_plugins
@@ -115,7 +115,7 @@ class Engine:
         forgotten: finds pods that wait although they would fit.
         discovery: adds a reflector for each kind that the API server serves.
         now: seconds since 1970, for all limits that compare with timestamps of the API server.
-        failed_pods: watches failed pods while a profile wants to know which ones kubelets turned away.
+        arrivals: by kind, the watch of each source with a follower; on while a profile runs a plugin that declares it.
     """
 
     def __init__(self, access: ClusterAccess, options: EngineOptions, stand_beside: StandBeside) -> None:
@@ -187,7 +187,11 @@ class Engine:
         self.discovery = Discovery(
             self.client, self.intake, self._reflectors, options.reconcile_seconds, rows=reflected_rows(self._registry.sources.values())
         )
-        self.failed_pods = FailedPodsWatch(self.client, self.cluster, self.now)
+        self.arrivals = {
+            kind: ArrivalsWatch(self.client, self.cluster, source, self.now)
+            for kind, (source, _) in self._registry.sources.items()
+            if source.follower is not None
+        }
         # --- what runs
         self._deciding: asyncio.Task[None] | None = None
         self._tasks, self._ending = list[asyncio.Task[None]](), False
@@ -239,7 +243,8 @@ class Engine:
         self._spawn(self.profiles.run(), "profile status")
         self._spawn(self.history.run(), "profile history")
         self._spawn(self.discovery.run(), "rediscovery")
-        self._spawn(self.failed_pods.run(), "failed pods")
+        for kind, watch in self.arrivals.items():
+            self._spawn(watch.run(), f"watch of {kind}")
         self._spawn(self._groups.run(), "group status")
         self._spawn(self._waiting_members().run(self._leads), "gated groups")
         kept_out = KeptOutPods(self.queue, self._events, self._status)
@@ -441,7 +446,7 @@ class Engine:
 
     def _shadows_changed(self, shadows: Mapping[str, Active[Evaluator]]) -> None:
         self.shadows.adopt(active.profile for active in shadows.values())
-        self._watch_failed_pods()
+        self._watch_arrivals()
 
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:
         active = self.live.by_scheduler_name(scheduler_name)
@@ -466,11 +471,14 @@ class Engine:
         self.queue.reprioritise(swap.scheduler_name, in_question)
         if swap.after is not None:
             self.queue.sweeps.keep_out(swap.scheduler_name, swap.after.evaluator.runtime.namespace_gate.keeps_out)
-        self._watch_failed_pods()
+        self._watch_arrivals()
 
-    def _watch_failed_pods(self) -> None:
+    def _watch_arrivals(self) -> None:
         in_effect = (active.profile for active in (*self.live.active.values(), *self.live.shadows.values()))
-        self.failed_pods.turn(on=any(self._registry[name].reads_turned_away for profile in in_effect for name in profile.plugin_names))
+        plugins = {name for profile in in_effect for name in profile.plugin_names}
+        wanted = {source.name for name in plugins for source in self._registry[name].sources}
+        for kind, watch in self.arrivals.items():
+            watch.turn(on=kind in wanted)
 
 
 def build_engine(

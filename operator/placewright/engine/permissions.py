@@ -155,6 +155,8 @@ def declared_needs(sources: Iterable[tuple[AnySource, str]]) -> Iterator[Permiss
         sources: each with the name of its plugin, as `Registry.sources` has them.
     """
     for source, plugin in sources:
+        if (source.group, source.resource) == ("", "pods"):
+            continue  # the role reads them for placing
         verbs = _READ if source.poll_seconds is None else ("list",)
         yield Permission(f"Read for {plugin}, a plugin of another package.", (PolicyRule(source.group, (source.resource,), verbs),), plugin)
 

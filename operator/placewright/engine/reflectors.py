@@ -52,7 +52,7 @@ def reflected_rows(sources: Iterable[tuple[AnySource, str]]) -> tuple[Reflected,
     Args:
         sources: each with the name of the plugin that declares it, as `Registry.sources` has them.
     """
-    return (*REFLECTED, *(_row(source, plugin) for source, plugin in sources))
+    return (*REFLECTED, *(_row(source, plugin) for source, plugin in sources if source.follower is None))
 
 
 def _row(source: AnySource, plugin: str) -> Reflected:

@@ -16,7 +16,7 @@ Example:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -24,6 +24,8 @@ import msgspec
 
 from placewright.api.objects import LabelSelector, ObjectMeta
 from placewright.api.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.podfollowers import PodFollower
 from placewright.framework.events import EventResource
 
 K = TypeVar("K", bound=msgspec.Struct)
@@ -45,6 +47,18 @@ _WATCHED_ALREADY: Final[Mapping[str, str]] = {
 _FIELD_TERM: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(==|=|!=)([^,=!\\\s]*)")
 
 
+class ObjectFollower(PodFollower, Generic[K]):
+    """Told of objects that come into the selection of a source, and of pods on nodes, while a profile runs the plugin; a shadow, too."""
+
+    def object_arrives(self, item: K, now: float) -> None:
+        """Take in an object that appeared in the selection. Objects that change there or leave it are not told.
+
+        Args:
+            item: only to be read.
+            now: seconds since 1970.
+        """
+
+
 @dataclass(frozen=True)  # without slots, so that `ObjectSource[NodeMetrics](…)` can be called: see `ClusterEventWithHint`
 class ObjectSource(Generic[K]):
     """A collection of the API server that a plugin reads; declared in `Plugin.sources`.
@@ -63,6 +77,9 @@ class ObjectSource(Generic[K]):
         label_selector: only objects with these labels are read; None: all. It is validated here, and the API server applies it.
         field_selector: such as `metadata.name=limits`, with `=`, `==` or `!=`, separated by commas. The API server decides which fields of
             a kind it selects by, and answers with an error to others; files and snapshots are selected by any field.
+        follower: None: the objects are kept in `cluster.objects`. Otherwise none is kept: while a profile runs the plugin, what this
+            returns for the live cluster is told of each object that appears. Objects that were there before are not told. The scheduler
+            watches for them in the first of `versions`; files and snapshots have no such news.
         plain_fields: fields that name no person and no thing, such as amounts and times: an anonymised snapshot keeps their content.
 
     Raises:
@@ -81,6 +98,7 @@ class ObjectSource(Generic[K]):
     plain_fields: frozenset[str] = frozenset()
     label_selector: LabelSelector | None = None
     field_selector: str = ""
+    follower: Callable[[Cluster], ObjectFollower[K]] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could not be read."""
@@ -97,7 +115,7 @@ class ObjectSource(Generic[K]):
             return "a kind of this name is the scheduler's own, and is in cluster.objects already"
         if not (self.resource and self.versions):
             return "resource and versions are needed"
-        if not self.group and self.resource in _WATCHED_ALREADY:
+        if not self.group and self.resource in _WATCHED_ALREADY and self.follower is None:
             return f"the scheduler watches {self.resource} already; read {_WATCHED_ALREADY[self.resource]}"
         return self._selector_problem() or self._number_problem()
 
@@ -112,6 +130,8 @@ class ObjectSource(Generic[K]):
         return ""
 
     def _number_problem(self) -> str:
+        if self.poll_seconds is not None and self.follower is not None:
+            return "poll_seconds: a follower is told by a watch; leave one of both out"
         if self.poll_seconds is not None and self.poll_seconds < SHORTEST_POLL_SECONDS:
             return f"poll_seconds: found {self.poll_seconds:g}; allowed {SHORTEST_POLL_SECONDS:g} or more"
         if self.stale_after_seconds is not None and self.stale_after_seconds <= (self.poll_seconds or 0.0):
@@ -122,6 +142,11 @@ class ObjectSource(Generic[K]):
     def name(self) -> str:
         """The kind's name: in manifests, in events, in logs."""
         return self.kind.__name__
+
+    @property
+    def path(self) -> str:
+        """The path of the collection, in the first of `versions`."""
+        return f"/{f'apis/{self.group}' if self.group else 'api'}/{self.versions[0]}/{self.resource}"
 
     @property
     def selector(self) -> Selector:

@@ -45,7 +45,7 @@ from placewright.framework.interface import (
     Rows,
 )
 from placewright.framework.status import unresolvable
-from placewright.plugins.turnedaway import QUIET_SECONDS, OwnerRecord, TurnedAway, record_of
+from placewright.plugins.turnedaway import FAILED_PODS, QUIET_SECONDS, OwnerRecord, TurnedAway, record_of
 
 NAME: Final = "NodeRejections"
 #: Happens when a node is to be tried again for an owner, which is the event's subject.
@@ -92,7 +92,7 @@ class NodeRejections(FilterPlugin[NodeRejectionsArgs]):
 
     name = NAME
     reads = Reads.NODE
-    reads_turned_away = True
+    sources = (FAILED_PODS,)
 
     def __init__(self, args: NodeRejectionsArgs, handle: Handle) -> None:
         super().__init__(args, handle)

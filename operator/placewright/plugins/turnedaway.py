@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import is_ready
-from placewright.api.turnedaway import Owner, owner_of
+from placewright.api.turnedaway import FailedPod, Owner, owner_of
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.podfollowers import PodFollower
+from placewright.framework.sources import ObjectFollower, ObjectSource
 
 #: Seconds after the last pod that a node turned away until the node has a clean record with that owner.
 QUIET_SECONDS: Final = 3600.0
@@ -63,12 +63,7 @@ class OwnerRecord:
 _Key = tuple[Owner, NodeName]
 
 
-def record_of(cluster: Cluster) -> TurnedAwayPods:
-    """Return the record of a cluster. A shadow's cluster has that of the live one."""
-    return cluster.extension(TurnedAwayPods, TurnedAwayPods)
-
-
-class TurnedAwayPods(PodFollower):
+class TurnedAwayPods(ObjectFollower[FailedPod]):
     """The record of one cluster. While it follows the cluster, pods that become Ready clean it, and nodes that go.
 
     Attributes:
@@ -93,6 +88,11 @@ class TurnedAwayPods(PodFollower):
 
     def __len__(self) -> int:
         return len(self._order)
+
+    def object_arrives(self, item: FailedPod, now: float) -> None:
+        """Implements `ObjectFollower.object_arrives`: counts a failed pod that a kubelet turned away."""
+        if item.turned_away:
+            self.note(owner_of(item.metadata), NodeName(item.spec.node_name), item.status.reason, now)
 
     def note(self, owner: Owner, node: NodeName, reason: str, now: float) -> None:
         """Count a pod that a node turned away.
@@ -187,3 +187,14 @@ class TurnedAwayPods(PodFollower):
         self._set(record, node, None)
         if not record.nodes:
             del self.owners[owner]
+
+
+def record_of(cluster: Cluster) -> TurnedAwayPods:
+    """Return the record of a cluster. A shadow's cluster has that of the live one."""
+    return cluster.extension(TurnedAwayPods, TurnedAwayPods)
+
+
+#: The watch of pods on nodes ends with a pod's last state before it failed, so failed pods have a watch of their own.
+FAILED_PODS: Final = ObjectSource(
+    FailedPod, "", "pods", ("v1",), namespaced=True, field_selector="spec.nodeName!=,status.phase=Failed", follower=record_of
+)

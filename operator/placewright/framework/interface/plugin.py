@@ -50,8 +50,7 @@ class Plugin(Generic[ArgsT]):
         name: by which profiles, messages and metrics know the plugin; unique among all registered plugins.
         Args: a dataclass or msgspec struct; its fields are the arguments that a profile may set, checked when the profile is read.
         default_weight: the weight of the score where a profile sets none. Upstream's default profile decides it for our plugins.
-        sources: objects that the scheduler reads from the API server for this plugin, into `cluster.objects.of(kind)`.
-        reads_turned_away: the plugin reads `cluster.turned_away`. Failed pods are watched for that while a profile runs such a plugin.
+        sources: objects that the scheduler reads from the API server for this plugin, into `cluster.objects.of(kind)` or for a follower.
         args: the arguments of this profile, an instance of `Args`.
         handle: the scheduler as plugins may use it.
 
@@ -69,7 +68,6 @@ class Plugin(Generic[ArgsT]):
     Args: ClassVar[type[Any]] = NoArgs
     default_weight: ClassVar[int] = 1
     sources: ClassVar[tuple[AnySource, ...]] = ()
-    reads_turned_away: ClassVar[bool] = False
 
     @classmethod
     def idle_because(cls, args: Any) -> str:
