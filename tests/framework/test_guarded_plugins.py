@@ -323,6 +323,15 @@ def sorted_by(sort_key: Answer) -> tuple[Evaluator, ProfilePolicy]:
     return evaluator, ProfilePolicy(evaluator.runtime)
 
 
+def test_the_next_generation_sorts_pods_anew_only_if_the_plugin_failed_before() -> None:
+    (_, before), (_, after) = (sorted_by(lambda pod, _at: 3 if pod.name == "odd" else (-pod.priority,)) for _ in range(2))
+    kept = before.order
+    before.sort_key(pod("fine"), 1.0)
+    assert (kept == after.order, hash(kept) == hash(after.order)) == (True, True)
+    before.sort_key(pod("odd"), 1.0)
+    assert (kept == after.order, kept == before.order) == (False, True)
+
+
 @pytest.mark.parametrize("wrong", [raising(ValueError("eh")), lambda *_: 3, lambda *_: None, lambda *_: (float("nan"),), lambda *_: ("a",)])
 def test_pods_without_a_place_in_the_order_come_last_in_the_order_they_came(wrong: Answer) -> None:
     evaluator, policy = sorted_by(lambda pod, at: wrong() if pod.name.startswith("odd") else (-pod.priority,))

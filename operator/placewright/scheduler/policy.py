@@ -6,11 +6,37 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEventWithHint
-from placewright.framework.runtime.guard import is_ours, why
+from placewright.framework.runtime.failures import Call
+from placewright.framework.runtime.guard import why
 from placewright.framework.runtime.profileruntime import POD_LIMITS, ProfileRuntime
 from placewright.framework.status import Status, error
 from placewright.queue.policy import BackoffPolicy, SortKey, TenantPolicy
 from placewright.scheduler.tenants import ProfileTenants
+
+
+class SortOrder:
+    """The QueueSort plugin with its arguments, and the extenders. Equal orders sort alike, so the next generation keeps the pods' keys.
+
+    An order whose plugin has failed equals no other generation's: pods have no key of the plugin, so the next generation asks it again.
+
+    Args:
+        runtime: one generation of the profile.
+    """
+
+    def __init__(self, runtime: ProfileRuntime) -> None:
+        name, profile = runtime.queue_sort.name, runtime.profile
+        self._asked = Call(name, "QueueSort")
+        self._settings = (name, profile.args[name], profile.extenders)
+        self._failures = runtime.failures
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SortOrder):
+            return NotImplemented
+        failed = self._asked in self._failures.counts or other._asked in other._failures.counts
+        return self._failures is other._failures or (self._settings == other._settings and not failed)
+
+    def __hash__(self) -> int:
+        return hash(self._asked)
 
 
 class ProfilePolicy:
@@ -51,9 +77,8 @@ class ProfilePolicy:
 
     @property
     def order(self) -> Hashable:
-        """The QueueSort plugin and the extenders. A plugin that is not ours is asked again by each generation, in case it failed before."""
-        profile, plugin = self._runtime.profile, self._runtime.queue_sort
-        return (plugin.name, profile.args[plugin.name], profile.extenders) if is_ours(type(plugin)) else self._runtime
+        """The sort order, which the queue compares with the next generation's."""
+        return SortOrder(self._runtime)
 
     @property
     def tenants(self) -> TenantPolicy | None:
