@@ -11,9 +11,10 @@ import pytest
 from placewright.cli import helptexts
 from placewright.cli.helptexts import subcommands
 from placewright.cli.main import OWN_COMMANDS, commands, main, make_parser
+from placewright_lab.commands import console
 from placewright_lab.commands import helptexts as labs
 
-TEXTS = {**helptexts.TEXTS, **labs.TEXTS}
+TEXTS = {**helptexts.TEXTS, **console.TEXTS, **labs.TEXTS}
 #: The only meaning of each letter: the long name beside it.
 LETTERS = {"-h": "--help", "-o": "--output", "-f": "--file", "-n": "--namespace", "-q": "--quiet", "-v": "--v"}
 FORMATS = {"table", "wide", "json", "yaml", "markdown", "text", "github", "sarif"}
@@ -46,7 +47,7 @@ def test_all_commands_are_walked_over() -> None:
 
 def test_the_operator_has_the_texts_of_its_own_commands_alone() -> None:
     assert {path.partition(" ")[0] for path in helptexts.TEXTS} == set(OWN_COMMANDS)
-    assert {path.partition(" ")[0] for path in labs.TEXTS} == set(commands()) - set(OWN_COMMANDS)
+    assert {path.partition(" ")[0] for path in {**console.TEXTS, **labs.TEXTS}} == set(commands()) - set(OWN_COMMANDS)
 
 
 def test_no_text_is_of_a_command_that_there_is_not() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import PackageNotFoundError, entry_points
 from pathlib import Path
 
 import pytest
 
 from lab.commands.scenarios import profile_file, scenario_file
-from placewright.cli.main import Command, commands, main
+from placewright import __version__
+from placewright.cli.main import ENTRY_POINT_GROUP, Command, commands, main
+from placewright.framework.distributions import COMMANDS, home_of
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -66,14 +69,14 @@ def test_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("placewright ")
 
 
-def test_a_command_without_its_library_says_what_to_install(
+def test_a_command_without_its_library_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.delitem(sys.modules, "placewright_lab.report.page", raising=False)
     words = ["compare", "-f", str(scenario_file(tmp_path)), "--profile", str(profile_file(tmp_path, "plain"))]
     assert main([*words, "--report", str(tmp_path / "out.html")]) == 2
-    assert lines(capsys) == ["placewright: error: placewright compare: jinja2 is not installed: pip install 'placewright[lab]'"]
+    assert lines(capsys) == ["placewright: error: placewright compare: jinja2 is not installed"]
     assert not (tmp_path / "out.html").exists()
 
 
@@ -87,10 +90,10 @@ def test_help_names_a_command_that_cannot_be_loaded_and_why(monkeypatch: pytest.
         main(["--help"])
     assert ended.value.code == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "sandbox not here: jsonpatch is not installed: pip install 'placewright[lab]'" in out
+    assert "sandbox not here: jsonpatch is not installed simulate" in out
     assert "simulate place pods" in out
     assert main(["sandbox"]) == 2
-    assert lines(capsys) == ["placewright: error: placewright sandbox: jsonpatch is not installed: pip install 'placewright[lab]'"]
+    assert lines(capsys) == ["placewright: error: placewright sandbox: jsonpatch is not installed"]
 
 
 def test_a_module_of_ours_that_is_missing_is_a_defect_and_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,3 +104,25 @@ def test_a_module_of_ours_that_is_missing_is_a_defect_and_keeps_its_traceback(mo
     monkeypatch.setattr("placewright.cli.main.commands", lambda: there)
     with pytest.raises(ModuleNotFoundError):
         main(["sandbox"])
+
+
+@pytest.mark.parametrize("command", sorted(each for names in COMMANDS.values() for each in names))
+def test_a_command_of_a_distribution_that_is_not_installed_says_what_to_install(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("placewright.cli.main.entry_points", lambda group: ())
+    monkeypatch.setattr("placewright.framework.distributions.version", not_installed)
+    assert main([command, "--help"]) == 2
+    home = f"placewright-{home_of(command)}"
+    how = f"in a clone of Placewright {__version__}, run pip install . ./{home_of(command)}"
+    assert lines(capsys) == [f"placewright: error: placewright {command}: {home} is not installed: {how}"]
+
+
+def not_installed(name: str) -> str:
+    raise PackageNotFoundError(name)
+
+
+def test_the_operator_knows_the_commands_of_each_distribution() -> None:
+    declared = {each.name: each.dist.name for each in entry_points(group=ENTRY_POINT_GROUP) if each.dist is not None}
+    assert {command: f"placewright-{home_of(command)}" for command in declared} == declared
+    assert declared.keys() == {each for names in COMMANDS.values() for each in names}

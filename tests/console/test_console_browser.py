@@ -20,8 +20,8 @@ from browser import Page, running, tab
 from placewright.console.decisionrows import REFUSED, SeenDecision
 from placewright.offline.world import read_object
 from placewright.serving.listener import bind
-from placewright_lab.commands.console import open_file
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from placewright_lab.consolefiles.additions import open_file
 from programs import needs
 
 from .makers import HOSTILE, claim_profile, file_of, node, pod, shop

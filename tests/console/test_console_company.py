@@ -16,8 +16,8 @@ from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.explain.explanation import Explanation
 from placewright.explain.observed import with_company, with_verdicts
 from placewright.explain.words import standing, verdict
-from placewright_lab.commands.console import open_file
 from placewright_lab.console.filesource import FileSource
+from placewright_lab.consolefiles.additions import open_file
 from randomcases import cases
 
 from .companymakers import RACK, claim, claiming, device_class, devices, given, group, laboratory, member

@@ -11,9 +11,9 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from browser import tab
 from placewright.serving.listener import bind
-from placewright_lab.commands.console import open_file
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.operatorlink import _silent
+from placewright_lab.consolefiles.additions import open_file
 from programs import needs
 
 from .makers import claim_profile, file_of, node, pod

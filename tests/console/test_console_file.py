@@ -12,8 +12,8 @@ from placewright.api.bad_input import InputError
 from placewright.cli.main import main
 from placewright.console.rights import ALL_NAMESPACES
 from placewright.explain.nearestmiss import MOST_MISSES
-from placewright_lab.commands.console import open_file
 from placewright_lab.console.filesource import FileSource
+from placewright_lab.consolefiles.additions import open_file
 
 from .makers import HOSTILE, claim_profile, file_of, node, pod, shop
 
@@ -123,7 +123,7 @@ def recording(path: Path) -> Path:
 
 def test_a_recording_goes_on_as_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr("placewright_lab.commands.console.time.monotonic", clock)
+    monkeypatch.setattr("placewright_lab.consolefiles.additions.time.monotonic", clock)
     source = open_file(recording(tmp_path / "shop.recording"), 2**20, speed=2)
     pods = lambda state: state["loads"]["a"][0][2]  # noqa: E731
     state = settled(source)
@@ -147,7 +147,7 @@ def test_a_recording_goes_on_as_it_went(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_verdict_is_made_anew_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr("placewright_lab.commands.console.time.monotonic", clock)
+    monkeypatch.setattr("placewright_lab.consolefiles.additions.time.monotonic", clock)
     path = file_of(tmp_path / "r", [node("a", cpu=1), pod("big", cpu=3000), claim_profile()], [(1.0, "ADDED", node("b", cpu=4))])
     source = open_file(path, 2**20)
     assert reasons(settled(source))["big"][0] == "unschedulable"
@@ -157,7 +157,7 @@ def test_a_verdict_is_made_anew_after_a_change(tmp_path: Path, monkeypatch: pyte
 
 def test_a_profile_that_changes_changes_the_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr("placewright_lab.commands.console.time.monotonic", clock)
+    monkeypatch.setattr("placewright_lab.consolefiles.additions.time.monotonic", clock)
     of_others, late, bad = claim_profile(), claim_profile("late", "late"), claim_profile("late", "late")
     of_others["spec"]["pods"] = {"allowedNamespaces": ["ml"]}
     bad["spec"]["weights"] = {"NoSuchPlugin": 1}
@@ -182,7 +182,7 @@ def test_a_profile_that_changes_changes_the_verdicts(tmp_path: Path, monkeypatch
 
 def test_an_object_that_is_not_valid_is_noted_and_the_recording_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr("placewright_lab.commands.console.time.monotonic", clock)
+    monkeypatch.setattr("placewright_lab.consolefiles.additions.time.monotonic", clock)
     bad = pod("bad")
     bad["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
     path = file_of(tmp_path / "r", [node("a"), claim_profile()], [(1.0, "ADDED", bad), (2.0, "ADDED", pod("good"))])

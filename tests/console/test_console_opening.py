@@ -14,8 +14,8 @@ from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.console.statedelta import Sections
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
-from placewright_lab.commands.console import open_file
 from placewright_lab.console.openedfile import OpenedFile
+from placewright_lab.consolefiles.additions import open_file
 
 from .makers import claim_profile, file_of, node, pod, shop
 

@@ -14,8 +14,8 @@ from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.console.shadowrows import MOST_NAMED, SeenShadow, shadow_rows
 from placewright.console.timeline import GENERATIONS, OTHERS
 from placewright.shadow.figures import Disagreement
-from placewright_lab.commands.console import open_file
 from placewright_lab.console.filesource import FileSource
+from placewright_lab.consolefiles.additions import open_file
 
 from .makers import claim_profile, file_of, node, pod
 

@@ -22,10 +22,10 @@ from placewright.console.statedelta import Sections
 from placewright.console.timeline import PlacementTally, Timeline, Waiting
 from placewright.serving.listener import bind
 from placewright.shadow.figures import Disagreement
-from placewright_lab.commands.console import open_file
 from placewright_lab.console.comparisonsource import ComparisonSource
 from placewright_lab.console.filesource import FileSource
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from placewright_lab.consolefiles.additions import open_file
 from placewright_lab.figures.comparison import compare
 from placewright_lab.report.content import content_of
 from placewright_lab.report.page import page_of

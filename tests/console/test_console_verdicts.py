@@ -16,8 +16,8 @@ from placewright.console.nodeverdicts import MOST_RANKED, Judging, node_verdicts
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.console.verdictdesk import FRESH_SECONDS, MOST_KEPT, MOST_WAITING, TooManyQuestionsError, VerdictDesk
 from placewright.explain.explanation import evaluated
-from placewright_lab.commands.console import open_file
 from placewright_lab.console.filesource import FileSource
+from placewright_lab.consolefiles.additions import open_file
 from randomcases import cases
 
 from .makers import Object, claim_profile, file_of, node, pod, put, shop

@@ -22,12 +22,12 @@ from placewright.plugins.catalog import in_tree
 from placewright.testing.devices import device_class, resource_claim, resource_slice
 from placewright.testing.podgroups import pod_group
 from placewright.testing.pods import pod as made_pod
-from placewright_lab.console.seenworld import SeenWorld
+from placewright_lab.console.seenworld import SeenWorld, unix_seconds
 from placewright_lab.console.whatif import WhatIf
 from placewright_lab.console.whatifanswer import MOST_SECONDS, Answer
 from placewright_lab.simulation.apiserver import waiting
 from placewright_lab.simulation.evaluation import evaluate_pod
-from placewright_lab.snapshots.playback import read_seen
+from placewright_lab.snapshots.playback import finished, read_seen
 from seeds import seeds
 
 from .makers import ZONE, Object, claim_profile, file_of, node, pod
@@ -76,7 +76,10 @@ def random_objects(dice: random.Random) -> list[Object]:
 def world_of(path: Path, objects: Sequence[Object], **spec: Any) -> SeenWorld:
     profile = claim_profile()
     profile["spec"] |= spec
-    return SeenWorld.of_file(read_seen(file_of(path, [*objects, profile])), REGISTRY)
+    seen = read_seen(file_of(path, [*objects, profile]))
+    world = SeenWorld(REGISTRY, unix_seconds(seen.header.taken))
+    finished(world.filling(seen))
+    return world
 
 
 def asked(what_if: WhatIf, world: SeenWorld, changes: Object) -> dict[str, Line]:

@@ -18,10 +18,10 @@ from placewright.kube.client import ApiClient
 from placewright.kube.profileapi import Object, read_profile
 from placewright.profiles.schema import openapi_schema
 from placewright.serving.listener import bind
-from placewright_lab.commands.console import open_file
 from placewright_lab.console.filesource import FileSource
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.whatifpages import WhatIfPages
+from placewright_lab.consolefiles.additions import open_file
 from profiles.test_all_fields import drawn
 from programs import needs
 

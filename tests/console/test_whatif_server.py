@@ -13,11 +13,11 @@ import aiohttp
 import pytest
 
 from placewright.serving.listener import bind
-from placewright_lab.commands.console import open_file, what_if_of
 from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.console.whatif import WhatIf
 from placewright_lab.console.whatifpages import LARGEST_BODY, READ_ONLY
 from placewright_lab.console.whatifworld import TriedWorld
+from placewright_lab.consolefiles.additions import open_file, what_if_of
 
 from .makers import HOSTILE, shop
 

@@ -15,8 +15,9 @@ from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.profiles.output import console, print_data
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
+from placewright.serving.listener import bind
 from placewright_lab.commands.comparisonoutput import as_data, markdown_of, show_table
-from placewright_lab.commands.console import show_comparison
+from placewright_lab.commands.console import show
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import (
     FailedPlugins,
@@ -28,6 +29,8 @@ from placewright_lab.commands.scenariooptions import (
     say_not_asked,
     scenario_of,
 )
+from placewright_lab.console.comparisonsource import ComparisonSource
+from placewright_lab.console.localserver import LOOPBACK
 from placewright_lab.figures.comparison import ProfileComparison, compare
 from placewright_lab.figures.rows import rows_of
 from placewright_lab.report.content import ReportContent, content_of
@@ -74,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
     content = content_of(comparison)
     _print(comparison, content, args.output)
     if args.console:
-        show_comparison(content, scenario.source)
+        show(ComparisonSource(content, scenario.source), bind(LOOPBACK, 0, "--show"))
     return failed.exit_code()
 
 

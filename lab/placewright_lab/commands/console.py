@@ -7,29 +7,37 @@ import asyncio
 import signal
 import socket
 import sys
-import time
 import webbrowser
 from pathlib import Path
+from typing import Final
 
 from placewright.api.bad_input import InputError, printable
-from placewright.cli.helptexts import describe
+from placewright.cli.helptexts import HelpText, describe
 from placewright.cli.operatorport import CannotAsk, OperatorPlace, add_operator_port_options, operator_url
-from placewright.cli.options import Subparsers, add_cluster_options, whole_number
-from placewright.framework.registry import installed_plugins
+from placewright.cli.options import Subparsers, add_cluster_options, add_largest_option, whole_number
+from placewright.console.source import CompanySource
+from placewright.framework.distributions import lacking
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.plugins.catalog import in_tree
 from placewright.serving.listener import bind
-from placewright_lab.commands.helptexts import TEXTS
-from placewright_lab.commands.snapshot import add_largest_option
-from placewright_lab.console.comparisonsource import ComparisonSource, read_comparison
-from placewright_lab.console.filesource import FileSource
+from placewright_lab.console.additions import installed_additions
 from placewright_lab.console.liveconsole import live_console
-from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
-from placewright_lab.console.openedfile import OpenedFile
+from placewright_lab.console.localserver import LOOPBACK, ConsoleServer, MorePages
 from placewright_lab.console.operatorlink import CertificateChangedError
-from placewright_lab.console.whatifpages import WhatIfPages
-from placewright_lab.report.content import ReportContent
+
+TEXTS: Final = {
+    "console": HelpText(
+        "Show a cluster in the browser: every node with its load, the waiting pods by reason, and the decision about a pod; of the "
+        "kubeconfig's cluster, live, or of a snapshot or a recording. It is served on this machine alone, and the URL that is printed "
+        "works once.",
+        (
+            "placewright console --open # the kubeconfig's cluster",
+            "placewright console acme.snapshot.gz --open",
+            "placewright console acme.recording.gz --speed 60 # an hour in a minute",
+            "placewright console comparison.json # of compare -o json",
+        ),
+    ),
+}
 
 
 def register(subparsers: Subparsers) -> None:
@@ -58,16 +66,11 @@ def main(args: argparse.Namespace) -> int:
     for flag, found in {**live, "--allow-changes": args.allow_changes}.items():
         if found:
             raise InputError(f"{flag}: found beside FILE; allowed without one, for a live cluster")
-    comparison = read_comparison(args.file, args.largest << 20)
-    if comparison is not None:
-        show_comparison(comparison, args.file.name, args.port, open_browser=args.open)
-        return 0
-    source = OpenedFile(args.file, args.largest << 20, in_tree().with_installed(installed_plugins()), time.monotonic, args.speed or 1, say)
-    try:
-        asyncio.run(_serve(source, bind(LOOPBACK, args.port, "--port"), open_browser=args.open))
-    except ExceptionGroup as problems:
-        damaged = problems.subgroup(InputError)
-        raise (damaged.exceptions[0] if damaged is not None else problems) from None
+    added = installed_additions()
+    if added is None:
+        raise InputError(f"FILE: files are opened by another package: {lacking('lab') or 'none is installed'}")
+    source, more = added.open_source(args.file, args.largest << 20, args.speed or 1, say)
+    show(source, bind(LOOPBACK, args.port, "--port"), more, open_browser=args.open)
     return 0
 
 
@@ -107,51 +110,26 @@ def say(note: str) -> None:
     sys.stderr.flush()
 
 
-def show_comparison(content: ReportContent, name: str, port: int = 0, *, open_browser: bool = False) -> None:
-    """Serve a comparison until Ctrl-C or SIGTERM.
+def show(source: CompanySource, listening: socket.socket, more: MorePages | None = None, *, open_browser: bool = False) -> None:
+    """Serve a source until Ctrl-C or SIGTERM.
 
     Args:
-        content: of its report.
-        name: of the file, or of the scenario.
-        port: on 127.0.0.1; 0 for a free one.
+        source: of the pages.
+        listening: on loopback.
+        more: pages of another package.
         open_browser: open the browser, too.
-    """
-    asyncio.run(_serve(ComparisonSource(content, name), bind(LOOPBACK, port, "--port"), open_browser=open_browser))
-
-
-def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
-    """Read a snapshot or a recording for the console.
-
-    Args:
-        path: of the file.
-        largest: bytes of text that it may unpack to.
-        speed: seconds of a recording that pass in a second.
-
-    Returns:
-        The source of the pages.
 
     Raises:
-        InputError: the file is neither, or is damaged.
+        InputError: the source's file turned out to be damaged.
     """
-    return OpenedFile(path, largest, in_tree().with_installed(installed_plugins()), time.monotonic, speed).whole()
+    try:
+        asyncio.run(_serve(ConsoleServer(source, listening, more), open_browser=open_browser))
+    except ExceptionGroup as problems:
+        damaged = problems.subgroup(InputError)
+        raise (damaged.exceptions[0] if damaged is not None else problems) from None
 
 
-def what_if_of(source: FileSource) -> WhatIfPages:
-    """Make the what-if page's answers, and have the source offer the page.
-
-    Args:
-        source: of the cluster that is shown.
-
-    Returns:
-        The answers.
-    """
-    what_if = WhatIfPages(source, in_tree().with_installed(installed_plugins()))
-    source.can += what_if.can
-    return what_if
-
-
-async def _serve(source: FileSource | ComparisonSource, listening: socket.socket, *, open_browser: bool) -> None:
-    server = ConsoleServer(source, listening, None if isinstance(source, ComparisonSource) else what_if_of(source))
+async def _serve(server: ConsoleServer, *, open_browser: bool) -> None:
     async with server.serving():
         await _until_stopped(server, open_browser=open_browser)
 

@@ -134,17 +134,6 @@ TEXTS: Final[Mapping[str, HelpText]] = {
             "placewright bench scheduler-perf config --save figures.jsonl --page docs/scheduler-perf.md",
         ),
     ),
-    "console": HelpText(
-        "Show a cluster in the browser: every node with its load, the waiting pods by reason, and the decision about a pod; of the "
-        "kubeconfig's cluster, live, or of a snapshot or a recording. It is served on this machine alone, and the URL that is printed "
-        "works once.",
-        (
-            "placewright console --open # the kubeconfig's cluster",
-            "placewright console acme.snapshot.gz --open",
-            "placewright console acme.recording.gz --speed 60 # an hour in a minute",
-            "placewright console comparison.json # of compare -o json",
-        ),
-    ),
     "snapshot": HelpText(
         "Save what the scheduler sees of a cluster into a file, for simulate, compare, tune and diff.",
         (

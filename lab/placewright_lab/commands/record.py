@@ -12,11 +12,11 @@ from placewright.api.bad_input import InputError, printable
 from placewright.api.durations import seconds
 from placewright.cli.helptexts import describe
 from placewright.cli.livecluster import readable
-from placewright.cli.options import Subparsers, add_cluster_options
+from placewright.cli.options import Subparsers, add_cluster_options, add_largest_option
 from placewright.cli.profiles.connection import ask
 from placewright.kube.client import ApiClient
 from placewright_lab.commands.helptexts import TEXTS
-from placewright_lab.commands.snapshot import add_file_option, add_largest_option, in_counts
+from placewright_lab.commands.snapshot import add_file_option, in_counts
 from placewright_lab.snapshots.linefile import NewFile, refuse_to_overwrite
 from placewright_lab.snapshots.recorder import Recorded, Recorder
 from placewright_lab.snapshots.recording import read_recording

@@ -12,14 +12,14 @@ from pathlib import Path
 from placewright.api.bad_input import InputError, printable
 from placewright.cli.helptexts import describe
 from placewright.cli.livecluster import UNFINISHED, now_in_words, readable
-from placewright.cli.options import Subparsers, add_cluster_options, whole_number
+from placewright.cli.options import Subparsers, add_cluster_options, add_largest_option
 from placewright.cli.profiles.connection import ask
 from placewright.kube.client import ApiClient
 from placewright.kube.listonce import list_once
 from placewright.kube.listwatch import Malformed
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.snapshots.anonymiser import anonymised
-from placewright_lab.snapshots.linefile import LARGEST_TEXT, refuse_to_overwrite
+from placewright_lab.snapshots.linefile import refuse_to_overwrite
 from placewright_lab.snapshots.prunedobjects import kind_of, manifest_line, pruned
 from placewright_lab.snapshots.snapshot import FORMAT_VERSION, SNAPSHOT, Header, open_snapshot, write_snapshot
 
@@ -50,17 +50,6 @@ def add_file_option(parser: argparse.ArgumentParser, says: str) -> None:
     """`--write`. It was `-o`, which is a format everywhere else, and is taken still."""
     parser.add_argument("--write", dest="output", type=Path, metavar="FILE", help=says)
     parser.add_argument("-o", "--output", dest="output", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-
-
-def add_largest_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--largest`, the bound on the unpacked size of a file."""
-    parser.add_argument(
-        "--largest",
-        type=whole_number(1, 2**20),
-        default=LARGEST_TEXT >> 20,
-        metavar="MIB",
-        help="refuse a snapshot or recording that unpacks to more text than this (default: %(default)s)",
-    )
 
 
 def main(args: argparse.Namespace) -> int:

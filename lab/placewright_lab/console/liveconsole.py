@@ -1,4 +1,4 @@
-"""A live cluster's console on this machine, put together: its source, the what-if pages, the door and the server."""
+"""A live cluster's console on this machine, put together: its source, the pages that other packages add, the door and the server."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from placewright.cli.operatorport import OperatorPlace
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
+from placewright_lab.console.additions import installed_additions
 from placewright_lab.console.clustersource import ClusterSource
 from placewright_lab.console.localserver import ConsoleServer
-from placewright_lab.console.whatifpages import WhatIfPages
 
 
 @asynccontextmanager
@@ -39,8 +39,9 @@ async def live_console(
     """
     registry = in_tree().with_installed(installed_plugins())
     source = ClusterSource(place, registry, server=server, token=token, allow_changes=allow_changes, say=say)
-    what_if = WhatIfPages(source, registry)
-    source.can += what_if.can
-    served = ConsoleServer(source, listening, what_if, source.through)
+    added = installed_additions()
+    more = None if added is None else added.more_pages(source)
+    source.can += () if more is None else more.can
+    served = ConsoleServer(source, listening, more, source.through)
     async with source.running(), served.serving():
         yield served

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from aiohttp import web
@@ -21,7 +21,6 @@ from placewright.console.waitingpage import PodsAsked
 from placewright.engine.singlerequest import CANCELLED_WHEN_GONE
 from placewright_lab.console.doorkeeper import DATA, SESSION, Doorkeeper
 from placewright_lab.console.handthrough import WRITE_SECONDS, HandThrough, dropped_when_it_ends
-from placewright_lab.console.whatifpages import WhatIfPages
 
 LOOPBACK: Final = "127.0.0.1"
 #: Seconds between two publications: one local reader costs little.
@@ -47,6 +46,21 @@ class _Secret(msgspec.Struct):
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+class MorePages(Protocol):
+    """Pages of another package, such as what-if."""
+
+    @property
+    def can(self) -> Sequence[str]:
+        """Words of `about.can`, by which the pages are offered."""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a question is being answered, so that work that can wait should."""
+
+    def routes(self) -> Iterable[web.RouteDef]:
+        """The routes. All paths are below `DATA`, where the server asks for the session."""
+
+
 class ConsoleServer:
     """Serves one console on this machine.
 
@@ -56,21 +70,21 @@ class ConsoleServer:
     """
 
     def __init__(
-        self, source: CompanySource, listening: socket.socket, what_if: WhatIfPages | None = None, through: HandThrough | None = None
+        self, source: CompanySource, listening: socket.socket, more: MorePages | None = None, through: HandThrough | None = None
     ) -> None:
         """Make the server; `serving` runs it.
 
         Args:
             source: of the state and the pages.
             listening: on loopback.
-            what_if: answers the what-if page; None where `about.can` does not offer it.
+            more: pages of another package; None if `about.can` offers none.
             through: hands an operator's console through while that stands, in place of the source; None: there is no operator.
         """
         port = listening.getsockname()[1]
         self._source = source
         self._through = through
         self._listening = listening
-        self._what_if = what_if
+        self._more = more
         self._door = Doorkeeper(port)
         self._asked = 0.0
         self.feed = Feed(source)
@@ -90,7 +104,7 @@ class ConsoleServer:
                 self._data("claim", self._claim),
                 self._data("verdicts", self._verdicts),
                 self._data("waiting", self._waiting),
-                *(() if self._what_if is None else self._what_if.routes()),
+                *(() if self._more is None else self._more.routes()),
                 web.get("/{page}", self._page),
                 web.get("/", self._page),
             ]
@@ -114,7 +128,7 @@ class ConsoleServer:
         due = loop.time()
         while True:
             # A page is several requests, each several turns of the loop: between two evaluations they would take long.
-            answers = self._what_if is not None and self._what_if.under_way
+            answers = self._more is not None and self._more.under_way
             busy = not answers and self._asked + _BEAT < loop.time() and self._source.advance()
             if self._through is not None and self._through.stands:
                 self.feed.close()  # the readers ask again, and are handed through

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.decode import DecodeError, convert
@@ -28,13 +28,47 @@ from placewright.offline.world import offline_evaluator, read_object
 from placewright.profiles.config import placing
 from placewright.profiles.resolve import resolve
 from placewright.profiles.unclaimed import looked_at_by_others
-from placewright_lab.simulation.scenario import Act
-from placewright_lab.snapshots.playback import PIECE, SeenChange, SeenCluster, finished
 
 #: What a world is made of.
 Item: TypeAlias = Node | Pod | PodInfo | SchedulingProfile | ClusterObject
 #: Placements that are kept for `take_placed`.
 _MOST_UNTOLD: Final = 100_000
+#: Objects that are put in between two looks at the clock.
+_PIECE: Final = 64
+#: The type of a watch's event that ends an object.
+_DELETED: Final = "DELETED"
+
+
+class SeenChange(Protocol):
+    """A change of an object, as a recorder saw it."""
+
+    @property
+    def at(self) -> float:
+        """Seconds after the beginning."""
+
+    @property
+    def act(self) -> str:
+        """Type of the watch's event: ADDED, MODIFIED or DELETED."""
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The object as it is then; of a deleted one, its name and kind."""
+
+
+class SeenBeginning(Protocol):
+    """The beginning of a file, as read."""
+
+    @property
+    def objects(self) -> Sequence[Node | PodInfo | ClusterObject]:
+        """All objects but the profiles."""
+
+    @property
+    def profiles(self) -> Sequence[SchedulingProfile]:
+        """The profiles. A file without profiles gets kube-scheduler's default profile, as in `simulate`."""
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Remarks about the file, for the person who opened it."""
 
 
 class SeenWorld:
@@ -79,22 +113,7 @@ class SeenWorld:
         self._placed: deque[tuple[Series, float]] = deque(maxlen=_MOST_UNTOLD)
         self._refused: Counter[Series] = Counter()
 
-    @classmethod
-    def of_file(cls, seen: SeenCluster, registry: Registry) -> Self:
-        """Build the beginning of a file.
-
-        Args:
-            seen: the file. A file without profiles gets kube-scheduler's default profile, as in `simulate`.
-            registry: of plugins.
-
-        Returns:
-            The world.
-        """
-        world = cls(registry, unix_seconds(seen.header.taken))
-        finished(world.filling(seen))
-        return world
-
-    def filling(self, seen: SeenCluster) -> Generator[int, None, None]:
+    def filling(self, seen: SeenBeginning) -> Generator[int, None, None]:
         """Put in the beginning of a file, piece by piece.
 
         Args:
@@ -103,10 +122,10 @@ class SeenWorld:
         Yields:
             How many objects are in, after each piece.
         """
-        self.notes += [*seen.notes, *(f"left out of the file: {each}" for each in seen.header.left_out)]
+        self.notes += seen.remarks
         for many, item in enumerate(seen.objects, 1):
             self.put(item)
-            if many % PIECE == 0:
+            if many % _PIECE == 0:
                 yield many
         self.set_profiles(seen.profiles)
         self.changes = 0
@@ -180,7 +199,7 @@ class SeenWorld:
         item = _read_profile(change.manifest, where) if change.manifest.get("kind") == PROFILE else _read(change, where)
         if item is None:
             self.changes += 1
-        elif change.act is Act.DELETED:
+        elif change.act == _DELETED:
             self.remove(item)
         else:
             self.put(item)
@@ -285,7 +304,7 @@ def _refusal(pod: PodInfo | None) -> Condition | None:
 def _read(change: SeenChange, where: str) -> Item | None:
     """The object of a change. A deleted node is its name alone."""
     manifest = change.manifest
-    if change.act is Act.DELETED and manifest.get("kind") == "Node":
+    if change.act == _DELETED and manifest.get("kind") == "Node":
         return convert({"metadata": {"name": manifest["metadata"]["name"]}}, Node)
     return read_object(manifest, where)
 

@@ -17,9 +17,10 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self, TypeAlias
 
 from placewright.api.bad_input import InputError, bad_field
+from placewright.cli.options import LARGEST_MIB
 
 #: Bytes of text that a file may hold once it is unpacked; about a million pods.
-LARGEST_TEXT: Final = 2 * 2**30
+LARGEST_TEXT: Final = LARGEST_MIB << 20
 #: Bytes. An API server takes no object above 1.5 MiB, and the lines are cut down from those.
 LONGEST_LINE: Final = 16 * 2**20
 _MAGIC: Final = b"\x1f\x8b"

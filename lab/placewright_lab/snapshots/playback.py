@@ -75,6 +75,11 @@ class SeenCluster:
     changes: Sequence[SeenChange]
     notes: Sequence[str]
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        """The notes, and what the recorder could not read."""
+        return [*self.notes, *(f"left out of the file: {each}" for each in self.header.left_out)]
+
 
 @only_what_stays()
 def read_seen(path: Path, largest: int = LARGEST_TEXT) -> SeenCluster:

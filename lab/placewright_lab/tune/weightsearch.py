@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import msgspec
 
-from placewright.api.bad_input import InputError
 from placewright.api.profile import PluginConfig, SchedulingProfile
 from placewright.framework.registry import Registry
 from placewright.profiles.resolve import resolve
@@ -160,8 +159,8 @@ def _with_strategy(configs: Sequence[PluginConfig], chosen: str) -> list[PluginC
 def tune(task: Task, search: Search, trials: int, processes: int = 1, told: Callable[[Search], None] = lambda _: None) -> None:
     """Try the profile as it is, then up to `trials` settings. After an interruption `search` has the results so far.
 
-    `told` is called when trials have ended. Raises `InputError` for an objective that the scenario has nothing of, and where Optuna is
-    needed and not installed; `ProfileError` for settings that the profile cannot have.
+    `told` is called when trials have ended. Raises `InputError` for an objective that the scenario has nothing of, and `ProfileError` for
+    settings that the profile cannot have.
     """
     check_corners(task)
     proposals: Proposals = Everything(task.knobs) if task.combinations <= trials else Proposed(search, trials)
@@ -213,7 +212,7 @@ class Proposed(Proposals):
     """Optuna's proposals, without repeated ones: equal settings have equal outcomes."""
 
     def __init__(self, search: Search, trials: int) -> None:
-        """Raises `InputError` where Optuna is not installed."""
+        """Begin a study of the task."""
         optuna = optuna_library()
         task = search.task
         sampler = optuna.samplers.TPESampler(seed=task.seed, n_startup_trials=2 * ROUND)
@@ -252,12 +251,8 @@ class Proposed(Proposals):
 
 
 def optuna_library() -> Any:
-    """The library, which is an extra."""
-    try:
-        optuna = import_module("optuna")
-    except ModuleNotFoundError:
-        said = "not every combination can be tried in so few trials, and a search needs Optuna: pip install 'placewright[lab]'"
-        raise InputError(said) from None
+    """The library, which takes a second to load and is not needed where every combination is tried."""
+    optuna = import_module("optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 

@@ -20,12 +20,13 @@ from placewright.api.bad_input import InputError, printable
 from placewright.api.decode import DecodeError
 from placewright.cli.helptexts import TEXTS, describe
 from placewright.cli.options import Subparsers
+from placewright.framework.distributions import home_of, lacking
 from placewright.framework.errors import PluginError, PluginRegistrationError
 from placewright.kube.errors import ConfigError
 
-#: The entry point group for commands of other packages, `placewright_lab` among them.
+#: The entry point group for commands of other packages, such as those of `placewright-lab`.
 ENTRY_POINT_GROUP: Final = "placewright.commands"
-#: Top-level packages of this distribution: a missing one is a defect, not an extra that is not installed.
+#: Top-level packages of this repository: a missing module of one is a defect, not a library that is not installed.
 _OWN_PACKAGES: Final = frozenset({"placewright", "placewright_lab", "kubesandbox"})
 #: Errors of a person's input, plugins included. Every other error is a defect and keeps its traceback.
 _INPUT_ERRORS: Final = (InputError, ConfigError, DecodeError, PluginError, PluginRegistrationError)
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "placewright") -
     except ModuleNotFoundError as missing:
         if _is_ours(missing.name):
             raise
-        sys.stderr.write(f"placewright: error: {program} {words[0]}: {_install(missing.name)}\n")
+        sys.stderr.write(f"placewright: error: {program} {words[0]}: {missing.name} is not installed\n")
         return 2
     except KeyboardInterrupt:
         return 130  # as shells report a program that SIGINT has ended
@@ -79,12 +80,8 @@ def main(arguments: Sequence[str] | None = None, program: str = "placewright") -
 
 
 def _is_ours(module: str | None) -> bool:
-    """Whether a missing module belongs to this distribution, which is a defect."""
+    """Whether a missing module belongs to this repository, which is a defect."""
     return module is None or module.partition(".")[0] in _OWN_PACKAGES
-
-
-def _install(module: str | None) -> str:
-    return f"{module} is not installed: pip install 'placewright[lab]'"
 
 
 def kubectl_plugin() -> int:
@@ -116,20 +113,26 @@ def make_parser(words: Sequence[str] = (), program: str = "placewright") -> argp
 
     Returns:
         The parser.
+
+    Raises:
+        InputError: the command is of a distribution that is not installed.
     """
     parser = _Parser(prog=program, description="A Kubernetes scheduler whose profiles are custom resources.")
     subparsers = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
     # A search for entry points reads the metadata of every installed package, so it is left out for the operator's own commands.
     there = OWN_COMMANDS if words and words[0] in OWN_COMMANDS else commands()
     named = next((word for word in words if word in there), None)
+    home = home_of(words[0]) if words and named is None else None
+    if home is not None:
+        raise InputError(f"{program} {words[0]}: {lacking(home) or f'placewright-{home} is damaged: install it again'}")
     for name in there if named is None else (named,):
         try:
             command = there[name]()
         except ModuleNotFoundError as missing:
-            # The help of all commands lists this one, too, with the way to install it.
+            # The help of all commands lists this one, too.
             if named is not None or _is_ours(missing.name):
                 raise
-            subparsers.add_parser(name, help=f"not here: {_install(missing.name)}")
+            subparsers.add_parser(name, help=f"not here: {missing.name} is not installed")
             continue
         command.register(subparsers)  # type: ignore[arg-type] # parsers of a subclass of ours are parsers
     describe(parser, "", TEXTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     #: The result of `add_subparsers`; argparse has no public name for its type.
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     Group: TypeAlias = argparse._ArgumentGroup  # noqa: SLF001
 else:
     Subparsers = Group = object
+
+
+#: Text that a snapshot or a recording may unpack to without `--largest`: 2 GiB.
+LARGEST_MIB: Final = 2 * 2**10
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> Group:
@@ -29,6 +33,21 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> Group:
     group.add_argument("--kubeconfig", metavar="FILE", help=f"kubeconfig (default: {found})")
     group.add_argument("--context", metavar="NAME", help="kubeconfig context (default: the current one)")
     return group
+
+
+def add_largest_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--largest`, the bound on the unpacked size of a file.
+
+    Args:
+        parser: of a command that reads a snapshot or a recording.
+    """
+    parser.add_argument(
+        "--largest",
+        type=whole_number(1, 2**20),
+        default=LARGEST_MIB,
+        metavar="MIB",
+        help="refuse a snapshot or recording that unpacks to more text than this (default: %(default)s)",
+    )
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:

@@ -10,6 +10,7 @@ import pytest
 from lab.commands.scenarios import NODES, PODS, profile_file, scenario_file
 from placewright import testing as kit
 from placewright.cli.main import main
+from placewright.console.rights import ALL_NAMESPACES
 from placewright_lab.commands.comparisonoutput import escaped
 
 
@@ -65,11 +66,14 @@ def test_the_console_shows_the_same_afterwards(
     words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = []
-    monkeypatch.setattr("placewright_lab.commands.compare.show_comparison", lambda content, name: shown.append((content.profiles, name)))
+    monkeypatch.setattr(
+        "placewright_lab.commands.compare.show",
+        lambda source, listening: shown.append((source.sections(ALL_NAMESPACES), listening.close())),
+    )
     assert main(words) == 0
     assert shown == []
     assert main([*words, "--console"]) == 0
-    assert [profiles for profiles, _ in shown] == [("plain", "packing")]
+    assert [state["comparison"]["report"]["profiles"] for state, _ in shown] == [("plain", "packing")]
     assert capsys.readouterr().out.count("left empty") == 2
 
 

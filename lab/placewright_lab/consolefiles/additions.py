@@ -1,0 +1,82 @@
+"""The lab's additions to the console on this machine: snapshots, recordings and comparisons as files, and the what-if pages.
+
+The console finds this module by the entry point group `placewright.console`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from placewright.framework.registry import Registry, installed_plugins
+from placewright.plugins.catalog import in_tree
+from placewright_lab.console.clusterathand import ClusterAtHand
+from placewright_lab.console.comparisonsource import ComparisonSource, read_comparison
+from placewright_lab.console.filesource import FileSource
+from placewright_lab.console.openedfile import OpenedFile
+from placewright_lab.console.whatifpages import WhatIfPages
+
+
+def open_source(
+    path: Path, largest: int, speed: int, say: Callable[[str], object]
+) -> tuple[FileSource | ComparisonSource, WhatIfPages | None]:
+    """Open a snapshot, a recording or a comparison. Implements `Additions`.
+
+    Args:
+        path: of the file.
+        largest: bytes of text that it may unpack to.
+        speed: seconds of a recording that pass in a second.
+        say: hears remarks about the file once it is read.
+
+    Returns:
+        The source of the pages, and the what-if pages, which a comparison has not.
+
+    Raises:
+        InputError: the file is none of these, or is damaged.
+    """
+    comparison = read_comparison(path, largest)
+    if comparison is not None:
+        return ComparisonSource(comparison, path.name), None
+    source = OpenedFile(path, largest, _registry(), time.monotonic, speed, say)
+    return source, what_if_of(source)
+
+
+def more_pages(at_hand: ClusterAtHand) -> WhatIfPages:
+    """Make the what-if pages of a cluster. Implements `Additions`."""
+    return WhatIfPages(at_hand, _registry())
+
+
+def open_file(path: Path, largest: int, speed: int = 1) -> FileSource:
+    """Read a snapshot or a recording for the console.
+
+    Args:
+        path: of the file.
+        largest: bytes of text that it may unpack to.
+        speed: seconds of a recording that pass in a second.
+
+    Returns:
+        The source of the pages.
+
+    Raises:
+        InputError: the file is neither, or is damaged.
+    """
+    return OpenedFile(path, largest, _registry(), time.monotonic, speed).whole()
+
+
+def what_if_of(source: FileSource) -> WhatIfPages:
+    """Make the what-if pages, and have the source offer them.
+
+    Args:
+        source: of the cluster that is shown.
+
+    Returns:
+        The pages.
+    """
+    pages = more_pages(source)
+    source.can += pages.can
+    return pages
+
+
+def _registry() -> Registry:
+    return in_tree().with_installed(installed_plugins())
