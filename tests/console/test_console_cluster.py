@@ -42,7 +42,7 @@ async def test_without_an_operator_the_cluster_is_shown_live_with_the_reason(sta
         assert (status, page["verdict"]) == (200, "now: 1 of 3 nodes can hold it")
         status, page = await browser.ask("node?name=c")
         assert (status, page["name"], page["pods"]) == (200, "c", [])
-        assert await browser.ask("pod?pod=default/nobody") == (404, "no such pod: it may have gone since\n")
+        assert await browser.ask("pod?pod=default/nobody") == (404, "no such pod: it may have gone since, or you may not see it\n")
 
 
 async def test_pods_that_get_their_node_are_placements_and_those_that_go_are_gone(stage: Stage) -> None:

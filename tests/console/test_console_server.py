@@ -162,8 +162,10 @@ async def test_the_feed_begins_with_a_whole_state(visitor: Visitor) -> None:
 
 async def test_what_is_not_there_is_told(visitor: Visitor) -> None:
     await visitor.enter()
-    for path in ("/api/node?name=gone", "/api/node", "/api/pod?pod=shop/gone", "/api/pod?pod=", "/nothing.js"):
+    for path in ("/api/node?name=gone", "/api/pod?pod=shop/gone", "/nothing.js"):
         assert (await visitor.ask(path))[0] == 404, path
+    for path in ("/api/node", "/api/pod?pod="):
+        assert (await visitor.ask(path))[0] == 400, path
 
 
 async def test_a_request_whose_browser_is_gone_ends(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:

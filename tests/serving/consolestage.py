@@ -20,6 +20,7 @@ from placewright.serving.access import OnlyEverybody
 from placewright.serving.console import Console
 from placewright.serving.consolerights import ENTER, EVERYWHERE, ConsoleRights
 from placewright.serving.listener import Listener, bind
+from placewright.serving.pages import GuardedPages
 from placewright.serving.reviews import AskedRight, User
 from placewright.serving.routes import Answer, Endpoint, Question, RequestRefused, Routes
 
@@ -103,6 +104,7 @@ class FakeSource:
         self.more = 0
         self.broken = False
         self.text = "hello"
+        self.company = FakeCompany()
 
     def advance(self) -> bool:
         if self.broken:
@@ -143,7 +145,8 @@ class Site:
         self.elsewhere = ""
         self.namespaces = ["bank", "shop"]
         rights = ConsoleRights(judge, lambda: self.namespaces, clock)
-        self.console = Console(source, FakeCompany(), rights, lambda: self.elsewhere, clock)
+        self.console = Console(source, clock)
+        self.pages = GuardedPages(ENTER.path, self.console, rights, lambda: self.elsewhere)
 
     def url(self, path: str) -> str:
         return f"http://{LOOPBACK}:{self.port}{path}"
@@ -183,7 +186,7 @@ async def site() -> AsyncIterator[Site]:
             async def admit(self, endpoint: Endpoint, question: Question) -> None:
                 """Metrics are for all here, and the console judges itself."""
 
-        routes = Routes([made.console.endpoint, Endpoint("/metrics", metrics)])
+        routes = Routes([made.pages.endpoint, Endpoint("/metrics", metrics)])
         async with made.console.open(), Listener(routes, Everybody()).serving(opened, None):
             yield made
 

@@ -66,7 +66,7 @@ async def test_nothing_but_get_is_answered(method: str, path: str, here: Site) -
 
 
 async def test_it_is_not_among_what_is_served_without_tls(here: Site) -> None:
-    endpoint = here.console.endpoint
+    endpoint = here.pages.endpoint
     assert Routes([endpoint]).open_to_everybody().paths == ()
     with pytest.raises(RequestRefused):
         await OnlyEverybody().admit(endpoint, Question("/console/"))
@@ -132,7 +132,7 @@ async def test_a_pod_that_may_not_be_seen_is_told_like_one_that_is_not_there(her
     token = here.judge.person("bob", "enter", "shop")
     assert (await here.read("/console/api/pod?pod=shop/web", token))[:2] == (200, b'{"name":"web"}')
     hidden, missing = [await here.read(f"/console/api/pod?pod={pod}", token) for pod in ("bank/ledger", "bank/nothing")]
-    assert hidden[:2] == missing[:2] == (404, b"there is none of this name, or none that you may see\n")
+    assert hidden[:2] == missing[:2] == (404, b"no such pod: it may have gone since, or you may not see it\n")
 
 
 async def test_pages_of_groups_claims_and_verdicts_are_asked_for_by_namespace_and_name(here: Site) -> None:
@@ -248,9 +248,9 @@ async def test_a_stream_outlives_an_api_server_that_is_away_for_a_moment_and_no_
 
 async def test_all_streams_end_when_the_lead_is_lost(here: Site) -> None:
     async with following(here, here.judge.person("ann", "enter", "everywhere")) as messages:
-        here.console.lead_changed(active=True)
+        here.pages.lead_changed(active=True)
         assert len(here.console.streams) == 1
-        here.console.lead_changed(active=False)
+        here.pages.lead_changed(active=False)
         assert [each async for each in messages] == []
 
 

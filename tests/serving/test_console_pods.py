@@ -18,6 +18,7 @@ from placewright.explain.words import standing
 from placewright.queue.queued import Suspicion
 from placewright.serving.consolepods import QueuedPods
 from placewright.serving.explainpages import explanation
+from placewright.serving.schedulerview import EngineView
 
 from .consolecast import COME_IN, READ, Cast
 from .desk import Desk, desk
@@ -35,7 +36,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 def pages(asked: Desk) -> CompanyPages:
-    return CompanyPages(asked.engine.cluster, QueuedPods(asked.engine), time.monotonic)
+    return CompanyPages(asked.engine.cluster, QueuedPods(EngineView(asked.engine, Records(time.monotonic))), time.monotonic)
 
 
 def lines(asked: Desk, name: str) -> list[str]:

@@ -25,6 +25,7 @@ from placewright.queue.hints import Requeue
 from placewright.queue.queued import Suspicion
 from placewright.serving import consolesource
 from placewright.serving.consolesource import LiveSource, _Kept
+from placewright.serving.schedulerview import EngineView
 from placewright.testing import World, node, pod, profile
 from randomcases import cases
 
@@ -45,7 +46,8 @@ class Console:
             access=SimpleNamespace(server="https://api", context=""), client=SimpleNamespace(away=SimpleNamespace(away_since=None)),
         )  # fmt: skip
         self.adopt()
-        self.source = LiveSource(cast("Engine", self.engine), self.records, clock=self.world.time, wall=self.wall)
+        self.view = EngineView(cast("Engine", self.engine), self.records)
+        self.source = LiveSource(self.view, clock=self.world.time, wall=self.wall)
 
     def _profile_of(self, name: str) -> Active[Any] | None:
         return self.active.get(name)
@@ -65,7 +67,7 @@ class Console:
 
     def anew(self, rights: Rights) -> Any:
         """The same sections from all pods and all nodes, without what was kept."""
-        kept = _Kept(cast("Engine", self.engine), EPOCH)
+        kept = _Kept(self.view, EPOCH)
         pods = [self.source._pending(kept, queued) for _, queued in self.world.queue.pods()]
         nodes = ConsoleNodes(self.world.cluster, sorted(self.engine.live.active))
         nodes.refresh()

@@ -16,8 +16,10 @@ from placewright.console.marks import AWAY, BEGUN, GENERATION, LEADER, STILL
 from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.console.shadowrows import shadow_rows
 from placewright.console.timeline import GENERATIONS, OTHERS
+from placewright.explain.records import Records
 from placewright.observability.metrics.attempts import AttemptSeries
 from placewright.serving.consoletimeline import SAMPLE_SECONDS, EngineTimeline, seen_shadows
+from placewright.serving.schedulerview import EngineView
 
 NOON = 1_795_521_600.0
 
@@ -27,22 +29,22 @@ class Staged:
 
     def __init__(self) -> None:
         self.now = 1000.0
-        self.engine: Any = SimpleNamespace(
+        self.view: Any = SimpleNamespace(
             live=SimpleNamespace(active={}),
-            leadership=SimpleNamespace(active=True),
-            client=SimpleNamespace(away=SimpleNamespace(away_since=None)),
+            leads=True,
+            away_since=None,
             queue=SimpleNamespace(profile_queues=lambda: [self.queue("default", (1, 2, 3, 4)), self.queue("tenants-own", (0, 0, 7, 0))]),
         )
         self.profile(1)
         self.attempts = AttemptSeries()
-        self.timeline = EngineTimeline(self.engine, self.attempts, lambda: self.now, lambda: NOON + self.now)
+        self.timeline = EngineTimeline(self.view, self.attempts, lambda: self.now, lambda: NOON + self.now)
 
     @staticmethod
     def queue(name: str, sizes: tuple[int, ...]) -> Any:
         return SimpleNamespace(name=name, sizes=lambda: sizes)
 
     def profile(self, generation: int) -> None:
-        self.engine.live.active = {"default": SimpleNamespace(profile=SimpleNamespace(name="main", generation=generation))}
+        self.view.live.active = {"default": SimpleNamespace(profile=SimpleNamespace(name="main", generation=generation))}
 
     def looks(self, times: int = 1, every: float = 1.0) -> None:
         for _ in range(times):
@@ -78,13 +80,13 @@ def test_a_generation_that_changes_is_marked_and_its_counts_are_kept_apart() -> 
 
 def test_profiles_that_are_there_at_the_start_are_not_marked_and_later_ones_are() -> None:
     staged = Staged()
-    staged.engine.live.active = {}
-    staged.timeline = EngineTimeline(staged.engine, staged.attempts, lambda: staged.now, lambda: NOON + staged.now)
+    staged.view.live.active = {}
+    staged.timeline = EngineTimeline(staged.view, staged.attempts, lambda: staged.now, lambda: NOON + staged.now)
     staged.looks(2)
     staged.profile(3)
     staged.looks(2)
     assert staged.marks(GENERATION) == []
-    staged.engine.live.active = {}
+    staged.view.live.active = {}
     staged.looks(2)
     staged.profile(3)
     staged.looks(2)
@@ -112,13 +114,13 @@ async def test_an_error_leaves_a_gap_and_is_logged_once(caplog: pytest.LogCaptur
 def test_an_api_server_that_is_away_is_marked_from_its_first_failure_until_it_is_back() -> None:
     staged = Staged()
     staged.looks(2)
-    staged.engine.client.away.away_since = time.monotonic() - 0.5
+    staged.view.away_since = time.monotonic() - 0.5
     staged.looks()
     (mark,) = staged.marks(AWAY)
     assert mark["open"]
     assert mark["at"] == pytest.approx(NOON + 1002.5, abs=0.3)
     staged.looks(4)
-    staged.engine.client.away.away_since = None
+    staged.view.away_since = None
     staged.looks()
     (mark,) = staged.marks(AWAY)
     assert "open" not in mark
@@ -129,9 +131,9 @@ def test_an_api_server_that_is_away_is_marked_from_its_first_failure_until_it_is
 def test_the_lead_and_a_standstill_are_marked() -> None:
     staged = Staged()
     staged.looks()
-    staged.engine.leadership.active = False
+    staged.view.leads = False
     staged.looks(2)
-    staged.engine.leadership.active = True
+    staged.view.leads = True
     staged.looks()
     assert [mark["label"] for mark in staged.marks(LEADER)] == ["stands by", "leads"]
     staged.looks(every=30)
@@ -144,7 +146,9 @@ async def test_an_operator_at_work_is_counted_whole() -> None:
     async with new_stage() as stage, watched(stage.profile().nodes(2)) as running:
         clock = SimpleNamespace(now=0.0)
         series: Any = running.metrics._series
-        timeline = EngineTimeline(running.engine, series.attempts, lambda: clock.now, lambda: NOON + clock.now)
+        timeline = EngineTimeline(
+            EngineView(running.engine, Records(time.time)), series.attempts, lambda: clock.now, lambda: NOON + clock.now
+        )
         names = stage.pods(5)
         await stage.until(lambda: stage.placed(*names))
         async with asyncio.timeout(DEADLINE):
@@ -157,7 +161,7 @@ async def test_an_operator_at_work_is_counted_whole() -> None:
         assert row[2][1] == 5
         assert row[2][3] > 0
         assert row[2][5] >= row[2][3]
-        assert seen_shadows(running.engine) == []
+        assert seen_shadows(EngineView(running.engine, Records(time.time))) == []
 
 
 async def test_a_shadow_at_work_is_told_with_examples_within_the_rights() -> None:
@@ -169,9 +173,9 @@ async def test_a_shadow_at_work_is_told_with_examples_within_the_rights() -> Non
         async with asyncio.timeout(DEADLINE):
             while running.engine.shadows.by_name["packed"].figures.decided < 6:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-        row = shadow_rows(seen_shadows(running.engine), ALL_NAMESPACES)["packed"]
+        row = shadow_rows(seen_shadows(EngineView(running.engine, Records(time.time))), ALL_NAMESPACES)["packed"]
         assert row["beside"] == "default"
         assert row["examples"]
         assert {each[1] for each in row["examples"]} <= set(names)
-        hidden = shadow_rows(seen_shadows(running.engine), Rights.of([]))["packed"]
+        hidden = shadow_rows(seen_shadows(EngineView(running.engine, Records(time.time))), Rights.of([]))["packed"]
         assert (hidden["examples"], hidden["hidden"]) == ([], len(row["examples"]))

@@ -24,18 +24,18 @@ from typing import Any, Final, Self, cast
 from placewright.api.profile import default_profile
 from placewright.console.rights import ALL_NAMESPACES
 from placewright.engine.certificates import self_made
-from placewright.engine.engine import Engine
 from placewright.explain.records import Records
 from placewright.offline.world import read_object
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active
 from placewright.profiles.resolve import resolve
 from placewright.serving.access import OnlyEverybody
-from placewright.serving.consolerights import ConsoleRights, Visitor
+from placewright.serving.consolerights import Visitor
 from placewright.serving.consolesource import LiveSource
 from placewright.serving.consolestreams import ConsoleStreams
 from placewright.serving.listener import Listener, bind
 from placewright.serving.routes import Answer, Endpoint, Question, Routes
+from placewright.serving.schedulerview import SchedulerView
 from placewright_lab.bench.decisions import nothing_old_collected
 from placewright_lab.bench.processtimes import percentiles
 from placewright_lab.bench.recordcost import Side
@@ -125,7 +125,7 @@ class ConsoleCost:
 
 
 class Steady(Side):
-    """A scheduler whose pods come at a rate and leave after a while, with the parts of an engine that the console's source reads.
+    """A scheduler whose pods come at a rate and leave after a while, with the parts of a scheduler that the console's source reads.
 
     Attributes:
         costs: seconds of processor time of the decisions since `costs` was last emptied.
@@ -151,10 +151,9 @@ class Steady(Side):
         active = {profile.scheduler_name: Active(profile, self.evaluator)}
         live = SimpleNamespace(active=active, by_scheduler_name=active.get)
         parts = SimpleNamespace(
-            cluster=self.cluster, queue=self.queue, live=live, replica=SimpleNamespace(identity="bench"),
-            access=SimpleNamespace(server="", context=""), client=SimpleNamespace(away=SimpleNamespace(away_since=None)),
-        )  # fmt: skip
-        self.engine = cast("Engine", parts)
+            cluster=self.cluster, queue=self.queue, live=live, records=self.records, replica="bench", source="", server="", away_since=None
+        )
+        self.view = cast("SchedulerView", parts)
 
     async def fill(self) -> None:
         """Have pods of some shapes wait that no node can hold, and place pods until as many stand as will."""
@@ -213,8 +212,8 @@ async def _measure(
     steady = Steady(nodes, waiting)
     await steady.fill()
     turns: dict[int, list[ConsoleTurn]] = {each: [] for each in readers}
-    source = LiveSource(steady.engine, steady.records)
-    streams = ConsoleStreams(source, cast("ConsoleRights", _Everybody()))
+    source = LiveSource(steady.view)
+    streams = ConsoleStreams(source)
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(_served(streams))
         child, idlers = [await stack.enter_async_context(_Child.started(port)) for _ in range(2)]
@@ -278,11 +277,9 @@ async def _look(looks: list[float]) -> None:
         before = now
 
 
-class _Everybody:
-    """Lets every reader see all. Stands where the API server judges."""
-
-    async def of(self, _question: Question) -> Visitor:
-        return Visitor("bench", ALL_NAMESPACES)
+async def _again() -> Visitor:
+    """Let every reader see all, as where the API server says so."""
+    return Visitor("bench", ALL_NAMESPACES, _again)
 
 
 class _Open(OnlyEverybody):
@@ -295,7 +292,8 @@ async def _served(streams: ConsoleStreams) -> AsyncIterator[int]:
     """The feed over HTTPS, as the operator serves it; yields the port."""
 
     async def follow(question: Question) -> Answer:
-        return Answer(streams.follow(question, Visitor(f"reader-{len(streams)}", ALL_NAMESPACES)), "application/x-ndjson")
+        visitor = Visitor(f"reader-{len(streams)}", ALL_NAMESPACES, _again)
+        return Answer(streams.follow(visitor, packed=question.packed), "application/x-ndjson")
 
     listening = bind(_LOOPBACK, 0, "--port")
     port: int = listening.getsockname()[1]

@@ -1,6 +1,6 @@
 """Additions of another package to the console on this machine: files that it shows, and pages beside those of a cluster.
 
-The package is found by the entry point group `placewright.console`. `placewright-lab` is one: snapshots, recordings, comparisons, what-if.
+The package is found by the entry point group `placewright.additions`. `placewright-lab` is one: snapshots, recordings, comparisons, what-if.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from placewright.console.source import CompanySource
 from placewright_lab.console.clusterathand import ClusterAtHand
 from placewright_lab.console.localserver import MorePages
 
-GROUP: Final = "placewright.console"
+GROUP: Final = "placewright.additions"
 
 
 class Additions(Protocol):

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from placewright.cli.operatorport import CannotAsk
-from placewright.console.staticpages import SECURITY_HEADERS
+from placewright.serving.routes import SECURITY_HEADERS
 from placewright_lab.console.operatorlink import OperatorLink
 
 #: The media types that an operator's console answers with. Anything else is handed on as text.

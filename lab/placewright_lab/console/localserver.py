@@ -6,19 +6,20 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 from aiohttp import web
 
 from placewright.api.decode import DecodeError, decode
+from placewright.console.datapages import DATA_PAGES, FEED, BadQuestionError, DataPage
 from placewright.console.feed import Feed, TooManyReadersError
 from placewright.console.rights import ALL_NAMESPACES
 from placewright.console.source import CompanySource
-from placewright.console.staticpages import SECURITY_HEADERS, static_pages
+from placewright.console.staticpages import static_pages
 from placewright.console.verdictdesk import TooManyQuestionsError
-from placewright.console.waitingpage import PodsAsked
 from placewright.engine.singlerequest import CANCELLED_WHEN_GONE
+from placewright.serving.routes import SECURITY_HEADERS
 from placewright_lab.console.doorkeeper import DATA, SESSION, Doorkeeper
 from placewright_lab.console.handthrough import WRITE_SECONDS, HandThrough, dropped_when_it_ends
 
@@ -97,13 +98,8 @@ class ConsoleServer:
         app.add_routes(
             [
                 web.post(SESSION, self._session),
-                self._data("feed", self._feed),
-                self._data("node", self._node),
-                self._data("pod", self._pod),
-                self._data("group", self._group),
-                self._data("claim", self._claim),
-                self._data("verdicts", self._verdicts),
-                self._data("waiting", self._waiting),
+                self._data(FEED, self._feed),
+                *(self._data(name, self._answering(page)) for name, page in DATA_PAGES.items()),
                 *(() if self._more is None else self._more.routes()),
                 web.get("/{page}", self._page),
                 web.get("/", self._page),
@@ -145,6 +141,23 @@ class ConsoleServer:
             return await (through.answer(request, name) if through is not None and through.stands else own(request))
 
         return web.get(f"{DATA}{name}", answer)
+
+    def _answering(self, page: DataPage) -> _Handler:
+        """The handler of a page's data from the source. The reader is the person who started this, who may see all."""
+
+        async def answer(request: web.Request) -> web.Response:
+            query = {name: request.query.getall(name) for name in request.query}
+            try:
+                found = await page.answer(self._source, query, ALL_NAMESPACES)
+            except BadQuestionError as problem:
+                return web.Response(status=_BAD_REQUEST, text=f"{problem}\n")
+            except TooManyQuestionsError:
+                return web.Response(status=_NO_ROOM, text="too many questions\n")
+            if found is None:
+                return web.Response(status=_NOT_FOUND, text=f"{page.missing}\n")
+            return web.Response(body=found, headers={"Content-Type": "application/json", "Cache-Control": "no-store"})
+
+        return answer
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -192,38 +205,3 @@ class ConsoleServer:
             return answer
         finally:
             self.feed.leave(reader)
-
-    async def _node(self, request: web.Request) -> web.Response:
-        return _json(self._source.node(request.query.get("name", ""), ALL_NAMESPACES), "no such node")
-
-    async def _pod(self, request: web.Request) -> web.Response:
-        return _json(self._source.pod(*_named(request, "pod"), ALL_NAMESPACES), "no such pod: it may have gone since")
-
-    async def _group(self, request: web.Request) -> web.Response:
-        return _json(self._source.company.group(*_named(request, "group"), ALL_NAMESPACES), "no such group: it may have gone since")
-
-    async def _claim(self, request: web.Request) -> web.Response:
-        return _json(self._source.company.claim(*_named(request, "claim"), ALL_NAMESPACES), "no such claim: it may have gone since")
-
-    async def _verdicts(self, request: web.Request) -> web.Response:
-        try:
-            found = await self._source.company.verdicts(*_named(request, "pod"), ALL_NAMESPACES)
-        except TooManyQuestionsError:
-            return web.Response(status=_NO_ROOM, text="too many questions\n")
-        return _json(None if found is None else msgspec.Raw(found), "no such pod waits: it may have got its node since")
-
-    async def _waiting(self, request: web.Request) -> web.Response:
-        asked = PodsAsked.of(request.query.get("rows", ""), request.query.get("after", ""))
-        return _json(self._source.waiting(asked, ALL_NAMESPACES), "")
-
-
-def _named(request: web.Request, what: str) -> tuple[str, str]:
-    """Namespace and name out of `NAMESPACE/NAME`; a name may have slashes."""
-    namespace, _, name = request.query.get(what, "").partition("/")
-    return namespace, name
-
-
-def _json(found: dict[str, Any] | msgspec.Raw | None, missing: str) -> web.Response:
-    if found is None:
-        return web.Response(status=_NOT_FOUND, text=f"{missing}\n")
-    return web.Response(body=msgspec.json.encode(found), headers={"Content-Type": "application/json", "Cache-Control": "no-store"})

@@ -39,7 +39,7 @@ _PIECE: Final = 64
 _DELETED: Final = "DELETED"
 
 
-class SeenChange(Protocol):
+class RecordedChange(Protocol):
     """A change of an object, as a recorder saw it."""
 
     @property
@@ -185,7 +185,7 @@ class SeenWorld:
         taken, self._refused = self._refused, Counter()
         return taken
 
-    def apply(self, change: SeenChange) -> None:
+    def apply(self, change: RecordedChange) -> None:
         """Apply a change of a recording.
 
         Args:
@@ -301,7 +301,7 @@ def _refusal(pod: PodInfo | None) -> Condition | None:
     return find_condition(pod.pod, POD_SCHEDULED)
 
 
-def _read(change: SeenChange, where: str) -> Item | None:
+def _read(change: RecordedChange, where: str) -> Item | None:
     """The object of a change. A deleted node is its name alone."""
     manifest = change.manifest
     if change.act == _DELETED and manifest.get("kind") == "Node":

@@ -16,8 +16,8 @@ from aiohttp import web
 
 from placewright.api.bad_input import InputError
 from placewright.api.decode import decode
-from placewright.console.staticpages import SECURITY_HEADERS
 from placewright.framework.registry import Registry
+from placewright.serving.routes import SECURITY_HEADERS
 from placewright_lab.console.clusterathand import ClusterAtHand
 from placewright_lab.console.doorkeeper import DATA
 from placewright_lab.console.whatif import WhatIf

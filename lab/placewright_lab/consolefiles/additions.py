@@ -1,6 +1,6 @@
 """The lab's additions to the console on this machine: snapshots, recordings and comparisons as files, and the what-if pages.
 
-The console finds this module by the entry point group `placewright.console`.
+The console finds this module by the entry point group `placewright.additions`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files of the console's pages: hand-written, with nothing from elsewhere, and the headers that keep them so."""
+"""The files of the console's pages: hand-written, with nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -7,15 +7,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-#: No script, style, picture or connection from elsewhere, no inline script, no frame around the pages, and no form that leaves them.
-SECURITY_HEADERS: Final[Mapping[str, str]] = {
-    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
 #: Bytes of all files together, each packed by gzip: what a first visit costs.
 MOST_PACKED_BYTES: Final = 90_000
 _TYPES: Final = {

@@ -27,13 +27,23 @@ def lacking(name: str) -> str:
         Why it cannot be used and what to install, in one line; empty where it can.
     """
     distribution = f"placewright-{name}"
-    # From its folder, because an index may have a distribution of this name by other authors.
-    how = f"in a clone of Placewright {__version__}, run pip install . ./{name}"
     try:
         found = version(distribution)
     except PackageNotFoundError:
-        return f"{distribution} is not installed: {how}"
-    return "" if found == __version__ else f"{distribution} is {found}, and placewright is {__version__}: {how}"
+        return f"{distribution} is not installed: {how_to_install(name)}"
+    return "" if found == __version__ else f"{distribution} is {found}, and placewright is {__version__}: {how_to_install(name)}"
+
+
+def how_to_install(name: str) -> str:
+    """Say how a distribution is installed: from its folder, because an index may have one of the same name by other authors.
+
+    Args:
+        name: its folder in the repository.
+
+    Returns:
+        The end of a sentence.
+    """
+    return f"in a clone of Placewright {__version__}, run pip install . ./{name}"
 
 
 def home_of(command: str) -> str | None:

@@ -1,7 +1,6 @@
-"""`/console`: the console's pages, and the data behind them for people whom the API server lets see it.
+"""The console's pages of a running operator, for the doorkeeper before them.
 
-The pages carry no data and need no token. What they ask for is below `/console/api/`, needs a bearer token, and is answered by the replica
-that places pods, as only that one has the queue.
+The operator finds this module by the entry point group `placewright.pages`.
 """
 
 from __future__ import annotations
@@ -10,90 +9,53 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from placewright.api.decode import DecodeError
-from placewright.console.companypages import CompanyPages
-from placewright.console.source import ConsoleSource
-from placewright.console.staticpages import SECURITY_HEADERS, static_pages
+from placewright.console.datapages import DATA_PAGES, FEED, BadQuestionError
+from placewright.console.rights import Rights
+from placewright.console.shadowrows import shadow_rows
+from placewright.console.source import CompanySource
+from placewright.console.statedelta import Section
+from placewright.console.staticpages import StaticPage, static_pages
 from placewright.console.verdictdesk import TooManyQuestionsError
-from placewright.console.waitingpage import LONGEST_AFTER, LONGEST_ROWS, PodsAsked
-from placewright.engine.engine import Engine
-from placewright.leadership.election import Alone
-from placewright.serving.consolerights import ConsoleRights, Visitor
+from placewright.serving.consolerights import Visitor
+from placewright.serving.consolesource import LiveSource
 from placewright.serving.consolestreams import ConsoleStreams
-from placewright.serving.routes import JSON, TEXT, Answer, Audience, Endpoint, Question, RequestRefused
+from placewright.serving.consoletimeline import EngineTimeline, seen_shadows
+from placewright.serving.routes import JSON, Answer, Question, RequestRefused
+from placewright.serving.schedulerview import SchedulerView
 
-PATH: Final = "/console"
-_PAGES: Final = f"{PATH}/"
-_DATA: Final = f"{PATH}/api/"
 _LINES: Final = "application/x-ndjson"
 #: How much longer the pause after an explanation is than the explanation took: together they take a fifth of the event loop's time at most.
 _REST: Final = 4.0
 #: Explanations that wait for their turn.
 _MOST_WAITING: Final = 50
-#: Characters of a name, by the rules of Kubernetes, and of a namespace with it.
-_LONGEST_NAME: Final = 253
-_LONGEST_PAIR: Final = 63 + 1 + _LONGEST_NAME
-_FOUND: Final = 302
 _BAD_REQUEST: Final = 400
-_UNAUTHORIZED: Final = 401
-_FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _BUSY: Final = 503
-#: The same for what is not there and for what the reader may not see.
-_MISSING: Final = "there is none of this name, or none that you may see"
 _TOO_MANY: Final = "too many people ask at once; try again"
-_UNKEPT: Final = {"Cache-Control": "no-store", **SECURITY_HEADERS}
-
-#: Makes a page of plain data for a reader; None where there is none that this reader may see.
-_Making = Callable[[Question, Visitor], dict[str, Any] | None]
 
 
 class Console:
-    """One replica's console.
+    """One replica's console. Implements `Pages`.
 
     Attributes:
         streams: of its readers.
+        opening: the feed.
     """
 
-    def __init__(
-        self,
-        source: ConsoleSource,
-        company: CompanyPages,
-        rights: ConsoleRights,
-        elsewhere: Callable[[], str],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Serve nothing yet; `endpoint` is what serves, and `open` what publishes.
+    opening = FEED
+
+    def __init__(self, source: CompanySource, clock: Callable[[], float] = time.monotonic) -> None:
+        """Publish nothing yet; `open` does.
 
         Args:
-            source: of the state, and of the pages of nodes and pods.
-            company: pages of groups and claims, and verdicts.
-            rights: of readers.
-            elsewhere: says in a sentence which replica to ask instead; empty where this one places pods.
+            source: of the state and the pages.
             clock: seconds, monotonic.
         """
-        self.streams = ConsoleStreams(source, rights, clock)
+        self.streams = ConsoleStreams(source, clock)
         self._source = source
-        self._company = company
-        self._rights = rights
-        self._elsewhere = elsewhere
         self._turn = _Turn()
-        self._made: Mapping[str, _Making] = {
-            "node": self._node,
-            "pod": self._pod,
-            "group": self._group,
-            "claim": self._claim,
-            "waiting": self._waiting,
-        }
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """The endpoint of all paths below `/console`."""
-        return Endpoint(PATH, self.answer, Audience.ITS_OWN, below=True)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -101,91 +63,77 @@ class Console:
         async with self.streams.open():
             yield
 
-    def lead_changed(self, active: bool) -> None:
-        """End the streams where the lead is lost: the state that counts is another replica's."""
-        if not active:
-            self.streams.end_all()
+    def end_all(self) -> None:
+        """End the streams."""
+        self.streams.end_all()
 
-    async def answer(self, question: Question) -> Answer:
-        """Answer a request. A refusal has the headers of the pages, too."""
-        try:
-            if not question.path.startswith(_DATA):
-                return _page(question.path)
-            return await self._data(question)
-        except RequestRefused as refused:
-            headers = {**_UNKEPT, **_challenge(question, refused.status)}
-            return Answer(f"{refused}\n".encode(), TEXT, refused.status, headers)
+    def file(self, name: str) -> StaticPage | None:
+        """Find a file of the pages; None for one that is not there."""
+        return static_pages().get(name)
 
-    async def _data(self, question: Question) -> Answer:
-        if question.site not in ("", "same-origin", "none"):
-            raise RequestRefused(_FORBIDDEN, "pages of other sites may not read the console")
-        what = question.path.removeprefix(_DATA)
-        visitor = await self._rights.of(question, anew=what == "feed")
-        if elsewhere := self._elsewhere():
-            raise RequestRefused(_BUSY, elsewhere)
-        if what == "feed":
+    async def answer(self, name: str, question: Question, visitor: Visitor) -> Answer:
+        """Answer a question for data.
+
+        Args:
+            name: of the data.
+            question: with its parameters.
+            visitor: who asks.
+
+        Returns:
+            The answer.
+
+        Raises:
+            RequestRefused: the question is wrong (400), there is no such data (404), or too many ask (503).
+        """
+        if name == FEED:
             packing = {"Content-Encoding": "gzip"} if question.packed else {}
-            return Answer(self.streams.follow(question, visitor), _LINES, headers={**_UNKEPT, **packing, "Vary": "Accept-Encoding"})
-        if what == "verdicts":
-            found = await self._verdicts(question, visitor)
-        elif what in self._made:
-            async with self._turn.taken():
-                made = self._made[what](question, visitor)
-            found = None if made is None else msgspec.json.encode(made)
-        else:
+            following = self.streams.follow(visitor, packed=question.packed)
+            return Answer(following, _LINES, headers={**packing, "Vary": "Accept-Encoding"})
+        page = DATA_PAGES.get(name)
+        if page is None:
             raise RequestRefused(_NOT_FOUND, "404 page not found")
-        if found is None:
-            raise RequestRefused(_NOT_FOUND, _MISSING)
-        return Answer(found, JSON, headers=_UNKEPT)
-
-    def _node(self, question: Question, visitor: Visitor) -> dict[str, Any] | None:
-        return self._source.node(_parameter(question, "name", _LONGEST_NAME), visitor.rights)
-
-    def _pod(self, question: Question, visitor: Visitor) -> dict[str, Any] | None:
-        return self._source.pod(*_pair(question, "pod", visitor), visitor.rights)
-
-    def _group(self, question: Question, visitor: Visitor) -> dict[str, Any] | None:
-        return self._company.group(*_pair(question, "group", visitor), visitor.rights)
-
-    def _claim(self, question: Question, visitor: Visitor) -> dict[str, Any] | None:
-        return self._company.claim(*_pair(question, "claim", visitor), visitor.rights)
-
-    def _waiting(self, question: Question, visitor: Visitor) -> dict[str, Any]:
-        rows, after = [question.query.get(name, ("",))[-1] for name in ("rows", "after")]
-        if len(rows) > LONGEST_ROWS or len(after) > LONGEST_AFTER:
-            raise RequestRefused(_BAD_REQUEST, "the question is too long")
         try:
-            asked = PodsAsked.of(rows, after)
-        except DecodeError as problem:
+            if page.in_turn:
+                async with self._turn.taken():
+                    found = await page.answer(self._source, question.query, visitor.rights)
+            else:
+                found = await page.answer(self._source, question.query, visitor.rights)
+        except BadQuestionError as problem:
             raise RequestRefused(_BAD_REQUEST, str(problem)) from None
-        return self._source.waiting(asked, visitor.rights)
-
-    async def _verdicts(self, question: Question, visitor: Visitor) -> bytes | None:
-        try:
-            return await self._company.verdicts(*_pair(question, "pod", visitor), visitor.rights)
         except TooManyQuestionsError:
             raise RequestRefused(_BUSY, _TOO_MANY) from None
+        if found is None:
+            raise RequestRefused(_NOT_FOUND, page.missing)
+        return Answer(found, JSON)
 
 
-def active_elsewhere(engine: Engine) -> str:
-    """Say which replica places pods, where it is not this one.
+@asynccontextmanager
+async def open_pages(view: SchedulerView) -> AsyncIterator[Console]:
+    """Make the console. Implements `PagesPackage`.
 
     Args:
-        engine: of this replica.
+        view: of the scheduler.
 
-    Returns:
-        A sentence; empty where this one does.
+    Yields:
+        The console, which publishes for as long as the context is open.
     """
-    if engine.ending:
-        return "this replica is ending"
-    if not engine.started:
-        return "this replica is starting: the API server has not answered yet"
-    leadership, pod = engine.leadership, engine.replica.identity.partition("/")[0]
-    if leadership.active or isinstance(leadership, Alone):
-        return ""
-    sight = leadership.lease.sight
-    holder = "" if sight is None or sight.record.holder == engine.replica.identity else sight.record.holder.partition("/")[0]
-    return f"{pod} stands by; {f'the active replica is {holder}' if holder else 'no replica is active now'}"
+    timeline = None if view.attempts is None else EngineTimeline(view, view.attempts)
+
+    def more(rights: Rights) -> Mapping[str, Section]:
+        """Shadows, and where metrics are counted the last hour, which is kept whether or not there are readers."""
+        hour = {} if timeline is None else {"time": timeline.time(), "marks": timeline.marks()}
+        shadows = shadow_rows(seen_shadows(view), rights)
+        can = [each for each, offered in (("time", hour), ("shadows", shadows)) if offered]
+        return {**hour, "shadows": shadows, "about": {"can": can}}
+
+    sampling = None if timeline is None else asyncio.create_task(timeline.run(), name="time line")
+    console = Console(LiveSource(view, more))
+    try:
+        async with console.open():
+            yield console
+    finally:
+        if sampling is not None:
+            sampling.cancel()
 
 
 class _Turn:
@@ -213,36 +161,3 @@ class _Turn:
                     self._free_at = now + (now - began) * _REST
         finally:
             self._waiting -= 1
-
-
-def _challenge(question: Question, status: int) -> dict[str, str]:
-    """Say that another token may help, as RFC 6750, section 3, does. The pages ask for one where they see it."""
-    wrong = {_UNAUTHORIZED: "invalid_token", _FORBIDDEN: "insufficient_scope"}.get(status)
-    if wrong is None:
-        return {}
-    return {"WWW-Authenticate": f'Bearer error="{wrong}"' if question.authorization else "Bearer"}
-
-
-def _page(path: str) -> Answer:
-    if path == PATH:
-        # Relative, for proxies that serve it below a path of their own.
-        return Answer(b"", status=_FOUND, headers={"Location": "console/", **SECURITY_HEADERS})
-    page = static_pages().get(path.removeprefix(_PAGES))
-    if page is None:
-        raise RequestRefused(_NOT_FOUND, "404 page not found")
-    return Answer(page.body, page.content_type, headers={"Cache-Control": "no-cache", **SECURITY_HEADERS})
-
-
-def _pair(question: Question, name: str, visitor: Visitor) -> tuple[str, str]:
-    """Namespace and name out of `NAMESPACE/NAME`. Raises `RequestRefused` for a namespace that the reader may not see."""
-    namespace, _, named = _parameter(question, name, _LONGEST_PAIR).partition("/")
-    if not visitor.rights.may_see(namespace):
-        raise RequestRefused(_NOT_FOUND, _MISSING)
-    return namespace, named
-
-
-def _parameter(question: Question, name: str, longest: int) -> str:
-    text = question.query.get(name, ("",))[-1]
-    if not text or len(text) > longest:
-        raise RequestRefused(_BAD_REQUEST, f"{name}: found {text[:80]!r}; allowed a name of at most {longest} characters")
-    return text

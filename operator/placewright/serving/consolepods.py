@@ -10,11 +10,9 @@ from placewright.api.objects import PodKey
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.console.pendingpods import GroupTurn, WaitingPlace
-from placewright.engine.engine import Engine
-from placewright.explain.groupfacts import kept_nodes
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.profiles.problem import did_you_mean
-from placewright.serving.explainpages import suspect_reason
+from placewright.serving.schedulerview import SchedulerView
 
 
 def created_at(pod: PodInfo) -> float:
@@ -26,19 +24,19 @@ def created_at(pod: PodInfo) -> float:
 
 
 class QueuedPods:
-    """The pods of an engine's queue. Implements `PendingPods`.
+    """The pods of a scheduler's queue. Implements `PendingPods`.
 
     Example:
-        CompanyPages(engine.cluster, QueuedPods(engine), time.monotonic)
+        CompanyPages(view.cluster, QueuedPods(view), time.monotonic)
     """
 
-    def __init__(self, engine: Engine) -> None:
-        """Look at an engine.
+    def __init__(self, view: SchedulerView) -> None:
+        """Look at a scheduler.
 
         Args:
-            engine: only read.
+            view: of the scheduler.
         """
-        self._engine = engine
+        self._view = view
 
     def named(self, namespace: str, name: str) -> PodInfo | None:
         """Find a pod without a node.
@@ -50,45 +48,44 @@ class QueuedPods:
         Returns:
             None for an unknown pod, and for one that is assumed on a node already.
         """
-        uid = self._engine.queue.uid_of(PodKey(f"{namespace}/{name}"))
+        uid = self._view.queue.uid_of(PodKey(f"{namespace}/{name}"))
         return None if uid is None else self._waiting(uid)
 
     def of_namespace(self, namespace: str) -> Iterator[PodInfo]:
         """The waiting pods of a namespace. O(pods of the queue)."""
-        for uid in list(self._engine.queue.uids()):
+        for uid in list(self._view.queue.uids()):
             pod = self._waiting(uid)
             if pod is not None and pod.namespace == namespace:
                 yield pod
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
         """The members of a group that are in the queue."""
-        return self._engine.queue.pod_groups.members(ref)
+        return self._view.queue.pod_groups.members(ref)
 
     def standing(self, pod: PodInfo) -> WaitingPlace:
         """Where in the queue the pod is, and since when it exists."""
-        place = self._engine.queue.locate(pod.uid)
+        place = self._view.queue.locate(pod.uid)
         return WaitingPlace("" if place is None else place.value, created_at(pod))
 
     def evaluator(self, pod: PodInfo) -> Evaluator | str:
         """The evaluator of the pod's profile; or why the pod is not evaluated: no profile claims it, or it is a suspect."""
-        engine = self._engine
-        queued, active = engine.queue.get(pod.uid), engine.live.by_scheduler_name(pod.scheduler_name)
-        suspect = "" if queued is None else suspect_reason(engine, queued)
+        view = self._view
+        queued, active = view.queue.get(pod.uid), view.live.by_scheduler_name(pod.scheduler_name)
+        suspect = "" if queued is None else view.suspect_reason(queued)
         if suspect:
             return suspect
         if active is None:
-            meant = did_you_mean(pod.scheduler_name, engine.live.active)
+            meant = did_you_mean(pod.scheduler_name, view.live.active)
             return f"no profile takes pods of schedulerName {pod.scheduler_name!r}{meant}"
         return active.evaluator
 
     def turn_of(self, ref: GroupRef) -> GroupTurn:
         """The group's wait, its failures, its shortage at the last attempt, and the nodes that are kept for it."""
-        engine = self._engine
-        queued, plan = engine.queue.pod_groups.get(ref), engine.scheduler.pod_groups.reservations.plan_of(ref)
-        kept = {} if plan is None else kept_nodes(plan.nodes.values())
+        view = self._view
+        queued, kept = view.queue.pod_groups.get(ref), view.kept_for(ref)
         if queued is None:
             return GroupTurn(kept=kept)
         return GroupTurn(round(time.monotonic() - queued.since, 3), queued.failures, queued.lacks, kept)
 
     def _waiting(self, uid: str) -> PodInfo | None:
-        return None if self._engine.cluster.placement(uid) is not None else self._engine.queue.latest(uid)
+        return None if self._view.cluster.placement(uid) is not None else self._view.queue.latest(uid)

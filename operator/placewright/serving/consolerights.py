@@ -58,10 +58,12 @@ class Visitor:
     Attributes:
         party: with which they share bounded places.
         rights: whose pods they see.
+        again: asks again who they are and what they may see; raises `RequestRefused` as `ConsoleRights.of` does.
     """
 
     party: str
     rights: Rights
+    again: Callable[[], Awaitable[Visitor]] = field(compare=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -142,8 +144,8 @@ class ConsoleRights:
                 raise RequestRefused(_UNAUTHORIZED, "no token came with the request")
             raise RequestRefused(_FORBIDDEN, f'forbidden: User "{user.username}" cannot get path "{ENTER.path}"')
         if await self._may(user, EVERYWHERE, question):
-            return Visitor(user.party, ALL_NAMESPACES)
-        return Visitor(user.party, Rights.of(await self._seen_by(user, question, anew=anew)))
+            return Visitor(user.party, ALL_NAMESPACES, lambda: self.of(question))
+        return Visitor(user.party, Rights.of(await self._seen_by(user, question, anew=anew)), lambda: self.of(question))
 
     async def _user(self, question: Question) -> User:
         user = await self._answered(self._judgments.user_of(question))

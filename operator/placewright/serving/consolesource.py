@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from placewright.api.objects import NodeName
+from placewright.console.companypages import CompanyPages
 from placewright.console.decisionrows import ERROR, PLACED, PREEMPTING, REFUSED, LastDecisions, SeenDecision
 from placewright.console.nodepage import node_page
 from placewright.console.noderows import ConsoleNodes
@@ -24,14 +25,14 @@ from placewright.console.turnrows import WaitingTenants, turn_rows, waiting_tena
 from placewright.console.waitinggroups import WaitingGroups
 from placewright.console.waitingpage import PodsAsked, waiting_page
 from placewright.console.waitingrows import PendingPod, WaitReason, gate_reason
-from placewright.engine.engine import Engine
-from placewright.explain.records import AttemptRecord, Records
+from placewright.explain.records import AttemptRecord
 from placewright.profiles.problem import did_you_mean
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.attempts import Result
 from placewright.scheduler.decisiondetail import cut
 from placewright.scheduler.policy import ProfilePolicy
-from placewright.serving.explainpages import explanation, unrecorded
+from placewright.serving.consolepods import QueuedPods
+from placewright.serving.schedulerview import SchedulerView
 
 #: Steps of one slice, of each kind. Together they take about two milliseconds.
 NODES_A_SLICE: Final = 60
@@ -53,10 +54,10 @@ MoreSections = Callable[[Rights], Mapping[str, Section]]
 class _Kept:
     """The rows of one time with readers."""
 
-    def __init__(self, engine: Engine, epoch: float) -> None:
-        self.nodes = ConsoleNodes(engine.cluster, ())
+    def __init__(self, view: SchedulerView, epoch: float) -> None:
+        self.nodes = ConsoleNodes(view.cluster, ())
         #: Rows of nodes and pods that were to be made at the beginning; 0 once they were.
-        self.first = engine.cluster.node_count + len(engine.queue.uids()) + 1
+        self.first = view.cluster.node_count + len(view.queue.uids()) + 1
         self.waiting = WaitingGroups()
         self.decisions = LastDecisions()
         self.turns: list[WaitingTenants] = []
@@ -71,16 +72,15 @@ class _Kept:
 
 
 class LiveSource:
-    """One engine's state and pages. Implements `ConsoleSource`.
+    """One scheduler's state and pages. Implements `CompanySource`.
 
     Example:
-        feed = Feed(LiveSource(engine, records))
+        feed = Feed(LiveSource(view))
     """
 
     def __init__(
         self,
-        engine: Engine,
-        records: Records,
+        view: SchedulerView,
         more: MoreSections = lambda _rights: {},
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -88,16 +88,16 @@ class LiveSource:
         """Keep nothing yet.
 
         Args:
-            engine: only read.
-            records: of its attempts.
+            view: of the scheduler.
             more: further sections, with what they add to `about`.
-            clock: of the engine's queue.
+            clock: of the scheduler's queue.
             wall: seconds since 1970.
         """
         self._clock = clock
         self._wall = wall
-        self._engine = engine
-        self._records = records
+        self._view = view
+        #: The pages of groups and claims, and the verdicts about each node.
+        self.company = CompanyPages(view.cluster, QueuedPods(view), clock)
         self._more = more
         self._kept: _Kept | None = None
 
@@ -109,7 +109,7 @@ class LiveSource:
     @property
     def behind(self) -> int:
         """Number of rows of nodes, and of pods, that are known to be out of date."""
-        return 0 if self._kept is None else self._kept.nodes.left + len(self._engine.queue.changed.uids or ())
+        return 0 if self._kept is None else self._kept.nodes.left + len(self._view.queue.changed.uids or ())
 
     def advance(self) -> bool:
         """Do a slice of work; nothing without readers."""
@@ -118,13 +118,13 @@ class LiveSource:
             return False
         self._look_at_profiles(kept)
         more = kept.nodes.refresh(NODES_A_SLICE)
-        noted = self._engine.queue.changed.take(PODS_A_SLICE)
+        noted = self._view.queue.changed.take(PODS_A_SLICE)
         for uid in noted:
             self._look_at(kept, uid)
         self._read_decisions(kept)
         made = kept.waiting.settle(GROUPS_A_SLICE)
         if noted:
-            kept.turns = waiting_tenants(self._engine.queue.profile_queues())
+            kept.turns = waiting_tenants(self._view.queue.profile_queues())
         if not more and self.behind < PODS_A_SLICE:
             kept.first = 0
         return more or len(noted) == PODS_A_SLICE or made == GROUPS_A_SLICE
@@ -133,8 +133,8 @@ class LiveSource:
         """Return the state. The first call begins to keep it, so that it fills as `advance` is called."""
         kept = self._kept
         if kept is None:
-            kept = self._kept = _Kept(self._engine, self._wall() - self._clock())
-            self._engine.queue.changed.begin(self._engine.queue.uids())
+            kept = self._kept = _Kept(self._view, self._wall() - self._clock())
+            self._view.queue.changed.begin(self._view.queue.uids())
         more = self._more(rights)
         return {
             **more,
@@ -149,7 +149,7 @@ class LiveSource:
     def release(self) -> None:
         """Drop all that is kept."""
         self._kept = None
-        self._engine.queue.changed.end()
+        self._view.queue.changed.end()
 
     def node(self, name: str, rights: Rights) -> dict[str, Any] | None:
         """Return what runs on a node, what is assumed there, and which pods are nominated for it.
@@ -162,7 +162,7 @@ class LiveSource:
             None for an unknown node.
         """
         node = NodeName(name)
-        return node_page(self._engine.cluster, node, self._engine.queue.nominator.pods_on(node), rights)
+        return node_page(self._view.cluster, node, self._view.queue.nominator.pods_on(node), rights)
 
     def pod(self, namespace: str, name: str, rights: Rights) -> dict[str, Any] | None:
         """Explain a pod as `placewright explain` does, with its attempts.
@@ -175,17 +175,12 @@ class LiveSource:
         Returns:
             None for an unknown pod, and for one that the reader may not see.
         """
-        if not rights.may_see(namespace):
-            return None
-        found = explanation(self._engine, self._records, namespace, name)
-        if found is None or not (found.node or found.queue):
-            # Records may be of an earlier pod of this name.
-            found = unrecorded(self._engine, namespace, name) or found
+        found = self._view.explanation(namespace, name) if rights.may_see(namespace) else None
         if found is None:
             return None
-        active = self._engine.live.by_scheduler_name(found.scheduler_name)
-        placed = self._engine.cluster.placement(found.uid)
-        pod = self._engine.queue.latest(found.uid) if placed is None else placed.pod
+        active = self._view.live.by_scheduler_name(found.scheduler_name)
+        placed = self._view.cluster.placement(found.uid)
+        pod = self._view.queue.latest(found.uid) if placed is None else placed.pod
         return pod_page(found, None if active is None else active.evaluator, rights, pod)
 
     def waiting(self, asked: PodsAsked, rights: Rights) -> dict[str, Any]:
@@ -200,48 +195,47 @@ class LiveSource:
     # --- inside ------------------------------------------------------------------------------------------------------------------
 
     def _about(self, kept: _Kept) -> dict[str, Any]:
-        engine, behind = self._engine, self.behind
+        view, behind = self._view, self.behind
         # While the first rows are made, pages say how far that is.
         opening = {"opening": [max(kept.first - behind, 0), kept.first]} if kept.first else {}
-        away_since = engine.client.away.away_since
+        away_since = view.away_since
         stale = {} if away_since is None else {"stale": [round(kept.epoch + away_since, 1), "The API server does not answer the operator."]}
         return {
             **opening,
             **stale,
             "kind": "operator",
-            # A cluster has no name of its own; in a pod there is no context, and the API server's address is all that tells clusters apart.
-            "source": engine.access.context or engine.access.server,
-            "replica": engine.replica.identity.partition("/")[0],
-            "server": engine.access.server,
+            "source": view.source,
+            "replica": view.replica,
+            "server": view.server,
             "now": round(self._wall(), 1),
             "behind": behind,
         }
 
     def _look_at_profiles(self, kept: _Kept) -> None:
         """Where profiles changed, look at all pods again: whose profile they have, and how long they back off."""
-        active, queue = self._engine.live.active, self._engine.queue
+        active, queue = self._view.live.active, self._view.queue
         if active is not kept.active:
             kept.active, kept.nodes.profiles = active, tuple(sorted(active))
             for uid in queue.uids():
                 queue.changed.note(uid)
 
     def _look_at(self, kept: _Kept, uid: str) -> None:
-        queued = self._engine.queue.get(uid)
+        queued = self._view.queue.get(uid)
         if queued is None:
             kept.waiting.remove(uid)
         else:
             kept.waiting.put(uid, self._pending(kept, queued))
 
     def _pending(self, kept: _Kept, queued: QueuedPod) -> PendingPod:
-        engine, pod, uid = self._engine, queued.pod, queued.uid
-        active = engine.live.by_scheduler_name(pod.scheduler_name)
-        place = engine.queue.locate(uid)
+        view, pod, uid = self._view, queued.pod, queued.uid
+        active = view.live.by_scheduler_name(pod.scheduler_name)
+        place = view.queue.locate(uid)
         until = 0.0
         if place is SubQueue.BACKOFF and active is not None:
             window = queued.backoff_window(ProfilePolicy(active.evaluator.runtime).backoff)
             until = 0.0 if window is None else round(kept.epoch + window + 1, 1)
         if active is None:
-            told: tuple[WaitReason, ...] = (_no_profile(pod.scheduler_name, engine.live.active),)
+            told: tuple[WaitReason, ...] = (_no_profile(pod.scheduler_name, view.live.active),)
         else:
             told = self._reasons(kept, queued)
         return PendingPod(
@@ -260,7 +254,7 @@ class LiveSource:
         if queued.gated:
             gate = gate_reason(queued.pod, queued.gating_plugin)
             return self._shared(kept, ((gate.plugin, gate.reason, 0),))
-        record = self._records.last_failed(queued.uid)
+        record = self._view.records.last_failed(queued.uid)
         if record is not None:
             told = self._shared(kept, tuple([(each.plugin, each.reason, each.nodes) for each in record.refusals]))
             return told or (WaitReason("", cut(record.message)) if record.message else _BROKE,)
@@ -282,10 +276,10 @@ class LiveSource:
 
     def _read_decisions(self, kept: _Kept) -> None:
         """Add the attempts that ended since the last slice; of very many the latest ones."""
-        found = self._records.since(kept.known, DECISIONS_A_SLICE)
+        found = self._view.records.since(kept.known, DECISIONS_A_SLICE)
         if found:
             kept.known = found[-1]
-            names = {each.profile.name: scheduler_name for scheduler_name, each in self._engine.live.active.items()}
+            names = {each.profile.name: scheduler_name for scheduler_name, each in self._view.live.active.items()}
             for record in found:
                 kept.decisions.add(_decision(record, names.get(record.profile, "")))
 

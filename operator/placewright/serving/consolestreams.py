@@ -13,16 +13,16 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Final
 
 from placewright.api.fairroom import FairRoom
 from placewright.console.feed import Feed, FeedReader, TooManyReadersError
 from placewright.console.feedline import PACKED_HEAD
 from placewright.console.publisher import BEAT, keep_publishing
-from placewright.console.rights import Rights
 from placewright.console.source import ConsoleSource
-from placewright.serving.consolerights import ConsoleRights, Visitor
-from placewright.serving.routes import Following, Question, RequestRefused
+from placewright.serving.consolerights import Visitor
+from placewright.serving.routes import Following, RequestRefused
 
 _log = logging.getLogger(__name__)
 
@@ -43,17 +43,17 @@ _NOT_HERE: Final = 500
 class _Stream:
     """One reader's stream. It joins the feed anew where the reader's rights changed."""
 
-    def __init__(self, feed: Feed, question: Question, visitor: Visitor, now: float) -> None:
-        self.question = question
+    def __init__(self, feed: Feed, visitor: Visitor, now: float, *, packed: bool) -> None:
+        self._packed = packed
         self.visitor = visitor
         #: When the API server last said what the reader may.
         self.judged_at = now
         self._feed = feed
-        self._joined: FeedReader = feed.join(visitor.rights, visitor.party, packed=question.packed)
+        self._joined: FeedReader = feed.join(visitor.rights, visitor.party, packed=packed)
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
         """Yield the lines until the stream ends."""
-        if self.question.packed:
+        if self._packed:
             yield PACKED_HEAD
         while True:
             joined = self._joined
@@ -62,10 +62,10 @@ class _Stream:
             if joined is self._joined:
                 return
 
-    def change(self, rights: Rights) -> None:
+    def change(self, visitor: Visitor) -> None:
         """Go on with the state that readers of other rights see. Raises `TooManyReadersError`."""
-        before, self._joined = self._joined, self._feed.join(rights, self.visitor.party, packed=self.question.packed)
-        self.visitor = Visitor(self.visitor.party, rights)
+        before, self._joined = self._joined, self._feed.join(visitor.rights, self.visitor.party, packed=self._packed)
+        self.visitor = replace(visitor, party=self.visitor.party)
         self._feed.leave(before)
         before.drop()
 
@@ -82,17 +82,15 @@ class ConsoleStreams:
         feed: that they read.
     """
 
-    def __init__(self, source: ConsoleSource, rights: ConsoleRights, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, source: ConsoleSource, clock: Callable[[], float] = time.monotonic) -> None:
         """Publish nothing yet; `open` does.
 
         Args:
             source: of the state.
-            rights: asked again about each reader.
             clock: seconds, monotonic; how long a stream goes on without an answer of the API server.
         """
         self.feed = Feed(source)
         self._source = source
-        self._rights = rights
         self._clock = clock
         self._streams: FairRoom[_Stream] = FairRoom()
 
@@ -114,12 +112,12 @@ class ConsoleStreams:
             self.end_all()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def follow(self, question: Question, visitor: Visitor) -> Following:
+    def follow(self, visitor: Visitor, *, packed: bool) -> Following:
         """Begin a stream.
 
         Args:
-            question: that asks for it; asked about again while the stream is open.
-            visitor: who asks.
+            visitor: who asks; judged again while the stream is open.
+            packed: whether the client takes gzip.
 
         Returns:
             The answer's body.
@@ -130,7 +128,7 @@ class ConsoleStreams:
         if len(self._streams) >= MOST_STREAMS:
             self._make_room(visitor.party)
         try:
-            stream = _Stream(self.feed, question, visitor, self._clock())
+            stream = _Stream(self.feed, visitor, self._clock(), packed=packed)
         except TooManyReadersError:
             raise RequestRefused(_NO_ROOM, "too many readers of different rights follow; try again later") from None
         self._streams.enter(stream, visitor.party)
@@ -175,7 +173,7 @@ class ConsoleStreams:
     async def _judge(self, stream: _Stream) -> None:
         """Ask again what a reader may see, and have the stream show that and no more."""
         try:
-            visitor = await self._rights.of(stream.question)
+            visitor = await stream.visitor.again()
         except RequestRefused as refused:
             if refused.status < _NOT_HERE or self._clock() - stream.judged_at > UNSAID_SECONDS:
                 self._end(stream)
@@ -184,6 +182,6 @@ class ConsoleStreams:
         if visitor.rights == stream.visitor.rights or stream not in self._streams:
             return
         try:
-            stream.change(visitor.rights)
+            stream.change(visitor)
         except TooManyReadersError:
             self._end(stream)

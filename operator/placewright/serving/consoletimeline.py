@@ -16,9 +16,8 @@ from placewright.console.marks import AWAY, BEGUN, LEADER, STILL, GenerationMark
 from placewright.console.shadowrows import SeenShadow
 from placewright.console.statedelta import Section
 from placewright.console.timeline import OTHERS, PlacementTally, Series, Timeline, Waiting
-from placewright.engine.engine import Engine
 from placewright.leadership.leaserule import real_seconds
-from placewright.observability.metrics.attempts import AttemptSeries
+from placewright.serving.schedulerview import AttemptCounts, SchedulerView
 
 _log = logging.getLogger(__name__)
 
@@ -33,27 +32,27 @@ class EngineTimeline:
     """Keeps one engine's last hour.
 
     Example:
-        timeline = EngineTimeline(engine, series.attempts)
+        timeline = EngineTimeline(view, view.attempts)
         task = asyncio.create_task(timeline.run())
         timeline.time(), timeline.marks()                # sections of the state
     """
 
     def __init__(
         self,
-        engine: Engine,
-        attempts: AttemptSeries,
+        view: SchedulerView,
+        attempts: AttemptCounts,
         clock: Callable[[], float] = real_seconds,
         wall: Callable[[], float] = time.time,
     ) -> None:
         """Begin now.
 
         Args:
-            engine: only read.
-            attempts: of the engine's metrics; its `tally` is set.
+            view: of the scheduler.
+            attempts: counts of its attempts; their `tally` is set.
             clock: seconds of a clock that is never set.
             wall: seconds since 1970.
         """
-        self._engine = engine
+        self._view = view
         self._attempts = attempts
         self._clock = clock
         self._wall = wall
@@ -93,7 +92,7 @@ class EngineTimeline:
         self._looked = now
         self._look_for_leader(at)
         self._look_for_server(at)
-        active = self._engine.live.active
+        active = self._view.live.active
         changed = self._generations.look(at, {name: (each.profile.name, each.profile.generation) for name, each in active.items()})
         if changed or now - self._sampled >= SAMPLE_SECONDS:
             self._sample(now)
@@ -116,8 +115,8 @@ class EngineTimeline:
 
     def _waiting(self) -> dict[Series, Waiting]:
         """The waiting pods by profile. A schedulerName that no profile has is its pods' own text, and is not named."""
-        active, found = self._engine.live.active, dict[Series, Waiting]()
-        for queue in self._engine.queue.profile_queues():
+        active, found = self._view.live.active, dict[Series, Waiting]()
+        for queue in self._view.queue.profile_queues():
             known = active.get(queue.name)
             series = (OTHERS, 0) if known is None else (queue.name, known.profile.generation)
             sizes = queue.sizes()
@@ -126,7 +125,7 @@ class EngineTimeline:
 
     @property
     def _leads(self) -> bool:
-        return self._engine.leadership.active
+        return self._view.leads
 
     def _look_for_leader(self, at: float) -> None:
         leads = self._leads
@@ -136,7 +135,7 @@ class EngineTimeline:
         self._led = leads
 
     def _look_for_server(self, at: float) -> None:
-        since = self._engine.client.away.away_since
+        since = self._view.away_since
         if since is not None and self._away is None:
             began = at - max(time.monotonic() - since, 0.0)
             self._away = self._marks.add(Mark(began, AWAY, "API away", "the API server does not answer", open=True))
@@ -146,16 +145,16 @@ class EngineTimeline:
             self._away = None
 
 
-def seen_shadows(engine: Engine) -> list[SeenShadow]:
+def seen_shadows(view: SchedulerView) -> list[SeenShadow]:
     """Read the shadows at work.
 
     Args:
-        engine: only read.
+        view: of the scheduler.
 
     Returns:
         What `shadow_rows` takes.
     """
     return [
         SeenShadow(name, shadow.profile.shadows or "", shadow.profile.generation, shadow.report, tuple(shadow.figures.differences))
-        for name, shadow in engine.shadows.by_name.items()
+        for name, shadow in view.shadows.items()
     ]

@@ -8,17 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any, Final
 
-from placewright.console.companypages import CompanyPages
-from placewright.console.rights import Rights
-from placewright.console.shadowrows import shadow_rows
-from placewright.console.statedelta import Section
 from placewright.engine.beside import Beside, Listeners, Membership, StandBeside
 from placewright.engine.certificates import CertificateFiles, self_made
 from placewright.engine.engine import Engine
@@ -31,23 +27,23 @@ from placewright.observability.watchdog import DEFAULT_PATIENCE, LoopWatchdog, P
 from placewright.serving.access import AskingTheApiServer, Gate, OnlyEverybody
 from placewright.serving.checks import health_of
 from placewright.serving.configz import configz_endpoint
-from placewright.serving.console import Console, active_elsewhere
-from placewright.serving.consolepods import QueuedPods
-from placewright.serving.consolerights import ConsoleRights
-from placewright.serving.consolesource import LiveSource, MoreSections
-from placewright.serving.consoletimeline import EngineTimeline, seen_shadows
+from placewright.serving.consolerights import ENTER, ConsoleRights
 from placewright.serving.debug import cache_endpoint, queue_endpoint
 from placewright.serving.explainpages import explain_endpoint, records_endpoint
 from placewright.serving.listener import Listener, bind
+from placewright.serving.pages import GuardedPages, active_elsewhere, find_pages, no_pages
 from placewright.serving.reviewlanes import ReviewLanes
 from placewright.serving.reviews import Reviews
 from placewright.serving.routes import Endpoint, Routes, metrics_endpoint
+from placewright.serving.schedulerview import EngineView
 
 _log = logging.getLogger(__name__)
 
 SECURE_PORT: Final = 10259
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - kube-scheduler's default: kubelets and Prometheus come from elsewhere
 _LOOPBACK: Final = "127.0.0.1"
+#: Entry point of the console's pages.
+_CONSOLE: Final = "console"
 #: Seconds for one review of a token or a right.
 _REVIEW_SECONDS: Final = 5.0
 #: Reviews a second, and at once after a rest: for strangers, and for users that the API server knows. A reader of the console is asked
@@ -138,29 +134,24 @@ class _Heard:
 
 
 async def _console(engine: Engine, heard: _Heard, client: ApiClient, lanes: ReviewLanes, stack: AsyncExitStack) -> Endpoint:
+    """The console's pages behind the doorkeeper; without their package, an endpoint that says so. Pods are placed either way."""
     assert heard.records is not None
+    package = find_pages(_CONSOLE)
+    if isinstance(package, str):
+        _log.warning("--console: no page is served: %s", package)
+        return no_pages(ENTER.path, package)
+    view = EngineView(engine, heard.records, None if heard.series is None else heard.series.attempts)
+    try:
+        pages = await stack.enter_async_context(package.open_pages(view))
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - a broken package of pages must leave the scheduler at work
+        _log.exception("--console: no page is served: the package of the pages is broken")
+        return no_pages(ENTER.path, "the package of the console's pages is broken; the log of this replica says how")
     rights = ConsoleRights(Reviews(client), engine.cluster.objects.namespaces.keys, lanes=lanes)
-    company = CompanyPages(engine.cluster, QueuedPods(engine), time.monotonic)
-    source = LiveSource(engine, heard.records, _more_sections(engine, heard.series, stack))
-    console = Console(source, company, rights, lambda: active_elsewhere(engine))
-    engine.leadership.on_change(console.lead_changed)
-    await stack.enter_async_context(console.open())
-    return console.endpoint
-
-
-def _more_sections(engine: Engine, series: EngineSeries | None, stack: AsyncExitStack) -> MoreSections:
-    """Shadows, and where metrics are counted the last hour, which is kept whether or not there are readers."""
-    timeline = None if series is None else EngineTimeline(engine, series.attempts)
-    if timeline is not None:
-        stack.callback(asyncio.create_task(timeline.run(), name="time line").cancel)
-
-    def more(rights: Rights) -> Mapping[str, Section]:
-        hour = {} if timeline is None else {"time": timeline.time(), "marks": timeline.marks()}
-        shadows = shadow_rows(seen_shadows(engine), rights)
-        can = [each for each, offered in (("time", hour), ("shadows", shadows)) if offered]
-        return {**hour, "shadows": shadows, "about": {"can": can}}
-
-    return more
+    guarded = GuardedPages(ENTER.path, pages, rights, lambda: active_elsewhere(engine))
+    engine.leadership.on_change(guarded.lead_changed)
+    return guarded.endpoint
 
 
 def _routes(engine: Engine, options: ServingOptions, heard: _Heard, watchdog: LoopWatchdog) -> Routes:
