@@ -9,6 +9,7 @@ RUN python -m venv /opt/placewright && python -m venv /opt/build
 COPY pyproject.toml README.md LICENSE ./
 COPY crds crds
 COPY operator operator
+COPY console console
 COPY lab lab
 COPY examples examples
 # `--build-arg EXTRAS=fast,lab` makes an image that has the commands of lab/, too: manifests/examples/tuning runs one.
@@ -18,7 +19,7 @@ ARG PLUGINS=
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN /opt/placewright/bin/pip install --require-hashes --only-binary :all: -r "operator/requirements/${EXTRAS}.txt" \
     && /opt/build/bin/pip install --require-hashes --only-binary :all: -r operator/requirements/build.txt \
-    && /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /opt/build/wheels . \
+    && /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /opt/build/wheels . ./console \
     && case ",${EXTRAS}," in *,lab,*) /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /opt/build/wheels ./lab ;; esac \
     && for plugins in ${PLUGINS}; do \
          /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /opt/build/wheels "./examples/${plugins}" || exit; \

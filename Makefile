@@ -58,8 +58,8 @@ figures: $(READY) ## Measure what the README and the docs quote, and write it th
 	@$(BIN)/python -m placewright_lab.bench.quotedfigures measure $(ARGS)
 
 lint: $(READY) ## Layout and style, by ruff, and words, by .ci/prose.toml
-	@$(BIN)/ruff format --quiet --diff operator lab tests manifests examples .ci
-	@$(BIN)/ruff check --quiet operator lab tests manifests examples .ci
+	@$(BIN)/ruff format --quiet --diff operator console lab tests manifests examples .ci
+	@$(BIN)/ruff check --quiet operator console lab tests manifests examples .ci
 	@$(BIN)/python .ci/prose.py
 
 # Takes as long as all targets that it measures.
@@ -110,7 +110,7 @@ clean: ## Remove what can be made again
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # The copy of what declares dependencies and entry points tells what was installed: a new date on unchanged files installs nothing.
-DECLARED := pyproject.toml lab/pyproject.toml examples/legacy-plugins/pyproject.toml
+DECLARED := pyproject.toml console/pyproject.toml lab/pyproject.toml examples/legacy-plugins/pyproject.toml
 $(READY): $(DECLARED)
 	@if ! { $(BIN)/python -c pass && cat $(DECLARED) | cmp -s - $(READY); } 2>/dev/null; then sh .ci/setup $(VENV); fi
 	@cat $(DECLARED) > $(READY)

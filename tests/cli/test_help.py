@@ -11,7 +11,7 @@ import pytest
 from placewright.cli import helptexts
 from placewright.cli.helptexts import subcommands
 from placewright.cli.main import OWN_COMMANDS, commands, main, make_parser
-from placewright_lab.commands import console
+from placewright_console.commands import console
 from placewright_lab.commands import helptexts as labs
 
 TEXTS = {**helptexts.TEXTS, **console.TEXTS, **labs.TEXTS}

@@ -114,7 +114,7 @@ def test_a_command_of_a_distribution_that_is_not_installed_says_what_to_install(
     monkeypatch.setattr("placewright.framework.distributions.version", not_installed)
     assert main([command, "--help"]) == 2
     home = f"placewright-{home_of(command)}"
-    how = f"in a clone of Placewright {__version__}, run pip install . ./{home_of(command)}"
+    how = f"in a clone of Placewright {__version__}, run pip install . {'./console' if command == 'console' else './console ./lab'}"
     assert lines(capsys) == [f"placewright: error: placewright {command}: {home} is not installed: {how}"]
 
 

@@ -16,9 +16,9 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.plugins.catalog import in_tree
 from placewright.serving.listener import bind
-from placewright_lab.console.clustersource import ClusterSource
-from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
-from placewright_lab.console.whatifpages import WhatIfPages
+from placewright_console.local.clustersource import ClusterSource
+from placewright_console.local.localserver import LOOPBACK, ConsoleServer
+from placewright_lab.whatif.whatifpages import WhatIfPages
 
 State = dict[str, dict[str, Any]]
 NAMESPACE: Final = "placewright-system"

@@ -17,10 +17,10 @@ import pytest
 from aiohttp import web
 
 from browser import Page, running, tab
-from placewright.console.decisionrows import REFUSED, SeenDecision
 from placewright.offline.world import read_object
 from placewright.serving.listener import bind
-from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from placewright_console.local.localserver import LOOPBACK, ConsoleServer
+from placewright_console.pages.decisionrows import REFUSED, SeenDecision
 from placewright_lab.consolefiles.additions import open_file
 from programs import needs
 

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from placewright.api.podgroups import Form, GroupRef
-from placewright.console.grouppage import MOST_MEMBERS
-from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.explain.explanation import Explanation
 from placewright.explain.observed import with_company, with_verdicts
 from placewright.explain.words import standing, verdict
-from placewright_lab.console.filesource import FileSource
+from placewright.serving.rights import ALL_NAMESPACES, Rights
+from placewright_console.pages.grouppage import MOST_MEMBERS
 from placewright_lab.consolefiles.additions import open_file
+from placewright_lab.consolefiles.filesource import FileSource
 from randomcases import cases
 
 from .companymakers import RACK, claim, claiming, device_class, devices, given, group, laboratory, member

@@ -12,9 +12,9 @@ from lab.commands.scenarios import profile_file, scenario_file
 from lab.figures.outcomes import node, outcome, pod
 from placewright.api.bad_input import InputError
 from placewright.cli.main import main
-from placewright.console.rights import ALL_NAMESPACES
-from placewright_lab.console.comparisonsource import ComparisonSource, read_comparison
+from placewright.serving.rights import ALL_NAMESPACES
 from placewright_lab.consolefiles.additions import open_file
+from placewright_lab.consolefiles.comparisonsource import ComparisonSource, read_comparison
 from placewright_lab.figures.comparison import compare
 from placewright_lab.figures.rows import rows_of
 from placewright_lab.report.content import MOST_NAMED, ReportContent, content_of

@@ -11,12 +11,12 @@ import pytest
 
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
-from placewright.console.devicetallies import MOST_KINDS
-from placewright.console.feed import Feed
-from placewright.console.grouplabels import MOST_LABELS, MOST_VALUES, LabelCounts
-from placewright.console.noderows import ConsoleNodes
-from placewright.console.rights import ALL_NAMESPACES, Rights
 from placewright.offline.world import read_object
+from placewright.serving.rights import ALL_NAMESPACES, Rights
+from placewright_console.pages.devicetallies import MOST_KINDS
+from placewright_console.pages.feed import Feed
+from placewright_console.pages.grouplabels import MOST_LABELS, MOST_VALUES, LabelCounts
+from placewright_console.pages.noderows import ConsoleNodes
 from randomcases import cases
 
 from .companymakers import claim, devices, given

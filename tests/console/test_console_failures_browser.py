@@ -11,8 +11,8 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from browser import tab
 from placewright.serving.listener import bind
-from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
-from placewright_lab.console.operatorlink import _silent
+from placewright_console.local.localserver import LOOPBACK, ConsoleServer
+from placewright_console.local.operatorlink import _silent
 from placewright_lab.consolefiles.additions import open_file
 from programs import needs
 

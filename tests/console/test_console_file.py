@@ -10,10 +10,10 @@ import pytest
 
 from placewright.api.bad_input import InputError
 from placewright.cli.main import main
-from placewright.console.rights import ALL_NAMESPACES
 from placewright.explain.nearestmiss import MOST_MISSES
-from placewright_lab.console.filesource import FileSource
+from placewright.serving.rights import ALL_NAMESPACES
 from placewright_lab.consolefiles.additions import open_file
+from placewright_lab.consolefiles.filesource import FileSource
 
 from .makers import HOSTILE, claim_profile, file_of, node, pod, shop
 

@@ -12,13 +12,13 @@ from typing import Any, Final
 import pytest
 
 from browser import Page, tab
-from placewright.console.rights import Rights
-from placewright.console.statedelta import Section, Sections
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright.serving.listener import bind
-from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
-from placewright_lab.console.openedfile import OpenedFile
+from placewright.serving.rights import Rights
+from placewright_console.local.localserver import LOOPBACK, ConsoleServer
+from placewright_console.pages.statedelta import Section, Sections
+from placewright_lab.consolefiles.openedfile import OpenedFile
 from programs import needs
 
 from .makers import ZONE, claim_profile, file_of, node, pod, shop

@@ -19,8 +19,8 @@ from handlers.stage import DEADLINE, Stage, new_stage
 from placewright.engine.certificates import self_made
 from placewright.leadership.leaseobject import LEASE_NAME
 from placewright.serving.listener import bind
-from placewright_lab.console import clustersource, operatorlink
-from placewright_lab.console.operatorlink import CertificateChangedError
+from placewright_console.local import clustersource, operatorlink
+from placewright_console.local.operatorlink import CertificateChangedError
 
 from .livestage import NAMESPACE, live_console
 

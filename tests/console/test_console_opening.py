@@ -9,13 +9,13 @@ import pytest
 
 from placewright.api.bad_input import InputError
 from placewright.cli.main import main
-from placewright.console.feed import MOST_BYTES_BEHIND, Feed
-from placewright.console.rights import ALL_NAMESPACES, Rights
-from placewright.console.statedelta import Sections
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
-from placewright_lab.console.openedfile import OpenedFile
+from placewright.serving.rights import ALL_NAMESPACES, Rights
+from placewright_console.pages.feed import MOST_BYTES_BEHIND, Feed
+from placewright_console.pages.statedelta import Sections
 from placewright_lab.consolefiles.additions import open_file
+from placewright_lab.consolefiles.openedfile import OpenedFile
 
 from .makers import claim_profile, file_of, node, pod, shop
 

@@ -11,7 +11,7 @@ import pytest
 
 from handlers.stage import Stage, new_stage
 from placewright.engine.certificates import self_signed
-from placewright_lab.console import clustersource, operatorlink
+from placewright_console.local import clustersource, operatorlink
 from serving.desk import LOOPBACK, desk
 
 from .livestage import live_console

@@ -13,8 +13,8 @@ import pytest
 from yarl import URL
 
 from placewright.serving.listener import bind
-from placewright_lab.console.doorkeeper import Doorkeeper
-from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from placewright_console.local.doorkeeper import Doorkeeper
+from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.consolefiles.additions import open_file
 
 from .makers import shop

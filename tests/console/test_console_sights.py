@@ -14,8 +14,8 @@ from placewright.framework.registry import installed_plugins
 from placewright.offline.world import read_object
 from placewright.plugins.catalog import in_tree
 from placewright.serving.listener import bind
-from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
-from placewright_lab.console.openedfile import OpenedFile
+from placewright_console.local.localserver import LOOPBACK, ConsoleServer
+from placewright_lab.consolefiles.openedfile import OpenedFile
 from programs import needs
 
 from .makers import claim_profile, file_of, node, pod

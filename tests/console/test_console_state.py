@@ -17,16 +17,16 @@ from msgspec.structs import replace
 
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
-from placewright.console import feed as feeds
-from placewright.console import publisher
-from placewright.console.decisionrows import HIDDEN, MOST_SHOWN, PREEMPTING, LastDecisions, SeenDecision
-from placewright.console.feed import Feed, TooManyReadersError
-from placewright.console.grouplabels import MOST_LABELS
-from placewright.console.nodepage import node_page
-from placewright.console.noderows import NO_PROFILE, ConsoleNodes
-from placewright.console.rights import ALL_NAMESPACES, Rights
-from placewright.console.statedelta import Delta, applied, difference
-from placewright.console.waitingrows import MOST_GROUPS, OTHERS, PendingPod, WaitReason, waiting_rows
+from placewright.serving.rights import ALL_NAMESPACES, Rights
+from placewright_console.pages import feed as feeds
+from placewright_console.pages import publisher
+from placewright_console.pages.decisionrows import HIDDEN, MOST_SHOWN, PREEMPTING, LastDecisions, SeenDecision
+from placewright_console.pages.feed import Feed, TooManyReadersError
+from placewright_console.pages.grouplabels import MOST_LABELS
+from placewright_console.pages.nodepage import node_page
+from placewright_console.pages.noderows import NO_PROFILE, ConsoleNodes
+from placewright_console.pages.statedelta import Delta, applied, difference
+from placewright_console.pages.waitingrows import MOST_GROUPS, OTHERS, PendingPod, WaitReason, waiting_rows
 
 from .makers import ZONE, node, pod, put
 

@@ -7,10 +7,10 @@ import re
 import tomllib
 from pathlib import Path
 
-from placewright.console.staticpages import MOST_PACKED_BYTES, static_pages
+from placewright_console.pages.staticpages import MOST_PACKED_BYTES, static_pages
 
 ROOT = Path(__file__).parents[2]
-STATIC = ROOT / "operator" / "placewright" / "console" / "static"
+STATIC = ROOT / "console" / "placewright_console" / "pages" / "static"
 STYLES = {path.name: path.read_text() for path in sorted(STATIC.glob("*.css")) if path.name != "tokens.css"}
 SCRIPTS = {path.name: path.read_text() for path in sorted(STATIC.glob("*.js"))}
 
@@ -57,7 +57,7 @@ def test_no_server_of_ours_uses_a_cookie() -> None:
     """A browser sends a cookie of a host to every port of it, so to servers of other users."""
     uses = re.compile(r"set_cookie|Set-Cookie|\.cookies\b|SimpleCookie")
     rooms = ["operator/placewright/serving", "operator/placewright/engine", "operator/placewright/handlers"]
-    rooms += ["operator/placewright/console", "lab/placewright_lab/console"]
+    rooms += ["console/placewright_console"]
     servers = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
     assert len(servers) > 100
     assert [str(path) for path in servers if uses.search(path.read_text())] == []

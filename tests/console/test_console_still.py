@@ -12,7 +12,7 @@ import pytest
 
 from browser import Page
 from placewright.offline.world import read_object
-from placewright_lab.console.localserver import ConsoleServer
+from placewright_console.local.localserver import ConsoleServer
 from programs import needs
 
 from .makers import claim_profile, file_of, node, pod

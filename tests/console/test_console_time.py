@@ -10,12 +10,12 @@ import pytest
 
 from placewright.api.objects import NodeName
 from placewright.api.profile import ShadowStatus
-from placewright.console.rights import ALL_NAMESPACES, Rights
-from placewright.console.shadowrows import MOST_NAMED, SeenShadow, shadow_rows
-from placewright.console.timeline import GENERATIONS, OTHERS
+from placewright.serving.rights import ALL_NAMESPACES, Rights
 from placewright.shadow.figures import Disagreement
-from placewright_lab.console.filesource import FileSource
+from placewright_console.pages.shadowrows import MOST_NAMED, SeenShadow, shadow_rows
+from placewright_console.pages.timeline import GENERATIONS, OTHERS
 from placewright_lab.consolefiles.additions import open_file
+from placewright_lab.consolefiles.filesource import FileSource
 
 from .makers import claim_profile, file_of, node, pod
 

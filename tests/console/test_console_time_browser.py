@@ -15,17 +15,17 @@ from lab.figures import outcomes as makers
 from lab.figures.outcomes import outcome
 from placewright.api.objects import NodeName
 from placewright.api.profile import Allocation, Regret, ShadowStatus, ShadowUse
-from placewright.console.marks import AWAY, GENERATION, Mark, Marks
-from placewright.console.rights import Rights
-from placewright.console.shadowrows import SeenShadow, shadow_rows
-from placewright.console.statedelta import Sections
-from placewright.console.timeline import PlacementTally, Timeline, Waiting
 from placewright.serving.listener import bind
+from placewright.serving.rights import Rights
 from placewright.shadow.figures import Disagreement
-from placewright_lab.console.comparisonsource import ComparisonSource
-from placewright_lab.console.filesource import FileSource
-from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from placewright_console.local.localserver import LOOPBACK, ConsoleServer
+from placewright_console.pages.marks import AWAY, GENERATION, Mark, Marks
+from placewright_console.pages.shadowrows import SeenShadow, shadow_rows
+from placewright_console.pages.statedelta import Sections
+from placewright_console.pages.timeline import PlacementTally, Timeline, Waiting
 from placewright_lab.consolefiles.additions import open_file
+from placewright_lab.consolefiles.comparisonsource import ComparisonSource
+from placewright_lab.consolefiles.filesource import FileSource
 from placewright_lab.figures.comparison import compare
 from placewright_lab.report.content import content_of
 from placewright_lab.report.page import page_of

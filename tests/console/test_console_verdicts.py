@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from placewright.api.objects import NodeName
-from placewright.console.nodeverdicts import MOST_RANKED, Judging, node_verdicts
-from placewright.console.rights import ALL_NAMESPACES, Rights
-from placewright.console.verdictdesk import FRESH_SECONDS, MOST_KEPT, MOST_WAITING, TooManyQuestionsError, VerdictDesk
 from placewright.explain.explanation import evaluated
-from placewright_lab.console.filesource import FileSource
+from placewright.serving.rights import ALL_NAMESPACES, Rights
+from placewright_console.pages.nodeverdicts import MOST_RANKED, Judging, node_verdicts
+from placewright_console.pages.verdictdesk import FRESH_SECONDS, MOST_KEPT, MOST_WAITING, TooManyQuestionsError, VerdictDesk
 from placewright_lab.consolefiles.additions import open_file
+from placewright_lab.consolefiles.filesource import FileSource
 from randomcases import cases
 
 from .makers import Object, claim_profile, file_of, node, pod, put, shop
@@ -202,7 +202,7 @@ class Clock:
             self.now += seconds
             await real(0)
 
-        monkeypatch.setattr("placewright.console.verdictdesk.asyncio.sleep", sleep)
+        monkeypatch.setattr("placewright_console.pages.verdictdesk.asyncio.sleep", sleep)
 
     def __call__(self) -> float:
         return self.now

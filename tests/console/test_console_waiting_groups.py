@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from placewright.api.decode import DecodeError
-from placewright.console import waitinggroups, waitingpage, waitingrows
-from placewright.console.rights import ALL_NAMESPACES, Rights
-from placewright.console.waitinggroups import WaitingGroups
-from placewright.console.waitingpage import PodsAsked, pods_of_rows, waiting_page
-from placewright.console.waitingrows import PendingPod, WaitReason, alike, row_key, waiting_rows
+from placewright.serving.rights import ALL_NAMESPACES, Rights
+from placewright_console.pages import waitinggroups, waitingpage, waitingrows
+from placewright_console.pages.waitinggroups import WaitingGroups
+from placewright_console.pages.waitingpage import PodsAsked, pods_of_rows, waiting_page
+from placewright_console.pages.waitingrows import PendingPod, WaitReason, alike, row_key, waiting_rows
 
 READERS = (ALL_NAMESPACES, Rights.of(["ml"]), Rights.of(["ml", "shop"]), Rights.of([]))
 

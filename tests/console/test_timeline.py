@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewright.console.latencies import BOUNDS, counted, no_counts, quantiles
-from placewright.console.marks import AWAY, GenerationMarks, Mark, Marks
-from placewright.console.timeline import GENERATIONS, MOST_SERIES, OTHERS, PlacementTally, Spans, Timeline, Waiting
+from placewright_console.pages.latencies import BOUNDS, counted, no_counts, quantiles
+from placewright_console.pages.marks import AWAY, GenerationMarks, Mark, Marks
+from placewright_console.pages.timeline import GENERATIONS, MOST_SERIES, OTHERS, PlacementTally, Spans, Timeline, Waiting
 
 SHORT = Spans(fine=6.0, coarse=32.0, fine_for=60.0, kept=300.0)
 NOON = 1_795_521_600.0

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from browser import Page, tab
 from placewright.serving.listener import bind
-from placewright_lab.console.localserver import LOOPBACK, ConsoleServer
+from placewright_console.local.localserver import LOOPBACK, ConsoleServer
 from placewright_lab.consolefiles.additions import open_file, what_if_of
 
 from .sights import LAPTOP, PHONE, Sight

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from observability.metricsdesk import Seen, read
-from placewright.console.timeline import PlacementTally
 from placewright.framework.interface import PermitResult
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import Code, Status, unschedulable
@@ -17,6 +16,7 @@ from placewright.observability.metrics.attempts import AttemptSeries
 from placewright.observability.metrics.family import histogram
 from placewright.observability.metrics.series import Histograms
 from placewright.scheduler.attempts import PLUGINS_SAMPLED
+from placewright_console.pages.timeline import PlacementTally
 from scheduler.makers import REFUSED, World, node, pod
 from scheduler.scripted import Script, late_plugin
 

@@ -10,7 +10,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 #: What a change may touch, and what its commands read.
-COPIED = ("operator", "lab", "tests", "docs", "crds", "manifests", "examples", "pyproject.toml", "Makefile", "README.md", "CHANGELOG.md")
+COPIED = (
+    "operator",
+    "console",
+    "lab",
+    "tests",
+    "docs",
+    "crds",
+    "manifests",
+    "examples",
+    "pyproject.toml",
+    "Makefile",
+    "README.md",
+    "CHANGELOG.md",
+)
 
 
 class Checkout:
@@ -25,7 +38,11 @@ class Checkout:
                 shutil.copy2(ROOT / name, root / name)
         (root / ".venv").symlink_to(sys.prefix)
         ours = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "MAKE"))}
-        self._environment = {**ours, "PYTHONPATH": f"{root / 'operator'}:{root / 'lab'}", "PYTEST_ADDOPTS": "-p no:cacheprovider"}
+        self._environment = {
+            **ours,
+            "PYTHONPATH": ":".join(str(root / each) for each in ("operator", "console", "lab")),
+            "PYTEST_ADDOPTS": "-p no:cacheprovider",
+        }
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
         """Run a command in this checkout. The environment is that of the real checkout, so make is told that it is up to date."""

@@ -87,14 +87,14 @@ def test_a_walk_as_it_is_written_ends_with_tests_that_failed_before_and_pass(tit
     for command in later:
         passed = checkout.run(command)
         assert passed.returncode == 0, f"{command}\n{passed.stdout}{passed.stderr}"
-    style = checkout.run(".venv/bin/ruff check --no-cache --quiet operator lab tests manifests")
+    style = checkout.run(".venv/bin/ruff check --no-cache --quiet operator console lab tests manifests")
     assert style.returncode == 0, style.stdout
 
 
 def test_the_files_that_it_names_are_there() -> None:
     made = {hunk.file for _, text in walks() for hunk in hunks(text) if not hunk.lines.startswith(" ")}
     made |= {str(folder) for file in made for folder in Path(file).parents}
-    named = set(re.findall(r"(?<![\w/.])((?:operator|lab|tests|docs|manifests|crds|examples)/[\w./-]*\w)", TEXT))
+    named = set(re.findall(r"(?<![\w/.])((?:operator|console|lab|tests|docs|manifests|crds|examples)/[\w./-]*\w)", TEXT))
     assert len(named) > 20
     assert {name for name in named if not (ROOT / name).exists()} <= made
 

@@ -18,7 +18,8 @@ from placewright.profiles.schema import json_schema
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
-PACKAGES = {"placewright": ROOT / "operator" / "placewright", "placewright_lab": ROOT / "lab" / "placewright_lab"}
+FOLDERS = {"placewright": "operator", "placewright_console": "console", "placewright_lab": "lab"}
+PACKAGES = {name: ROOT / folder / name for name, folder in FOLDERS.items()}
 PACKAGE = PACKAGES["placewright"]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 

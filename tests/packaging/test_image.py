@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 #: The distributions beside the operator, by name.
-BESIDE = {f"placewright-{name}": tomllib.loads((ROOT / name / "pyproject.toml").read_text()) for name in ("lab",)}
+BESIDE = {f"placewright-{name}": tomllib.loads((ROOT / name / "pyproject.toml").read_text()) for name in ("console", "lab")}
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
@@ -184,11 +184,14 @@ def test_the_tiltfile_names_files_that_there_are(tilt: Tilt) -> None:
 def test_tilt_puts_code_where_the_image_has_it(tilt: Tilt) -> None:
     ((_, build),) = tilt.of("docker_build_with_restart")
     assert f"AS {build['target']}\n" in DOCKERFILE
-    ((source, target),) = [given for given, _ in tilt.of("sync")]
+    synced = dict(given for given, _ in tilt.of("sync"))
     version = re.search(r"ARG PYTHON_IMAGE=python:([\d.]+)-slim", DOCKERFILE)
     assert version is not None
-    assert source == "operator/placewright"
-    assert target == f"/opt/placewright/lib/python{version[1]}/site-packages/placewright"
+    packages = f"/opt/placewright/lib/python{version[1]}/site-packages"
+    assert synced == {
+        "operator/placewright": f"{packages}/placewright",
+        "console/placewright_console": f"{packages}/placewright_console",
+    }
 
 
 def test_what_restarts_the_process_is_not_hidden_by_a_volume(tilt: Tilt) -> None:

@@ -30,7 +30,7 @@ from profiles.makers import profile, yaml_of
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(folder.parent for folder in (ROOT / "examples").glob("*/pyproject.toml"))
-OURS = ("placewright", "placewright_lab", "kubesandbox")
+OURS = ("placewright", "placewright_console", "placewright_lab", "kubesandbox")
 PAGE = (ROOT / "docs" / "plugins.md").read_text()
 
 

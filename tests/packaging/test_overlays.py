@@ -18,7 +18,7 @@ from placewright.kube.profiles import apply_webhook
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
-from placewright.serving.consolerights import ENTER
+from placewright.serving.readerrights import ENTER
 from programs import program
 
 from .building import (

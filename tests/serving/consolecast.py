@@ -9,8 +9,9 @@ from typing import Any, Final
 import pytest
 
 from handlers.stage import Stage, new_stage
-from placewright.serving import consolerights, consolestreams
-from placewright.serving.consolerights import ENTER
+from placewright.serving import readerrights
+from placewright.serving.readerrights import ENTER
+from placewright_console.live import streams
 
 from .desk import Desk, desk
 
@@ -70,9 +71,9 @@ class Cast:
 async def at_work() -> AsyncIterator[tuple[Desk, Cast]]:
     """An operator that leads, with a pod placed in each of two namespaces."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(consolestreams, "RIGHTS_SECONDS", 0.1)
-        patched.setattr(consolestreams, "BEAT", 0.05)
-        patched.setattr(consolerights, "KEPT_SECONDS", 0.2)
+        patched.setattr(streams, "RIGHTS_SECONDS", 0.1)
+        patched.setattr(streams, "BEAT", 0.05)
+        patched.setattr(readerrights, "KEPT_SECONDS", 0.2)
         async with operator_with_console() as found:
             yield found
 

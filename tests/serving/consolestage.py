@@ -10,19 +10,19 @@ from typing import Any, Final
 
 import aiohttp
 
-from placewright.console.companypages import CompanyPages
-from placewright.console.rights import Rights
-from placewright.console.statedelta import Sections
-from placewright.console.verdictdesk import TooManyQuestionsError
-from placewright.console.waitingpage import PodsAsked
 from placewright.kube.errors import ApiError
 from placewright.serving.access import OnlyEverybody
-from placewright.serving.console import Console
-from placewright.serving.consolerights import ENTER, EVERYWHERE, ConsoleRights
 from placewright.serving.listener import Listener, bind
 from placewright.serving.pages import GuardedPages
+from placewright.serving.readerrights import ENTER, EVERYWHERE, ConsoleRights
 from placewright.serving.reviews import AskedRight, User
+from placewright.serving.rights import Rights
 from placewright.serving.routes import Answer, Endpoint, Question, RequestRefused, Routes
+from placewright_console.live.console import Console
+from placewright_console.pages.companypages import CompanyPages
+from placewright_console.pages.statedelta import Sections
+from placewright_console.pages.verdictdesk import TooManyQuestionsError
+from placewright_console.pages.waitingpage import PodsAsked
 
 LOOPBACK: Final = "127.0.0.1"
 SECRETS: Final = (b"bank", b"ledger")

@@ -14,10 +14,10 @@ import pytest
 from console.makers import HOSTILE
 from handlers.stage import Stage, new_stage
 from placewright import __version__
-from placewright.console.datapages import DATA_PAGES, FEED
-from placewright.console.staticpages import static_pages
 from placewright.serving import pages
 from placewright.serving.pages import find_pages
+from placewright_console.pages.datapages import DATA_PAGES, FEED
+from placewright_console.pages.staticpages import static_pages
 
 from .consolestage import Site, site
 from .desk import desk

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from placewright.kube.errors import RequestError
+from placewright.offline.kinds import Manifest
 from placewright_lab.bench.boundwatch import BoundWatch
 from placewright_lab.bench.contenders import OUR_SCHEDULER_NAME, Contender, RunningScheduler
 from placewright_lab.bench.madeup import mixed_nodes, mixed_pods, plain_pods
@@ -17,7 +18,6 @@ from placewright_lab.bench.measuredcluster import USUAL, MeasuredCluster, Patien
 from placewright_lab.bench.processtimes import peak_bytes
 from placewright_lab.bench.quickfeed import Post, posts
 from placewright_lab.bench.wavecomparison import Spent, WaveOutcome
-from placewright_lab.readers.kinds import Manifest
 
 WARM_UP: Final = 20
 _PODS: Final = "/api/v1/namespaces/default/pods"

@@ -21,14 +21,15 @@ import msgspec
 
 import kubesandbox
 import placewright
+import placewright_console
 import placewright_lab
 from placewright.api.bad_input import InputError, bad_field
 
 #: The exit code of words that a command does not know.
 _REFUSED: Final = 2
-_PACKAGES: Final = (placewright, placewright_lab, kubesandbox)
+_PACKAGES: Final = (placewright, placewright_console, placewright_lab, kubesandbox)
 #: Source roots of a checkout. Older ones have all packages in the first.
-_ROOTS: Final = ("operator", "lab")
+_ROOTS: Final = ("operator", "console", "lab")
 #: Folders that a commit must have to be run: a source root, and the definitions for an embedded cluster.
 _NEEDED: Final = ("operator", "crds")
 _WHERE: Final = "import placewright, placewright_lab; print(placewright.__file__); print(placewright_lab.__file__)"

@@ -22,25 +22,25 @@ from types import SimpleNamespace
 from typing import Any, Final, Self, cast
 
 from placewright.api.profile import default_profile
-from placewright.console.rights import ALL_NAMESPACES
 from placewright.engine.certificates import self_made
 from placewright.explain.records import Records
+from placewright.offline.kinds import Manifest
 from placewright.offline.world import read_object
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active
 from placewright.profiles.resolve import resolve
 from placewright.serving.access import OnlyEverybody
-from placewright.serving.consolerights import Visitor
-from placewright.serving.consolesource import LiveSource
-from placewright.serving.consolestreams import ConsoleStreams
 from placewright.serving.listener import Listener, bind
+from placewright.serving.readerrights import Visitor
+from placewright.serving.rights import ALL_NAMESPACES
 from placewright.serving.routes import Answer, Endpoint, Question, Routes
 from placewright.serving.schedulerview import SchedulerView
+from placewright_console.live.livesource import LiveSource
+from placewright_console.live.streams import ConsoleStreams
 from placewright_lab.bench.decisions import nothing_old_collected
 from placewright_lab.bench.processtimes import percentiles
 from placewright_lab.bench.recordcost import Side
 from placewright_lab.bench.workloads import WORKLOADS
-from placewright_lab.readers.kinds import Manifest
 
 NODES: Final = 5_000
 WAITING: Final = 20_000

@@ -17,6 +17,7 @@ from placewright.api.objects import Condition, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.offline.kinds import Manifest
 from placewright.offline.world import offline_cycle, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -24,7 +25,6 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.scheduler import Ports, Scheduler
-from placewright_lab.readers.kinds import Manifest
 
 RUNS: Final = 3
 WARM_UP: Final = 200

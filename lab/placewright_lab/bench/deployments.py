@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from placewright.offline.kinds import Manifest
 from placewright_lab.bench.decisions import DecisionBenchmark
 from placewright_lab.bench.madeup import mixed_nodes
 from placewright_lab.bench.workloads import HOSTNAME, ZONE, affinity_to, spread_over
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import pod_manifest
 
 #: Number of Deployments that are measured by default.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from placewright.api.profile import default_profile
+from placewright.offline.kinds import Manifest
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright_lab.bench.decisions import RUNS, WARM_UP, run_once
 from placewright_lab.bench.madeup import mixed_nodes, plain_pods
-from placewright_lab.readers.kinds import Manifest
 
 NODES: Final = 1523
 DEVICES_A_NODE: Final = 8

@@ -17,6 +17,7 @@ from placewright.api.objects import PodKey
 from placewright.cli.definitions import crd_folders
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
+from placewright.offline.kinds import Manifest
 from placewright_lab.bench.madeup import mixed_nodes, mixed_pods, plain_pods
 from placewright_lab.bench.processtimes import cpu_seconds, percentiles, resident_bytes
 from placewright_lab.demo.feed import Feed, pod_key
@@ -25,7 +26,6 @@ from placewright_lab.demo.operatorprocess import OperatorProcess, operator_comma
 from placewright_lab.demo.scenario import make_scenario
 from placewright_lab.demo.tracker import Tracker
 from placewright_lab.readers.inputs import Inputs
-from placewright_lab.readers.kinds import Manifest
 
 WARM_UP: Final = 10
 _READY_SECONDS: Final = 120.0

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from placewright.api.podgroups import GROUP_LABEL
 from placewright.api.profile import default_profile
 from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, ProfileHandle
+from placewright.offline.kinds import Manifest
 from placewright.offline.world import world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -29,7 +30,6 @@ from placewright_lab.bench.decisions import RUNS, Nothing, bound_at_once, nothin
 from placewright_lab.bench.loopprobe import LoopProbe
 from placewright_lab.bench.madeup import gpu_nodes
 from placewright_lab.bench.workloads import openb_mix
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.tracefile import NAMESPACE
 
 NODES: Final = 1523

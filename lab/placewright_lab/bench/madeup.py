@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from placewright_lab.readers.kinds import Manifest
+from placewright.offline.kinds import Manifest
 from placewright_lab.readers.openb import node_manifest, pod_manifest
 
 ZONES: Final = ("a", "b", "c")

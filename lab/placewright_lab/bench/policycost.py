@@ -15,12 +15,12 @@ from typing import Any, Final
 from placewright.api.annotations import DOMAIN_LIMITS
 from placewright.api.profile import PluginConfig, PluginRef, Plugins, PluginSet, default_profile
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.offline.kinds import Manifest
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright_lab.bench.decisions import WARM_UP
 from placewright_lab.bench.recordcost import SLICE, Side, in_turns
 from placewright_lab.bench.workloads import HOSTNAME, WORKLOADS, ZONE
-from placewright_lab.readers.kinds import Manifest
 
 SERVICES: Final = 100
 _SERVICE: Final = "service"

@@ -15,13 +15,13 @@ from typing import Any, Final
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.framework.runtime.evaluation import Evaluator
+from placewright.offline.kinds import Manifest
 from placewright.offline.world import OfflineCluster, offline_cycle, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.scheduler.cycle import FitError, SchedulingCycle
 from placewright_lab.bench.decisions import nothing_old_collected
 from placewright_lab.bench.workloads import HOSTNAME, ZONE, affinity_to, spread_over
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import node_manifest, pod_manifest
 from placewright_lab.readers.tracefile import NAMESPACE
 

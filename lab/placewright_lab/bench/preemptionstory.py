@@ -23,6 +23,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.framework.events import ClusterEvent, QueueingHint, QueueingHintFn
 from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
+from placewright.offline.kinds import Manifest
 from placewright.offline.world import world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -35,7 +36,6 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.bench.decisions import Nothing, nothing_old_collected
 from placewright_lab.bench.loopprobe import LoopProbe
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import node_manifest, pod_manifest
 
 NODES: Final = 5000

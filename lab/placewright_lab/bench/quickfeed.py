@@ -18,7 +18,7 @@ from yarl import URL
 
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.errors import error_from_answer
-from placewright_lab.readers.kinds import Manifest
+from placewright.offline.kinds import Manifest
 
 CONNECTIONS: Final = 32
 _DONE: Final = frozenset({b"200", b"201"})

@@ -22,6 +22,7 @@ from placewright.explain.records import OVERALL, Records
 from placewright.framework.runtime.handle import build_evaluator
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.rowchecks import NoNominations
+from placewright.offline.kinds import Manifest
 from placewright.offline.world import OfflineCluster
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -35,7 +36,6 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.bench.decisions import WARM_UP, Nothing, nothing_old_collected
 from placewright_lab.bench.workloads import WORKLOADS
-from placewright_lab.readers.kinds import Manifest
 
 SLICE: Final = 100
 """Pods decided before it is the other scheduler's turn."""

@@ -27,6 +27,7 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import profile_path
 from placewright.kube.reflector import Reflector, Reflectors, Source
+from placewright.offline.kinds import Manifest
 from placewright_lab.bench.against import BenchFailed
 from placewright_lab.bench.audit import Audit, distinct_weights
 from placewright_lab.bench.madeup import mixed_nodes
@@ -34,7 +35,6 @@ from placewright_lab.bench.processtimes import percentiles
 from placewright_lab.demo.feed import Feed, background
 from placewright_lab.demo.livestate import PODS_PATH
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import pod_manifest
 
 PROFILE: Final = "reloaded"

@@ -18,6 +18,7 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.profile import SHADOW, ProfileSpec, SchedulingProfile, ShadowSettings, default_profile
 from placewright.cluster.observedcluster import ObservedCluster
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.offline.kinds import Manifest
 from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -27,7 +28,6 @@ from placewright.shadow.shadows import Shadows
 from placewright_lab.bench.decisions import WARM_UP
 from placewright_lab.bench.recordcost import SLICE, Side, in_turns
 from placewright_lab.bench.workloads import WORKLOADS
-from placewright_lab.readers.kinds import Manifest
 
 _LIVE: Final = "live"
 _SHADOW: Final = "shadow"

@@ -13,12 +13,12 @@ from typing import Final
 from placewright.api.fairness import NAMESPACE, Fairness
 from placewright.api.profile import default_profile
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.offline.kinds import Manifest
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright_lab.bench.decisions import WARM_UP
 from placewright_lab.bench.recordcost import SLICE, Side, in_turns
 from placewright_lab.bench.workloads import WORKLOADS
-from placewright_lab.readers.kinds import Manifest
 
 WAITING: Final = 20_000
 NAMESPACES: Final = 500

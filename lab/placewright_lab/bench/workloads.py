@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from placewright.offline.kinds import Manifest
 from placewright_lab.bench.madeup import GPU_PODS, PodShape, gpu_nodes, make_pods, mixed_nodes, plain_pods
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import pod_manifest
 
 ZONE: Final = "topology.kubernetes.io/zone"

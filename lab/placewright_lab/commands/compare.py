@@ -16,8 +16,9 @@ from placewright.cli.profiles.output import console, print_data
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright.serving.listener import bind
+from placewright_console.commands.console import show
+from placewright_console.local.localserver import LOOPBACK
 from placewright_lab.commands.comparisonoutput import as_data, markdown_of, show_table
-from placewright_lab.commands.console import show
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import (
     FailedPlugins,
@@ -29,8 +30,7 @@ from placewright_lab.commands.scenariooptions import (
     say_not_asked,
     scenario_of,
 )
-from placewright_lab.console.comparisonsource import ComparisonSource
-from placewright_lab.console.localserver import LOOPBACK
+from placewright_lab.consolefiles.comparisonsource import ComparisonSource
 from placewright_lab.figures.comparison import ProfileComparison, compare
 from placewright_lab.figures.rows import rows_of
 from placewright_lab.report.content import ReportContent, content_of

@@ -22,6 +22,7 @@ from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
+from placewright.offline.kinds import Manifest
 from placewright_lab.bench.madeup import mixed_nodes, mixed_pods
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.demo.display import make_progress, show_notes, show_summary
@@ -33,7 +34,6 @@ from placewright_lab.demo.run import DemoFailed, DemoRun, Limits
 from placewright_lab.demo.scenario import FIRST_SPEC, DemoScenario, make_scenario
 from placewright_lab.demo.showndemo import LOOKING_SECONDS, SHOWN_RATE, ShownDemo
 from placewright_lab.readers.inputs import Inputs, load_inputs
-from placewright_lab.readers.kinds import Manifest
 
 NODES: Final = 100
 PODS: Final = 1500

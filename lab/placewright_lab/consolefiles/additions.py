@@ -11,11 +11,11 @@ from pathlib import Path
 
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
-from placewright_lab.console.clusterathand import ClusterAtHand
-from placewright_lab.console.comparisonsource import ComparisonSource, read_comparison
-from placewright_lab.console.filesource import FileSource
-from placewright_lab.console.openedfile import OpenedFile
-from placewright_lab.console.whatifpages import WhatIfPages
+from placewright_console.local.clusterathand import ClusterAtHand
+from placewright_lab.consolefiles.comparisonsource import ComparisonSource, read_comparison
+from placewright_lab.consolefiles.filesource import FileSource
+from placewright_lab.consolefiles.openedfile import OpenedFile
+from placewright_lab.whatif.whatifpages import WhatIfPages
 
 
 def open_source(

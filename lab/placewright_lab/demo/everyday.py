@@ -10,9 +10,9 @@ from typing import Final
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.offline.kinds import Manifest, kind_of
 from placewright_lab.demo.feed import Feed
 from placewright_lab.demo.livestate import PROFILES_PATH
-from placewright_lab.readers.kinds import Manifest, kind_of
 
 #: Pods that end, and that come, in a second.
 RATE: Final = 4.0

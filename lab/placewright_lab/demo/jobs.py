@@ -13,8 +13,8 @@ from kubesandbox.devices.layouts import DRIVER
 from placewright.api.objects import Pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
+from placewright.offline.kinds import Manifest, kind_of
 from placewright_lab.demo.operatorprocess import OperatorProcess
-from placewright_lab.readers.kinds import Manifest, kind_of
 
 #: Nodes with this label have devices; they come with the jobs.
 LABEL: Final = "sandbox.placewright.dev/gpus"

@@ -14,6 +14,7 @@ from placewright.api.objects import Node, Pod, PodKey
 from placewright.api.profile import SchedulingProfile
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
+from placewright.offline.kinds import Manifest
 from placewright_lab.demo.change import ChangeTimes, busy, took_effect
 from placewright_lab.demo.display import Progress, show_notes
 from placewright_lab.demo.feed import Feed, background, pod_key
@@ -22,7 +23,6 @@ from placewright_lab.demo.operatorprocess import OperatorProcess
 from placewright_lab.demo.scenario import DemoScenario
 from placewright_lab.demo.summary import Summary, summarise
 from placewright_lab.demo.tracker import QUIET_SECONDS, State, TrackedPod, Tracker
-from placewright_lab.readers.kinds import Manifest
 
 #: How often the run is looked at, seconds.
 _LOOK_SECONDS = 0.1

@@ -11,8 +11,8 @@ from typing import Final
 
 from placewright.api.bad_input import bad_field
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, GROUP, KIND, VERSION
+from placewright.offline.kinds import Manifest
 from placewright_lab.readers.inputs import Inputs
-from placewright_lab.readers.kinds import Manifest
 
 #: Spread at first, by kube-scheduler's own defaults; then pack. `pluginConfig` says what NodeResourcesFit prefers, `weights` how much.
 FIRST_SPEC: Final[Manifest] = {

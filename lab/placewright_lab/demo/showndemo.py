@@ -13,8 +13,8 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.history import DEFAULT_NAMESPACE
 from placewright.serving.listener import bind
-from placewright_lab.console.liveconsole import live_console
-from placewright_lab.console.localserver import LOOPBACK
+from placewright_console.local.liveconsole import live_console
+from placewright_console.local.localserver import LOOPBACK
 from placewright_lab.demo.operatorprocess import operator_command
 
 #: Pods a second: a person can follow them on the map.

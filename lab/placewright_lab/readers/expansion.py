@@ -27,7 +27,7 @@ from placewright.api.objects import Node, NodeSelector, Pod, Taint, Toleration
 from placewright.api.podgroups import COSCHEDULING_GROUP, GROUP_LABEL, KIND, TOPOLOGY_KEY, TOPOLOGY_MODE
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.api.tolerations import first_untolerated
-from placewright_lab.readers.kinds import Manifest
+from placewright.offline.kinds import Manifest
 from placewright_lab.readers.podcheck import check_pod, check_selector
 
 #: Characters of a label's value.

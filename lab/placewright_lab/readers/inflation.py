@@ -12,8 +12,8 @@ from placewright.api.bad_input import bad_field
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.requests import canonical
+from placewright.offline.kinds import Manifest
 from placewright.offline.world import read_object
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import gpus_in
 from placewright_lab.simulation.scenario import Scenario
 

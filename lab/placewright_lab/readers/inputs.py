@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field
+from placewright.offline.kinds import Manifest, create_rank
 from placewright_lab.readers import dlrm, openb
-from placewright_lab.readers.kinds import Manifest, create_rank
 from placewright_lab.readers.manifests import SourceText, read_manifests
 
 LARGEST_FILE: Final = 64 * 1024 * 1024

@@ -15,8 +15,8 @@ from placewright.api.bad_input import InputError, bad_field, shown
 from placewright.api.decode import convert
 from placewright.api.objects import Node
 from placewright.api.yamldocs import read_documents
+from placewright.offline.kinds import VOLCANO_JOB, Manifest, create_rank, find_kind, kind_and_group
 from placewright_lab.readers.expansion import MOST_PODS, Expanded, expand, suffix
-from placewright_lab.readers.kinds import VOLCANO_JOB, Manifest, create_rank, find_kind, kind_and_group
 from placewright_lab.readers.podcheck import check_node, check_pod
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")

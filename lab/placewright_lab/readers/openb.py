@@ -18,7 +18,7 @@ from typing import Final
 
 from placewright.api.bad_input import bad_field
 from placewright.api.requests import is_extended_resource
-from placewright_lab.readers.kinds import Manifest
+from placewright.offline.kinds import Manifest
 from placewright_lab.readers.tracefile import (
     PODS_PER_NODE,
     TraceNames,

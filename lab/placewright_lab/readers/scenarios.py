@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from placewright.offline.kinds import Manifest
 from placewright_lab.readers import dlrm, openb
 from placewright_lab.readers.inputs import load_inputs, read_sources
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.manifests import SourceText
 from placewright_lab.readers.tracefile import NAMESPACE, TraceTimes
 from placewright_lab.simulation.scenario import Act, Happening, Scenario

@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from placewright.api.bad_input import printable
-from placewright.console.staticpages import static_pages
+from placewright_console.pages.staticpages import static_pages
 from placewright_lab.figures.comparison import ProfileComparison
 from placewright_lab.report.content import MOST_NAMED, content_of
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from placewright_lab.readers.kinds import Manifest
+from placewright.offline.kinds import Manifest
 
 
 class Act(enum.StrEnum):

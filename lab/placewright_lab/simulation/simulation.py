@@ -31,6 +31,7 @@ from placewright.framework.runtime.guard import is_ours
 from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.snapshot import Snapshot
+from placewright.offline.kinds import Manifest
 from placewright.offline.world import read_object
 from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
 from placewright.scheduler.attempts import Observers
@@ -38,7 +39,6 @@ from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.apiserver import MIRROR, ApiServer, waiting
 from placewright_lab.simulation.claimwriter import TEMPLATE, InstantClaimWriter, without
 from placewright_lab.simulation.outcome import Fates, Outcome

@@ -21,8 +21,8 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.api.quantity import QuantityError
 from placewright.cluster.objects import ClusterObject
+from placewright.offline.kinds import Manifest
 from placewright.offline.world import as_served
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.scenario import Act
 from placewright_lab.snapshots.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
 from placewright_lab.snapshots.recording import ChangeLine

@@ -20,7 +20,7 @@ from placewright.api.decode import DECODE_ERRORS
 from placewright.api.pods import FINISHED_PHASES
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, SchedulingProfile
 from placewright.api.profile import KIND as PROFILE
-from placewright_lab.readers.kinds import Manifest, kind_and_group
+from placewright.offline.kinds import Manifest, kind_and_group
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.snapshots.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
 from placewright_lab.snapshots.snapshot import RECORDING, Header, ObjectLines, checked_object, read_header, source_of

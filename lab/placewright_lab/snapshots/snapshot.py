@@ -19,8 +19,8 @@ from placewright.api.decode import DECODE_ERRORS, DecodeError, decode
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import KIND as PROFILE
 from placewright.api.profile import SchedulingProfile
+from placewright.offline.kinds import Manifest
 from placewright.offline.world import KNOWN, struct_of
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.snapshots.linefile import LARGEST_TEXT, NewFile, numbered_lines, only_what_stays
 

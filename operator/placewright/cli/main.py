@@ -27,7 +27,7 @@ from placewright.kube.errors import ConfigError
 #: The entry point group for commands of other packages, such as those of `placewright-lab`.
 ENTRY_POINT_GROUP: Final = "placewright.commands"
 #: Top-level packages of this repository: a missing module of one is a defect, not a library that is not installed.
-_OWN_PACKAGES: Final = frozenset({"placewright", "placewright_lab", "kubesandbox"})
+_OWN_PACKAGES: Final = frozenset({"placewright", "placewright_console", "placewright_lab", "kubesandbox"})
 #: Errors of a person's input, plugins included. Every other error is a defect and keeps its traceback.
 _INPUT_ERRORS: Final = (InputError, ConfigError, DecodeError, PluginError, PluginRegistrationError)
 

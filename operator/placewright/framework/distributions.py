@@ -13,8 +13,12 @@ from placewright import __version__
 
 #: Commands of each distribution, by its folder in the repository. A person who has the operator alone learns where a command is.
 COMMANDS: Final[Mapping[str, frozenset[str]]] = {
-    "lab": frozenset({"bench", "compare", "console", "demo", "diff", "evaluate", "record", "sandbox", "simulate", "snapshot", "tune"}),
+    "console": frozenset({"console"}),
+    "lab": frozenset({"bench", "compare", "demo", "diff", "evaluate", "record", "sandbox", "simulate", "snapshot", "tune"}),
 }
+
+#: Folders that are installed together, as each asks for those before it.
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"console": ("console",), "lab": ("console", "lab")}
 
 
 def lacking(name: str) -> str:
@@ -43,7 +47,7 @@ def how_to_install(name: str) -> str:
     Returns:
         The end of a sentence.
     """
-    return f"in a clone of Placewright {__version__}, run pip install . ./{name}"
+    return f"in a clone of Placewright {__version__}, run pip install . {' '.join(f'./{each}' for each in _NEEDED[name])}"
 
 
 def home_of(command: str) -> str | None:

@@ -27,11 +27,11 @@ from placewright.observability.watchdog import DEFAULT_PATIENCE, LoopWatchdog, P
 from placewright.serving.access import AskingTheApiServer, Gate, OnlyEverybody
 from placewright.serving.checks import health_of
 from placewright.serving.configz import configz_endpoint
-from placewright.serving.consolerights import ENTER, ConsoleRights
 from placewright.serving.debug import cache_endpoint, queue_endpoint
 from placewright.serving.explainpages import explain_endpoint, records_endpoint
 from placewright.serving.listener import Listener, bind
 from placewright.serving.pages import GuardedPages, active_elsewhere, find_pages, no_pages
+from placewright.serving.readerrights import ENTER, ConsoleRights
 from placewright.serving.reviewlanes import ReviewLanes
 from placewright.serving.reviews import Reviews
 from placewright.serving.routes import Endpoint, Routes, metrics_endpoint

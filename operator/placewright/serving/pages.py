@@ -19,7 +19,7 @@ from placewright import __version__
 from placewright.engine.engine import Engine
 from placewright.framework.distributions import how_to_install, lacking
 from placewright.leadership.election import Alone
-from placewright.serving.consolerights import ConsoleRights, Visitor
+from placewright.serving.readerrights import ConsoleRights, Visitor
 from placewright.serving.routes import SECURITY_HEADERS, TEXT, Answer, Audience, Endpoint, Question, RequestRefused
 from placewright.serving.schedulerview import SchedulerView
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from placewright.cli.main import main
+from placewright.offline.kinds import Manifest
 from placewright_lab.bench import decisions, devicedecisions, policycost, preemptions, recordcost, shadowcost
 from placewright_lab.bench.decisions import Measurement
 from placewright_lab.bench.deployments import (
@@ -35,7 +36,6 @@ from placewright_lab.bench.recordcost import SLICE
 from placewright_lab.bench.reload import Reloads
 from placewright_lab.bench.workloads import WORKLOADS, openb_mix
 from placewright_lab.commands import bench
-from placewright_lab.readers.kinds import Manifest
 
 WARM_UP = 3
 

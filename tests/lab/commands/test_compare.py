@@ -10,7 +10,7 @@ import pytest
 from lab.commands.scenarios import NODES, PODS, profile_file, scenario_file
 from placewright import testing as kit
 from placewright.cli.main import main
-from placewright.console.rights import ALL_NAMESPACES
+from placewright.serving.rights import ALL_NAMESPACES
 from placewright_lab.commands.comparisonoutput import escaped
 
 

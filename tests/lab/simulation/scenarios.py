@@ -11,9 +11,9 @@ from placewright.api.decode import convert
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.interface import Plugin
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.offline.kinds import Manifest
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import Which, simulate

@@ -22,9 +22,9 @@ from kubesandbox.storage.writes import WriteOptions
 from placewright.engine.beside import Beside, Listeners, Membership
 from placewright.engine.engine import Engine
 from placewright.framework.events import ASSIGNED_POD_ADD
+from placewright.offline.kinds import Manifest
 from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
 from placewright.scheduler.attempts import Attempt
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.scenario import Act, Happening
 from placewright_lab.simulation.simulation import FLUSH_SECONDS, PATIENCE_SECONDS
 

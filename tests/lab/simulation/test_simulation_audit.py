@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from placewright.offline.kinds import Manifest
 from placewright.plugins.catalog import in_tree
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Act, Scenario
 from placewright_lab.simulation.simulation import Which, simulate

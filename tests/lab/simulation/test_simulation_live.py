@@ -17,8 +17,8 @@ from handlers.stage import FAST, Stage, new_stage, operator
 from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
+from placewright.offline.kinds import Manifest
 from placewright.plugins.catalog import in_tree
-from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import simulate
 from scheduler.makers import World

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.decode import decode
+from placewright.offline.prunedobjects import manifest_line, pruned
 from placewright.offline.world import struct_of
 from placewright_lab.snapshots.anonymiser import Mask
-from placewright_lab.snapshots.prunedobjects import manifest_line, pruned
 
 Body = dict[str, Any]
 KEY: Final = b"a key for tests"

@@ -17,11 +17,11 @@ from placewright import testing as kit
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.api.podstart import MIRROR, bound_at, may_be_starting
+from placewright.offline.prunedobjects import manifest_line, pruned
 from placewright.offline.world import STRUCTS
 from placewright.plugins.catalog import in_tree
 from placewright_lab.readers.goldencases import answer
 from placewright_lab.snapshots.anonymiser import anonymised
-from placewright_lab.snapshots.prunedobjects import manifest_line, pruned
 from plugins.volume_worlds import COMPLETED
 from plugins.volume_worlds import world as volume_world
 from vectors.golden import Golden, golden_cases

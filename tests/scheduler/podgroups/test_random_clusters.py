@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab.simulation.scenarios import comes, goes, node, pod
-from placewright_lab.readers.kinds import Manifest
+from placewright.offline.kinds import Manifest
 from placewright_lab.simulation.scenario import Happening, Scenario
 from randomcases import cases
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from placewright.api.bad_input import InputError
 from placewright.api.yamldocs import read_documents
+from placewright.offline.kinds import Manifest
 from placewright_lab.bench.schedulerperf.gotemplates import TemplateRefused, has_actions, render
 from placewright_lab.bench.schedulerperf.operations import CreateNodes, CreatePods, NodePreparation, Template
 from placewright_lab.bench.schedulerperf.opfields import NotKnown
-from placewright_lab.readers.kinds import Manifest
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 MIGRATED: Final = "storage.alpha.kubernetes.io/migrated-plugins"

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
+from placewright.offline.kinds import Manifest
 from placewright_lab.bench.boundwatch import BoundWatch
 from placewright_lab.bench.contenders import RunningScheduler
 from placewright_lab.bench.measuredcluster import LOOK_SECONDS, MeasuredCluster, WaveFailed
@@ -44,7 +45,6 @@ from placewright_lab.bench.schedulerperf.operations import (
 )
 from placewright_lab.bench.schedulerperf.servedkinds import ServedKind, ServedKinds
 from placewright_lab.bench.wavecomparison import Spent
-from placewright_lab.readers.kinds import Manifest
 
 #: Fields that the server does not know are an error, as they are for upstream's harness (servers before 1.25 drop them).
 _STRICTLY: Final = "?fieldValidation=Strict"

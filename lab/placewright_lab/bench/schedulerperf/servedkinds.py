@@ -8,8 +8,8 @@ import msgspec
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright.offline.kinds import Manifest, group_in
 from placewright_lab.bench.schedulerperf.opfields import NotKnown
-from placewright_lab.readers.kinds import Manifest, group_in
 
 
 class _ServedResource(msgspec.Struct, frozen=True):

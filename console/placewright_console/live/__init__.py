@@ -1,0 +1,1 @@
+"""The console of a running operator, which hands it a view of its scheduler."""

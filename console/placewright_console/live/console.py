@@ -1,0 +1,163 @@
+"""The console's pages of a running operator, for the doorkeeper before them.
+
+The operator finds this module by the entry point group `placewright.pages`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+from placewright.serving.readerrights import Visitor
+from placewright.serving.rights import Rights
+from placewright.serving.routes import JSON, Answer, Question, RequestRefused
+from placewright.serving.schedulerview import SchedulerView
+from placewright_console.live.enginetimeline import EngineTimeline, seen_shadows
+from placewright_console.live.livesource import LiveSource
+from placewright_console.live.streams import ConsoleStreams
+from placewright_console.pages.datapages import DATA_PAGES, FEED, BadQuestionError
+from placewright_console.pages.shadowrows import shadow_rows
+from placewright_console.pages.source import CompanySource
+from placewright_console.pages.statedelta import Section
+from placewright_console.pages.staticpages import StaticPage, static_pages
+from placewright_console.pages.verdictdesk import TooManyQuestionsError
+
+_LINES: Final = "application/x-ndjson"
+#: How much longer the pause after an explanation is than the explanation took: together they take a fifth of the event loop's time at most.
+_REST: Final = 4.0
+#: Explanations that wait for their turn.
+_MOST_WAITING: Final = 50
+_BAD_REQUEST: Final = 400
+_NOT_FOUND: Final = 404
+_BUSY: Final = 503
+_TOO_MANY: Final = "too many people ask at once; try again"
+
+
+class Console:
+    """One replica's console. Implements `Pages`.
+
+    Attributes:
+        streams: of its readers.
+        opening: the feed.
+    """
+
+    opening = FEED
+
+    def __init__(self, source: CompanySource, clock: Callable[[], float] = time.monotonic) -> None:
+        """Publish nothing yet; `open` does.
+
+        Args:
+            source: of the state and the pages.
+            clock: seconds, monotonic.
+        """
+        self.streams = ConsoleStreams(source, clock)
+        self._source = source
+        self._turn = _Turn()
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Publish for as long as the context is open."""
+        async with self.streams.open():
+            yield
+
+    def end_all(self) -> None:
+        """End the streams."""
+        self.streams.end_all()
+
+    def file(self, name: str) -> StaticPage | None:
+        """Find a file of the pages; None for one that is not there."""
+        return static_pages().get(name)
+
+    async def answer(self, name: str, question: Question, visitor: Visitor) -> Answer:
+        """Answer a question for data.
+
+        Args:
+            name: of the data.
+            question: with its parameters.
+            visitor: who asks.
+
+        Returns:
+            The answer.
+
+        Raises:
+            RequestRefused: the question is wrong (400), there is no such data (404), or too many ask (503).
+        """
+        if name == FEED:
+            packing = {"Content-Encoding": "gzip"} if question.packed else {}
+            following = self.streams.follow(visitor, packed=question.packed)
+            return Answer(following, _LINES, headers={**packing, "Vary": "Accept-Encoding"})
+        page = DATA_PAGES.get(name)
+        if page is None:
+            raise RequestRefused(_NOT_FOUND, "404 page not found")
+        try:
+            if page.in_turn:
+                async with self._turn.taken():
+                    found = await page.answer(self._source, question.query, visitor.rights)
+            else:
+                found = await page.answer(self._source, question.query, visitor.rights)
+        except BadQuestionError as problem:
+            raise RequestRefused(_BAD_REQUEST, str(problem)) from None
+        except TooManyQuestionsError:
+            raise RequestRefused(_BUSY, _TOO_MANY) from None
+        if found is None:
+            raise RequestRefused(_NOT_FOUND, page.missing)
+        return Answer(found, JSON)
+
+
+@asynccontextmanager
+async def open_pages(view: SchedulerView) -> AsyncIterator[Console]:
+    """Make the console. Implements `PagesPackage`.
+
+    Args:
+        view: of the scheduler.
+
+    Yields:
+        The console, which publishes for as long as the context is open.
+    """
+    timeline = None if view.attempts is None else EngineTimeline(view, view.attempts)
+
+    def more(rights: Rights) -> Mapping[str, Section]:
+        """Shadows, and where metrics are counted the last hour, which is kept whether or not there are readers."""
+        hour = {} if timeline is None else {"time": timeline.time(), "marks": timeline.marks()}
+        shadows = shadow_rows(seen_shadows(view), rights)
+        can = [each for each, offered in (("time", hour), ("shadows", shadows)) if offered]
+        return {**hour, "shadows": shadows, "about": {"can": can}}
+
+    sampling = None if timeline is None else asyncio.create_task(timeline.run(), name="time line")
+    console = Console(LiveSource(view, more))
+    try:
+        async with console.open():
+            yield console
+    finally:
+        if sampling is not None:
+            sampling.cancel()
+
+
+class _Turn:
+    """Has answers that take long made one after the other, with pauses between them in which pods are placed."""
+
+    def __init__(self) -> None:
+        self._one = asyncio.Lock()
+        self._waiting = 0
+        self._free_at = 0.0
+
+    @asynccontextmanager
+    async def taken(self) -> AsyncIterator[None]:
+        """Wait for a turn. Raises `RequestRefused` where too many wait."""
+        if self._waiting >= _MOST_WAITING:
+            raise RequestRefused(_BUSY, _TOO_MANY)
+        self._waiting += 1
+        try:
+            async with self._one:
+                await asyncio.sleep(max(self._free_at - time.monotonic(), 0))
+                began = time.monotonic()
+                try:
+                    yield
+                finally:
+                    now = time.monotonic()
+                    self._free_at = now + (now - began) * _REST
+        finally:
+            self._waiting -= 1

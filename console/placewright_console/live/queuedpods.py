@@ -1,0 +1,91 @@
+"""The pods without a node of a running operator, for the pages of a group, of a claim and of a pod's verdicts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from datetime import datetime
+
+from placewright.api.objects import PodKey
+from placewright.api.podgroups import GroupRef
+from placewright.api.pods import PodInfo
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.profiles.problem import did_you_mean
+from placewright.serving.schedulerview import SchedulerView
+from placewright_console.pages.pendingpods import GroupTurn, WaitingPlace
+
+
+def created_at(pod: PodInfo) -> float:
+    """Return the time at which a pod was created, seconds since 1970; 0.0 where it is not known."""
+    try:
+        return datetime.fromisoformat(pod.created).timestamp()
+    except ValueError:
+        return 0.0
+
+
+class QueuedPods:
+    """The pods of a scheduler's queue. Implements `PendingPods`.
+
+    Example:
+        CompanyPages(view.cluster, QueuedPods(view), time.monotonic)
+    """
+
+    def __init__(self, view: SchedulerView) -> None:
+        """Look at a scheduler.
+
+        Args:
+            view: of the scheduler.
+        """
+        self._view = view
+
+    def named(self, namespace: str, name: str) -> PodInfo | None:
+        """Find a pod without a node.
+
+        Args:
+            namespace: of the pod.
+            name: of the pod.
+
+        Returns:
+            None for an unknown pod, and for one that is assumed on a node already.
+        """
+        uid = self._view.queue.uid_of(PodKey(f"{namespace}/{name}"))
+        return None if uid is None else self._waiting(uid)
+
+    def of_namespace(self, namespace: str) -> Iterator[PodInfo]:
+        """The waiting pods of a namespace. O(pods of the queue)."""
+        for uid in list(self._view.queue.uids()):
+            pod = self._waiting(uid)
+            if pod is not None and pod.namespace == namespace:
+                yield pod
+
+    def members(self, ref: GroupRef) -> Collection[PodInfo]:
+        """The members of a group that are in the queue."""
+        return self._view.queue.pod_groups.members(ref)
+
+    def standing(self, pod: PodInfo) -> WaitingPlace:
+        """Where in the queue the pod is, and since when it exists."""
+        place = self._view.queue.locate(pod.uid)
+        return WaitingPlace("" if place is None else place.value, created_at(pod))
+
+    def evaluator(self, pod: PodInfo) -> Evaluator | str:
+        """The evaluator of the pod's profile; or why the pod is not evaluated: no profile claims it, or it is a suspect."""
+        view = self._view
+        queued, active = view.queue.get(pod.uid), view.live.by_scheduler_name(pod.scheduler_name)
+        suspect = "" if queued is None else view.suspect_reason(queued)
+        if suspect:
+            return suspect
+        if active is None:
+            meant = did_you_mean(pod.scheduler_name, view.live.active)
+            return f"no profile takes pods of schedulerName {pod.scheduler_name!r}{meant}"
+        return active.evaluator
+
+    def turn_of(self, ref: GroupRef) -> GroupTurn:
+        """The group's wait, its failures, its shortage at the last attempt, and the nodes that are kept for it."""
+        view = self._view
+        queued, kept = view.queue.pod_groups.get(ref), view.kept_for(ref)
+        if queued is None:
+            return GroupTurn(kept=kept)
+        return GroupTurn(round(time.monotonic() - queued.since, 3), queued.failures, queued.lacks, kept)
+
+    def _waiting(self, uid: str) -> PodInfo | None:
+        return None if self._view.cluster.placement(uid) is not None else self._view.queue.latest(uid)

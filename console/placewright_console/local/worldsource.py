@@ -1,0 +1,151 @@
+"""The state of a world as the feed publishes it, and the pages of its nodes and pods. What differs is how the world goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from placewright.api.objects import NodeName
+from placewright.explain.explanation import Explanation
+from placewright.explain.observed import with_company, with_decision, with_verdicts, without_profile
+from placewright.serving.rights import ALL_NAMESPACES, Rights
+from placewright_console.local.seenpods import LOCAL_SHARE, SeenPending
+from placewright_console.local.seenworld import SeenWorld
+from placewright_console.local.verdicts import WaitingVerdicts
+from placewright_console.local.worldtimeline import FIGURES, WorldTimeline
+from placewright_console.pages.companypages import CompanyPages
+from placewright_console.pages.nodepage import node_page
+from placewright_console.pages.noderows import ConsoleNodes
+from placewright_console.pages.podpage import BEST_NODES, pod_page
+from placewright_console.pages.shadowrows import shadow_rows, shadows_of
+from placewright_console.pages.statedelta import Section, Sections
+from placewright_console.pages.waitingpage import PodsAsked, pods_of_rows, waiting_page
+from placewright_console.pages.waitingrows import waiting_rows
+
+#: Seconds of evaluations between two looks at readers and time.
+SLICE: Final = 0.02
+
+
+class WorldSource:
+    """A world, and the verdicts about its waiting pods.
+
+    Attributes:
+        world: the cluster at the moment that is shown.
+        verdicts: about its waiting pods.
+        timeline: of the world; None for a world that stands still.
+        can: what the server offers beyond the first pages, but for time and shadows, which depend on the world.
+        company: the pages of groups and claims, and the verdicts about each node.
+    """
+
+    timeline: WorldTimeline | None = None
+
+    def __init__(self, world: SeenWorld, about: dict[str, Any], clock: Callable[[], float], rest: float = 0.0) -> None:
+        """Show a world.
+
+        Args:
+            world: to show.
+            about: rows of the section `about`: what the world is.
+            clock: seconds, monotonic.
+            rest: see `WaitingVerdicts`.
+        """
+        self.world = world
+        self.verdicts = WaitingVerdicts(world, clock, rest)
+        self.can: list[str] = []
+        self.company = CompanyPages(world.cluster, SeenPending(world, self.verdicts), clock, LOCAL_SHARE)
+        self._about = about
+        self._nodes = ConsoleNodes(world.cluster, world.scheduler_names)
+        self._names = world.scheduler_names
+
+    def advance(self) -> bool:
+        """Evaluate waiting pods for a moment.
+
+        Returns:
+            Whether there is more to do at once.
+        """
+        return self.verdicts.work(SLICE)
+
+    def refresh(self, most: int | None = None) -> bool:
+        """Bring the rows of nodes up to date.
+
+        Args:
+            most: rows at most; None for all.
+
+        Returns:
+            Whether there is more to do.
+        """
+        if self._names != self.world.scheduler_names:
+            # A place in a row stands for a schedulerName, so all rows are made anew.
+            self._names = self.world.scheduler_names
+            self._nodes = ConsoleNodes(self.world.cluster, self._names)
+        return self._nodes.refresh(most)
+
+    def sections(self, rights: Rights) -> Sections:
+        """Return the state. Implements the feed's `StateSource`."""
+        self.refresh()
+        about = {**self._about, **self._nodes.about(), **self.moment()}
+        sections: dict[str, Section] = {
+            "nodes": self._nodes.nodes,
+            "loads": self._nodes.loads,
+            "queue": waiting_rows(self.verdicts.waiting(), rights),
+            "decisions": self.world.placements.rows(rights),
+        }
+        can = list(self.can)
+        if self.timeline is not None:
+            can.append("time")
+            about["timeFigures"] = FIGURES
+            sections |= {"time": self.timeline.time(), "marks": self.timeline.marks()}
+        shadows = shadows_of(self.world.declared)
+        if shadows:
+            can.append("shadows")
+            sections["shadows"] = shadow_rows(shadows, rights)
+        return {"about": {**about, "can": can}, **sections}
+
+    def moment(self) -> dict[str, Any]:
+        """Return the rows of the section `about` that change."""
+        return {"now": self.world.now, "notEvaluated": self.verdicts.unknown, "notes": list(self.world.remarks)}
+
+    def release(self) -> None:
+        """Keep all: the console may be opened again at any moment. Implements the feed's `StateSource`."""
+
+    def node(self, name: str, rights: Rights = ALL_NAMESPACES) -> dict[str, Any] | None:
+        """Return what runs on a node; None for an unknown one.
+
+        Args:
+            name: of the node.
+            rights: of the reader.
+        """
+        nominated = (pod for pod in self.world.pending.values() if pod.nominated_node == name)
+        return node_page(self.world.cluster, NodeName(name), nominated, rights)
+
+    def waiting(self, asked: PodsAsked, rights: Rights = ALL_NAMESPACES) -> dict[str, Any]:
+        """Return a page of the pods of rows of the queue. O(waiting pods).
+
+        Args:
+            asked: the question.
+            rights: of the reader.
+        """
+        return waiting_page(pods_of_rows(self.verdicts.waiting(), asked.rows, rights), asked.after)
+
+    def pod(self, namespace: str, name: str, rights: Rights = ALL_NAMESPACES) -> dict[str, Any] | None:
+        """Explain a pod as `placewright explain` does.
+
+        Args:
+            namespace: of the pod.
+            name: of the pod.
+            rights: of the reader.
+
+        Returns:
+            The page; None for an unknown pod, and for one that may not be seen.
+        """
+        pod = self.world.pod(namespace, name) if rights.may_see(namespace) else None
+        if pod is None:
+            return None
+        seen = self.world.observed()
+        about = Explanation(pod.namespace, pod.name, pod.uid, pod.scheduler_name, node=pod.node_name or "")
+        about = with_company(about, pod, seen)
+        if pod.node_name:
+            return pod_page(with_decision(about, pod), pod=pod)
+        evaluator = self.world.evaluators.get(pod.scheduler_name)
+        if evaluator is None:
+            return pod_page(without_profile(about, pod, seen), pod=pod)
+        return pod_page(with_verdicts(about, pod, evaluator, seen, BEST_NODES), evaluator, pod=pod)

@@ -1,0 +1,110 @@
+"""The table of the data that pages ask for by name. Both servers, the operator's and the one on this machine, answer what is here.
+
+Only `feed` is not in it, because each server has readers of its own kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.decode import DecodeError
+from placewright.serving.rights import Rights
+from placewright_console.pages.source import CompanySource
+from placewright_console.pages.waitingpage import LONGEST_AFTER, LONGEST_ROWS, PodsAsked
+
+#: Name of the data that goes on.
+FEED: Final = "feed"
+#: Characters of a name, by the rules of Kubernetes, and of a namespace with it.
+_LONGEST_NAME: Final = 253
+_LONGEST_PAIR: Final = 63 + 1 + _LONGEST_NAME
+
+#: Parameters of a request, each name with all of its values.
+Query = Mapping[str, Sequence[str]]
+
+
+class BadQuestionError(Exception):
+    """A parameter is missing or too long; the message is for the reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataPage:
+    """Data of one name.
+
+    Attributes:
+        answer: makes the data, as JSON, for a reader of these rights; None where there is none that this reader may see. Raises
+            `BadQuestionError`, and `TooManyQuestionsError` where others are answered.
+        missing: the words for None: the same for what is not there and for what the reader may not see.
+        in_turn: one is made after the other, because it may take long and nothing else divides the time.
+    """
+
+    answer: Callable[[CompanySource, Query, Rights], Awaitable[bytes | None]]
+    missing: str
+    in_turn: bool = True
+
+
+async def _node(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
+    return _json(source.node(_parameter(query, "name", _LONGEST_NAME), rights))
+
+
+async def _pod(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
+    namespace, name = _pair(query, "pod")
+    return _json(source.pod(namespace, name, rights)) if rights.may_see(namespace) else None
+
+
+async def _group(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
+    namespace, name = _pair(query, "group")
+    return _json(source.company.group(namespace, name, rights)) if rights.may_see(namespace) else None
+
+
+async def _claim(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
+    namespace, name = _pair(query, "claim")
+    return _json(source.company.claim(namespace, name, rights)) if rights.may_see(namespace) else None
+
+
+async def _verdicts(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
+    namespace, name = _pair(query, "pod")
+    return await source.company.verdicts(namespace, name, rights) if rights.may_see(namespace) else None
+
+
+async def _waiting(source: CompanySource, query: Query, rights: Rights) -> bytes | None:
+    rows, after = [query.get(name, ("",))[-1] for name in ("rows", "after")]
+    if len(rows) > LONGEST_ROWS or len(after) > LONGEST_AFTER:
+        raise BadQuestionError("the question is too long")
+    try:
+        asked = PodsAsked.of(rows, after)
+    except DecodeError as problem:
+        raise BadQuestionError(str(problem)) from None
+    return _json(source.waiting(asked, rights))
+
+
+def _pair(query: Query, name: str) -> tuple[str, str]:
+    """Namespace and name out of `NAMESPACE/NAME`; a name may have slashes."""
+    namespace, _, named = _parameter(query, name, _LONGEST_PAIR).partition("/")
+    return namespace, named
+
+
+def _parameter(query: Query, name: str, longest: int) -> str:
+    text = query.get(name, ("",))[-1]
+    if not text or len(text) > longest:
+        raise BadQuestionError(f"{name}: found {text[:80]!r}; allowed a name of at most {longest} characters")
+    return text
+
+
+def _json(found: dict[str, Any] | None) -> bytes | None:
+    return None if found is None else msgspec.json.encode(found)
+
+
+_UNSEEN: Final = "it may have gone since, or you may not see it"
+#: The data by name, as paths have it.
+DATA_PAGES: Final[Mapping[str, DataPage]] = {
+    "node": DataPage(_node, f"no such node: {_UNSEEN}"),
+    "pod": DataPage(_pod, f"no such pod: {_UNSEEN}"),
+    "group": DataPage(_group, f"no such group: {_UNSEEN}"),
+    "claim": DataPage(_claim, f"no such claim: {_UNSEEN}"),
+    "verdicts": DataPage(_verdicts, f"no such pod is pending: {_UNSEEN}", in_turn=False),
+    "waiting": DataPage(_waiting, ""),
+}

@@ -1,0 +1,159 @@
+"""The verdict of a waiting pod's profile about each node: the plugin that rejects it first and why, or its rank by score.
+
+The map colours nodes by it. The verdicts are those of `explain`, by the pod's own profile and without a change to the cluster. The answer
+names the nodes of all verdicts but the most frequent one, so that it is small and holds however nodes come and go meanwhile.
+
+Evaluating is one piece, because it is valid until the cluster changes; preparing it and writing the answer are cut into slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.errors import CycleError, InvalidScoreError
+from placewright.framework.interface import Diagnosis, Rows
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.guard import why
+from placewright.framework.status import Status
+from placewright.plugins.noderesources.fit import NodeResourcesFit
+from placewright.scheduler.decisiondetail import NO_REASON, OTHER_REASONS, cut
+from placewright_console.pages.nearmisses import NONE_LACK, near_misses
+from placewright_console.pages.podpage import filter_order
+
+#: Kinds of verdict that an answer tells; the nodes of further reasons of a plugin share one, and so do those of further plugins.
+MOST_VERDICTS: Final = 40
+#: Best nodes that are ranked.
+MOST_RANKED: Final = 500
+#: Nodes of an answer that are written in a slice.
+_SLICE: Final = 5_000
+
+#: The answer, made in slices.
+Judging = Generator[None, None, dict[str, Any]]
+
+
+def node_verdicts(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Judging:
+    """Judge each node for a pod.
+
+    Args:
+        evaluator: of the pod's profile.
+        cluster: with the nodes; may change between two slices.
+        pod: without a node.
+
+    Yields:
+        After each slice.
+
+    Returns:
+        `verdicts`: plugin, reason and number of nodes of each, the first for nodes that fit; `rest`: the place of the verdict of all nodes
+        that are not named; `named`: by the place of any other verdict, its nodes; `best`: the best nodes with their scores; and what nodes
+        without room lack (`nearmisses`). `told` says why there are no verdicts.
+    """
+    profile = evaluator.runtime.profile.name
+    try:
+        gate = evaluator.runtime.run_pre_enqueue(pod)
+        if not gate.ok:
+            return _nothing(profile, cluster, f"it would not be tried: {cut(gate.message)}")
+        yield from evaluator.preparation(pod)
+        judged = _judged(evaluator, cluster, pod)
+    except (CycleError, InvalidScoreError) as problem:
+        return _nothing(profile, cluster, f"something breaks: {cut(str(problem))}")
+    except MemoryError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - a plugin may be out-of-tree code
+        return _nothing(profile, cluster, f"something breaks: {cut(why(problem))}")
+    groups, best, names, lacks = judged
+    yield
+    rest = max(range(len(groups)), key=lambda at: len(groups[at][2]))
+    named: dict[str, list[str]] = {}
+    for at, (_, _, rows) in enumerate(groups):
+        if at != rest and len(rows):
+            named[str(at)] = found = []
+            for begin in range(0, len(rows), _SLICE):
+                found += [name for row in rows[begin : begin + _SLICE].tolist() if (name := names[row]) is not None]
+                yield
+    return {
+        "profile": profile,
+        "told": "",
+        "nodes": sum(len(rows) for _, _, rows in groups),
+        "verdicts": [[plugin, reason, len(rows)] for plugin, reason, rows in groups],
+        "rest": rest,
+        "named": named,
+        "best": best,
+        **lacks,
+        "unasked": [extender.settings.name for extender in evaluator.runtime.extenders_for(pod)],
+    }
+
+
+def unjudged(cluster: Cluster, told: str) -> Judging:
+    """Answer for a pod that is not evaluated.
+
+    Args:
+        cluster: with the nodes.
+        told: the reason.
+
+    Yields:
+        Nothing: the answer is made in one slice.
+
+    Returns:
+        The answer without verdicts.
+    """
+    yield from ()
+    return _nothing("", cluster, told)
+
+
+def _nothing(profile: str, cluster: Cluster, told: str) -> dict[str, Any]:
+    nowhere: dict[str, Any] = {"verdicts": [], "rest": -1, "named": {}, "best": [], **NONE_LACK, "unasked": []}
+    return {"profile": profile, "told": told, "nodes": cluster.node_count, **nowhere}
+
+
+#: Plugin, reason and rows; both texts are empty for rows that fit.
+_Group = tuple[str, str, Rows]
+
+
+def _judged(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> tuple[list[_Group], list[list[Any]], list[str | None], dict[str, Any]]:
+    """The groups of rows with one verdict, first the rows that fit; the best nodes; the names of all rows now; and what nodes lack."""
+    evaluation = evaluator.evaluate(pod)
+    diagnosis = evaluator.diagnose(evaluation)
+    fits = np.flatnonzero(evaluation.feasible)
+    best: list[list[Any]] = []
+    if len(fits):
+        totals = evaluator.score(evaluation)[fits]
+        order = np.argsort(-totals, kind="stable")[:MOST_RANKED]
+        best = [[cluster.names[row], total] for row, total in zip(fits[order].tolist(), totals[order].tolist(), strict=True)]
+    rejected = _rejected(cluster, diagnosis, fits)
+    small = [each for (plugin, _), rows in rejected.items() if plugin == NodeResourcesFit.name for each in rows]
+    lacks = near_misses(evaluator, cluster, pod, np.concatenate(small)) if small else NONE_LACK
+    return [("", "", fits), *_bounded(rejected, filter_order(evaluator))], best, list(cluster.names), lacks
+
+
+def _rejected(cluster: Cluster, diagnosis: Diagnosis, fits: Rows) -> dict[tuple[str, str], list[Rows]]:
+    """The rejected rows by plugin and reason."""
+    found: dict[tuple[str, str], list[Rows]] = {}
+    left = cluster.present.copy()
+    left[fits] = False
+    for status, rows in diagnosis.rejections:
+        found.setdefault(_told(status), []).append(rows)
+        left[rows] = False
+    if left.any():
+        absent = ("", NO_REASON) if diagnosis.absent is None else _told(diagnosis.absent)
+        found.setdefault(absent, []).append(np.flatnonzero(left))
+    return found
+
+
+def _told(status: Status) -> tuple[str, str]:
+    return status.plugin, cut(status.message) or NO_REASON
+
+
+def _bounded(found: dict[tuple[str, str], list[Rows]], order: Iterable[str]) -> Iterator[_Group]:
+    """At most `MOST_VERDICTS` groups, in the order in which plugins are asked, the larger group of a plugin first."""
+    groups = [(plugin, reason, np.concatenate(rows)) for (plugin, reason), rows in found.items()]
+    groups.sort(key=lambda group: -len(group[2]))
+    places = {plugin: place for place, plugin in enumerate(order)}
+    kept, merged = groups[: MOST_VERDICTS - 1], groups[MOST_VERDICTS - 1 :]
+    if merged:
+        kept.append(("", OTHER_REASONS, np.concatenate([rows for _, _, rows in merged])))
+    yield from sorted(kept, key=lambda group: places.get(group[0], len(places)))

@@ -1,0 +1,148 @@
+"""Writes a change that a person tried, by the person's own rights: the profile itself, or a shadow that tries the change beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from placewright.api.bad_input import InputError
+from placewright.api.profile import LIVE, SchedulingProfile
+from placewright.cli.profiles.namedprofiles import profile_of
+from placewright.cli.profiles.profilewrites import ProfileChange, ProfileWrite
+from placewright.framework.registry import Registry
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.profileapi import FIELD_MANAGER, Object, read_profile
+from placewright.kube.profiles import PROFILES_PATH
+from placewright.profiles.problem import Problem
+from placewright.profiles.validation import check_object
+from placewright_lab.whatif.whatifpatch import can_be_shadowed, changed, shadow_manifest
+
+_INVALID: Final = int(HTTPStatus.UNPROCESSABLE_ENTITY)
+_NO_ANSWER: Final = int(HTTPStatus.BAD_GATEWAY)
+_OK: Final = int(HTTPStatus.OK)
+
+
+class Seen(NamedTuple):
+    """The version of a profile that a person changed in the form."""
+
+    name: str
+    uid: str
+    generation: int
+
+
+class Applied(NamedTuple):
+    """The result of a write.
+
+    Attributes:
+        status: of HTTP; 200 where the API server stored the object.
+        said: one sentence for the person, with what the API server said.
+        object: as the API server stored it; None where it did not.
+    """
+
+    status: int
+    said: str
+    object: Object | None = None
+
+
+async def apply_change(client: ApiClient, registry: Registry, seen: Seen, changes: Mapping[str, Any]) -> Applied:
+    """Patch a profile, and no other version of it than the one that was seen. The operator's writes of its status do not count as another.
+
+    Args:
+        client: with the person's rights.
+        registry: of plugins.
+        seen: the version that the change is of.
+        changes: a merge patch of its `spec`, as the form shows it.
+
+    Returns:
+        The result.
+    """
+    try:
+        current = await read_profile(client, seen.name)
+        if stale := _stale(seen, current):
+            return stale
+        made = changed(profile_of(current), changes, registry)
+        if made.problems:
+            return _refused(made.problems)
+        if not made.patch:
+            return Applied(_INVALID, f"profile {seen.name}: nothing would change")
+        change = ProfileChange(current, made.after, made.patch)
+        stored = await ProfileWrite({"spec": made.patch}, merge=True, force=False).send(client, change, dry_run=False)
+    except (RequestError, InputError) as problem:
+        return _failed(seen, problem)
+    generation = stored["metadata"].get("generation")
+    said = f"the API server stored profile {seen.name} as generation {generation}; its status says whether it takes effect"
+    return Applied(_OK, said, stored)
+
+
+async def apply_shadow(client: ApiClient, registry: Registry, seen: Seen, changes: Mapping[str, Any]) -> Applied:
+    """Create a shadow with the changed settings beside a live profile.
+
+    Args:
+        client: with the person's rights.
+        registry: of plugins.
+        seen: the version of the live profile that the change is of.
+        changes: a merge patch of its `spec`, as the form shows it.
+
+    Returns:
+        The result.
+    """
+    try:
+        current = await read_profile(client, seen.name)
+        if stale := _stale(seen, current):
+            return stale
+        live = profile_of(current)
+        manifest = _shadow_of(live, changes, registry)
+        if not isinstance(manifest, dict):
+            return _refused(manifest)
+        name = str(manifest["metadata"]["name"])
+        answer = await client.post(PROFILES_PATH, msgspec.json.encode(manifest), {"fieldManager": FIELD_MANAGER})
+        stored = msgspec.json.decode(answer, type=Object)
+    except ApiError as problem:
+        if problem.reason == "AlreadyExists":
+            return Applied(CONFLICT, f"there is a profile {name} already: delete it first, or change it with kubectl")
+        return _failed(seen, problem)
+    except (RequestError, InputError) as problem:
+        return _failed(seen, problem)
+    said = f"the API server stored the shadow as profile {name}; it decides what {seen.name} decides, and binds nothing"
+    return Applied(_OK, said, stored)
+
+
+def _shadow_of(live: SchedulingProfile, changes: Mapping[str, Any], registry: Registry) -> Object | tuple[Problem, ...]:
+    if not can_be_shadowed(live):
+        return (Problem("spec.mode", live.spec.mode, f"{LIVE}: a shadow has no shadow"),)
+    made = changed(live, changes, registry)
+    if made.problems:
+        return made.problems
+    manifest = shadow_manifest(live, made)
+    return tuple(check_object(manifest, None, registry)) or manifest
+
+
+def _stale(seen: Seen, current: Object) -> Applied | None:
+    metadata = current["metadata"]
+    if metadata.get("uid") != seen.uid:
+        return Applied(CONFLICT, f"profile {seen.name} was deleted and created anew since this page read it: open the page again")
+    if metadata.get("generation") != seen.generation:
+        found = f"generation {metadata.get('generation')} now, {seen.generation} on this page"
+        return Applied(CONFLICT, f"profile {seen.name} has changed meanwhile ({found}): open the page again")
+    return None
+
+
+def _refused(problems: tuple[Problem, ...]) -> Applied:
+    return Applied(_INVALID, "; ".join(map(str, problems)))
+
+
+def _failed(seen: Seen, problem: Exception) -> Applied:
+    said = " ".join(str(problem).split())
+    if isinstance(problem, ApiError):
+        if problem.status == CONFLICT:
+            return Applied(CONFLICT, f"profile {seen.name} has changed meanwhile: open the page again")
+        if problem.status == NOT_FOUND:
+            return Applied(NOT_FOUND, f"the API server has no profile {seen.name} (any more): {said}")
+        return Applied(problem.status if problem.status in range(400, 600) else _NO_ANSWER, f"the API server refused: {said}")
+    if isinstance(problem, InputError):
+        return Applied(_INVALID, said)
+    return Applied(_NO_ANSWER, f"the API server did not answer, and may have stored the change all the same: {said}")
