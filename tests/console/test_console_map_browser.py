@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from browser import Page
-from placewright.console.decisionrows import SeenDecision
 from placewright.offline.world import read_object
-from placewright_lab.console.localserver import ConsoleServer
+from placewright_console.local.localserver import ConsoleServer
+from placewright_console.pages.decisionrows import SeenDecision
 from programs import needs
 
 from .makers import Object, claim_profile, file_of, node

@@ -23,8 +23,7 @@ from placewright.observability.metrics.attempts import CountReader
 from placewright.profiles.live import Active
 from placewright.queue.nominator import Nominator
 from placewright.queue.profilequeue import ProfileQueue
-from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
-from placewright.queue.sharedparts import ChangedPods
+from placewright.queue.queued import ChangedPods, QueuedPod, QueuedPodGroups, SubQueue
 from placewright.serving.explainpages import explanation, suspect_reason, unrecorded
 from placewright.shadow.shadow import Shadow
 
