@@ -27,12 +27,9 @@ from placewright_lab.bench.groupdecisions import PODS as GANG_PODS
 from placewright_lab.bench.groupdecisions import WANTED as GROUPS_WANTED
 from placewright_lab.bench.moves import CLAIMS, GATED, HOLD_WANTED_MS, WAITING, Moves, measure_moves
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES, WANTED_MS, Attempts, measure_attempts
-from placewright_lab.bench.preemptionstory import NODES as FULL_NODES
-from placewright_lab.bench.preemptionstory import PREEMPTORS, PreemptionStory, measure_story
 from placewright_lab.bench.reload import Reloads, measure_reloads
 from placewright_lab.bench.workloads import WORKLOADS
 from placewright_lab.commands.beforeafter import add_before_options
-from placewright_lab.commands.benchconsole import register_console
 from placewright_lab.commands.benchsides import register_sides
 from placewright_lab.commands.benchtables import MOST_NODES, MOST_PODS, counts, print_table
 from placewright_lab.commands.helptexts import TEXTS
@@ -71,13 +68,12 @@ def register(subparsers: Subparsers) -> None:
     devices.add_argument("--nodes", type=whole_number(300, MOST_NODES), default=DEVICE_NODES, help=f"default: {DEVICE_NODES}")
     devices.add_argument("--pods", type=whole_number(1, MOST_PODS), default=DEVICE_PODS, help=f"for each line (default: {DEVICE_PODS})")
     add_before_options(devices, _devices)
-    preemption, moves = _register_crowds(benchmarks)
+    moves = _register_moves(benchmarks)
     against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
     add_options(against, counts(FEWEST_NODES))
     against.set_defaults(main=_against)
     add_scheduler_perf(benchmarks.add_parser("scheduler-perf", help="upstream's own workloads, beside a kube-scheduler"))
-    console = register_console(benchmarks)
-    for benchmark in (decisions, end_to_end, reload, *compared, console, gangs, devices, preemption, moves, against):
+    for benchmark in (decisions, end_to_end, reload, *compared, gangs, devices, moves, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     describe(parser, "bench", TEXTS)
 
@@ -98,18 +94,13 @@ def _register_decisions(benchmarks: Subparsers) -> argparse.ArgumentParser:
     return decisions
 
 
-def _register_crowds(benchmarks: Subparsers) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """Benchmarks of thousands of pods that preempt, or wait."""
-    preemption = benchmarks.add_parser("preemption", help="from a full cluster to the last preemptor's Binding, without an API server")
-    preemption.add_argument("--nodes", type=whole_number(1, MOST_NODES), default=FULL_NODES, help=f"default: {FULL_NODES}")
-    preemption.add_argument("--pods", type=whole_number(1, MOST_PODS), default=PREEMPTORS, help=f"that preempt (default: {PREEMPTORS})")
-    preemption.set_defaults(main=_preemption)
+def _register_moves(benchmarks: Subparsers) -> argparse.ArgumentParser:
     moves = benchmarks.add_parser("moves", help="events while thousands of pods wait: their cost, and how long they hold the event loop")
     kinds = (("waiting", WAITING, "that wait for room"), ("claims", CLAIMS, "that wait for claims"), ("gated", GATED, "gated"))
     for option, count, what in kinds:
         moves.add_argument(f"--{option}", type=whole_number(20, MOST_PODS), default=count, help=f"pods {what} (default: {count})")
     add_before_options(moves, _moves)
-    return preemption, moves
+    return moves
 
 
 def _workloads(text: str) -> tuple[str, ...]:
@@ -265,27 +256,6 @@ def _gangs_row(m: Groups) -> dict[str, Any]:
         "arriving µs/pod": round(1e6 * statistics.median(m.arrivals)),
         "loop held ms": round(1000 * max(m.holds), 1),
         "placed": m.placed,
-    }
-
-
-def _preemption(args: argparse.Namespace) -> int:
-    measured = measure_story(args.nodes, args.pods)
-    if args.output == "json":
-        print_json(asdict(measured) | {"per_second": measured.per_second})
-    else:
-        print_table("preemption: a full cluster, evictions and Bindings that succeed at once, processor time", [_preemption_row(measured)])
-    return 0
-
-
-def _preemption_row(m: PreemptionStory) -> dict[str, Any]:
-    return {
-        "nodes": m.nodes,
-        "preemptors": m.preemptors,
-        "pods/s": round(m.per_second),
-        "evicted": m.evicted,
-        "decisions": m.attempts,
-        "hints asked": m.asked,
-        "loop held ms": round(1000 * m.hold, 1),
     }
 
 

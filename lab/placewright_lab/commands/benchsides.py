@@ -1,4 +1,4 @@
-"""`placewright bench records`, `shadow`, `turns` and `policies`: what something costs, with it and without it in turns."""
+"""`placewright bench records` and `shadow`: what something costs, with it and without it in turns."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ from placewright.api.profile import ShadowSettings
 from placewright.api.profilelimits import MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.terminal import print_json
-from placewright_lab.bench.policycost import POLICIES, PolicyCost, measure_policy
 from placewright_lab.bench.recordcost import SLICE, RecordCost, measure_records
 from placewright_lab.bench.shadowcost import ShadowCost, measure_shadow
-from placewright_lab.bench.turncost import NAMESPACES, TurnCost, measure_turns
-from placewright_lab.bench.turncost import WAITING as TURNS_WAITING
 from placewright_lab.bench.workloads import WORKLOADS
-from placewright_lab.commands.benchtables import MOST_PODS, counts, print_table
+from placewright_lab.commands.benchtables import counts, print_table
 
-M = TypeVar("M", RecordCost, ShadowCost, TurnCost, PolicyCost)
+M = TypeVar("M", RecordCost, ShadowCost)
 
 _USUAL = ("plain", "openb-mix")
 
@@ -43,16 +40,10 @@ def register_sides(benchmarks: Subparsers) -> Sequence[argparse.ArgumentParser]:
     budget = f"the shadow's, in percent, {MIN_SHADOW_BUDGET:g} to {MAX_SHADOW_BUDGET:g} (default: {ShadowSettings().budget_percent:g})"
     shadow.add_argument("--budget", type=_budget, default=ShadowSettings().budget_percent, metavar="PERCENT", help=budget)
     shadow.set_defaults(main=_shadow)
-    turns = benchmarks.add_parser("turns", help="what turns of tenants cost while thousands of pods wait: with and without them, in turns")
-    turns.add_argument("--waiting", type=whole_number(0, MOST_PODS), default=TURNS_WAITING, help=f"pods (default: {TURNS_WAITING})")
-    turns.add_argument("--namespaces", type=whole_number(1, 10_000), default=NAMESPACES, help=f"of the pods (default: {NAMESPACES})")
-    turns.set_defaults(main=_turns)
-    policies = benchmarks.add_parser("policies", help="what the plugins of policy cost: with and without them, in turns")
-    policies.set_defaults(main=_policies)
-    for benchmark in (records, shadow, turns, policies):
+    for benchmark in (records, shadow):
         benchmark.add_argument("--nodes", type=counts(1), default=(1000, 5000), metavar="N,N,...", help="default: 1000,5000")
         benchmark.add_argument("--slices", type=whole_number(2, 10_000), default=100, help=f"of {SLICE} pods on each side (default: 100)")
-    return records, shadow, turns, policies
+    return records, shadow
 
 
 def _workloads(text: str) -> tuple[str, ...]:
@@ -122,24 +113,6 @@ def _between(quartiles: tuple[float, float]) -> str:
     return f"{low:.3f} to {high:.3f}"
 
 
-def _turns(args: argparse.Namespace) -> int:
-    with collecting_as_the_operator():
-        measured = [measure_turns(nodes, args.waiting, args.namespaces, args.slices) for nodes in args.nodes]
-    title = "turns of tenants: processor time with them over that without, of median slices; quartiles of neighbouring ones"
-    return _told(args, measured, title, _turns_row, ("ratio", "quartiles", "microseconds_without"))
-
-
-def _turns_row(m: TurnCost) -> dict[str, Any]:
-    return {
-        "nodes": m.nodes,
-        "waiting": m.waiting,
-        "namespaces": m.namespaces,
-        "µs without": round(m.microseconds_without),
-        "ratio": f"{m.ratio:.3f}",
-        "quartiles": _between(m.quartiles),
-    }
-
-
 def _shadow(args: argparse.Namespace) -> int:
     with collecting_as_the_operator():
         measured = [measure_shadow(name, nodes, args.slices, args.budget) for name in args.workloads for nodes in args.nodes]
@@ -159,23 +132,4 @@ def _shadow_row(m: ShadowCost) -> dict[str, Any]:
         "ratio": f"{m.ratio:.3f}",
         "wanted": f"≥ {1 - m.budget_percent / 100:.3f}",
         "decided": m.decided,
-    }
-
-
-def _policies(args: argparse.Namespace) -> int:
-    with collecting_as_the_operator():
-        measured = [measure_policy(name, nodes, args.slices) for nodes in args.nodes for name in POLICIES]
-    title = "plugins of policy: decisions a second as a share of those without, of median slices; quartiles of neighbours"
-    return _told(args, measured, title, _policy_row, ("share", "quartiles", "microseconds_without"))
-
-
-def _policy_row(m: PolicyCost) -> dict[str, Any]:
-    return {
-        "workload": m.policy,
-        "nodes": m.nodes,
-        "pods": m.pods,
-        "µs without": round(m.microseconds_without),
-        "share": f"{m.share:.3f}",
-        "quartiles": _between(m.quartiles),
-        "wanted": "≥ 0.9",
     }

@@ -94,18 +94,6 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         "Measure what a shadow costs the live profile: with and without one, in turns.",
         ("placewright bench shadow", "placewright bench shadow --workloads plain --nodes 1000 --budget 5"),
     ),
-    "bench turns": HelpText(
-        "Measure what turns of tenants cost while thousands of pods wait: with and without them, in turns.",
-        ("placewright bench turns", "placewright bench turns --nodes 1000 --waiting 20000 --namespaces 500 --slices 40"),
-    ),
-    "bench policies": HelpText(
-        "Measure what the plugins of policy cost, each by itself and all together: with and without them, in turns.",
-        ("placewright bench policies", "placewright bench policies --nodes 1000 --slices 40 -o json"),
-    ),
-    "bench console": HelpText(
-        "Measure what readers of the console cost an operator that decides pods at a steady rate: with and without them, in turns.",
-        ("placewright bench console", "placewright bench console --nodes 1000 --waiting 2000 --readers 20 --slow 5 --rounds 2 -o json"),
-    ),
     "bench gangs": HelpText(
         "Measure groups of pods that are placed all or none, without an API server.",
         ("placewright bench gangs", "placewright bench gangs --nodes 500 --groups 100 --members 16"),
@@ -113,10 +101,6 @@ TEXTS: Final[Mapping[str, HelpText]] = {
     "bench devices": HelpText(
         "Measure pods with claims to devices, beside pods without.",
         ("placewright bench devices", "placewright bench devices --nodes 500 --pods 1000"),
-    ),
-    "bench preemption": HelpText(
-        "Measure many pods that preempt on a full cluster, from the first decision to the last Binding, without an API server.",
-        ("placewright bench preemption", "placewright bench preemption --nodes 500 --pods 100 -o json"),
     ),
     "bench moves": HelpText(
         "Measure events that meet thousands of waiting pods: what they cost, and how long they hold the event loop.",

@@ -16,7 +16,7 @@ import pytest
 
 from placewright.cli.main import main
 from placewright.offline.kinds import Manifest
-from placewright_lab.bench import decisions, devicedecisions, policycost, preemptions, recordcost, shadowcost
+from placewright_lab.bench import decisions, devicedecisions, preemptions, recordcost, shadowcost
 from placewright_lab.bench.decisions import Measurement
 from placewright_lab.bench.deployments import (
     ALL_DIFFERENT,
@@ -27,9 +27,7 @@ from placewright_lab.bench.deployments import (
 )
 from placewright_lab.bench.devicedecisions import DeviceMeasurement
 from placewright_lab.bench.end_to_end import EndToEnd
-from placewright_lab.bench.policycost import POLICIES
 from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES
-from placewright_lab.bench.preemptionstory import VICTIMS
 from placewright_lab.bench.processtimes import cpu_seconds, machine_seconds, peak_bytes, percentiles, resident_bytes
 from placewright_lab.bench.quoteddata import QUOTED
 from placewright_lab.bench.recordcost import SLICE
@@ -65,7 +63,7 @@ def test_what_is_old_is_collected_again_when_the_outermost_measurement_is_over()
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hardly any warm-up."""
-    for module in (decisions, devicedecisions, policycost, recordcost, shadowcost):
+    for module in (decisions, devicedecisions, recordcost, shadowcost):
         monkeypatch.setattr(module, "WARM_UP", WARM_UP)
 
 
@@ -135,14 +133,6 @@ def test_groups_are_measured_as_a_whole(capsys: pytest.CaptureFixture[str]) -> N
     assert "groups/s" in output(capsys, *words)
 
 
-def test_preemption_is_measured_from_a_full_cluster_to_the_last_binding(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("preemption", "--nodes", "6", "--pods", "4")
-    row = json.loads(output(capsys, *words, "-o", "json"))
-    assert (row["nodes"], row["preemptors"], row["evicted"]) == (6, 4, 4 * VICTIMS)
-    assert row["attempts"] >= 8, "each is decided before its victims leave and after"
-    assert "decisions" in output(capsys, *words)
-
-
 def test_events_are_measured_while_pods_wait(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("moves", "--waiting", "300", "--claims", "30", "--gated", "40")
     rows = {row["event"]: row for row in json.loads(output(capsys, *words, "-o", "json"))}
@@ -170,27 +160,6 @@ def test_records_are_measured_in_turns_and_kept_on_one_side(capsys: pytest.Captu
     out = output(capsys, *words)
     assert "ratio" in out
     assert "≤ 1.05" in out
-
-
-@pytest.mark.usefixtures("short")
-def test_turns_are_measured_in_turns_with_other_pods_waiting(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("turns", "--nodes", "30", "--waiting", "20", "--namespaces", "7", "--slices", "2")
-    (row,) = json.loads(output(capsys, *words, "-o", "json"))
-    assert (row["nodes"], row["waiting"], row["namespaces"]) == (30, 20, 7)
-    assert len(row["without"]) == len(row["with_turns"]) == 2
-    assert row["ratio"] == pytest.approx(median(row["with_turns"]) / median(row["without"]))
-    assert "quartiles" in output(capsys, *words)
-
-
-@pytest.mark.usefixtures("short")
-def test_each_policy_is_measured_in_turns(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("policies", "--nodes", "120", "--slices", "2")
-    rows = {row["policy"]: row for row in json.loads(output(capsys, *words, "-o", "json"))}
-    assert list(rows) == list(POLICIES)
-    for row in rows.values():
-        assert (row["nodes"], row["pods"], len(row["without"]), len(row["with_policy"])) == (120, 2 * SLICE, 2, 2)
-        assert row["share"] == pytest.approx(median(row["without"]) / median(row["with_policy"]))
-    assert "all three" in output(capsys, *words)
 
 
 @pytest.mark.usefixtures("short")
